@@ -1,0 +1,39 @@
+"""The time, as a port: what must be faked in tests is asked for, never taken."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def now(self) -> datetime:
+        """Return the present moment, aware, in UTC."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """Return the present moment, aware, in UTC."""
+        return datetime.now(UTC)
+
+
+class FrozenClock:
+    """A clock for tests: it stands still until it is moved."""
+
+    def __init__(self, at: datetime) -> None:
+        if at.tzinfo is None:
+            raise ValueError(f"a clock needs an aware time (with a zone), got {at!r}")
+        self._at = at
+
+    def now(self) -> datetime:
+        """Return the moment the clock was set to."""
+        return self._at
+
+    def advance(self, by: timedelta) -> None:
+        """Move the clock; `by` may be negative, as on a machine whose clock jumps."""
+        self._at += by

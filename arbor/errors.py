@@ -1,0 +1,148 @@
+"""Every error Arbor raises, in one tree.
+
+ArborError
+├── Invalid                   input that is wrong; the message says what would be right
+│   ├── ContentInvalid        a memory's text is empty, too long or holds NUL
+│   ├── TemplateInvalid       a template file breaks a rule
+│   ├── PipelineInvalid       a DOT graph breaks a rule
+│   ├── ConversationInvalid   a conversation file cannot be read at all
+│   ├── TransitionIllegal     a status may not follow another
+│   ├── LimitReached          a bounded collection is full
+│   └── ConfigurationInvalid  a setting is missing or wrong
+├── NotFound                  nothing with that id or name, for this tenant
+├── AlreadyExists             the name is taken
+├── TenancyError              a person decides; never retried
+│   ├── TenantRequired        a query without a tenant
+│   ├── TenantMismatch        two tenants in one unit of work
+│   └── PermissionDenied      the operator's role does not allow it
+├── SealBroken                a sealed private key does not open
+├── ReplyInvalid              the model is asked again
+├── ModelError                the heartbeat ends as failed, or is tried again
+│   ├── ModelUnavailable      network, 429, 5xx, or the breaker is open
+│   ├── ModelTimeout          the total deadline passed
+│   ├── ModelRefused          the model declined
+│   └── ModelRejected         the provider says the request or key is wrong
+├── EmbeddingFailed           the embedder gave no usable vectors
+├── StaleLease                another worker has taken the heartbeat over
+└── ServerError               an embedded server or a process of the platform failed
+"""
+
+from __future__ import annotations
+
+
+class ArborError(Exception):
+    """Something Arbor knows how to name went wrong."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip().splitlines()[0])
+
+
+# --- Input -------------------------------------------------------------------------------------------
+
+
+class Invalid(ArborError):
+    """The input is not valid."""
+
+
+class ContentInvalid(Invalid):
+    """The content of a memory is empty, too long or holds a NUL character."""
+
+
+class TemplateInvalid(Invalid):
+    """The template file breaks a rule."""
+
+
+class PipelineInvalid(Invalid):
+    """The pipeline graph breaks a rule."""
+
+
+class ConversationInvalid(Invalid):
+    """The conversation file cannot be read."""
+
+
+class TransitionIllegal(Invalid):
+    """That status may not follow this one."""
+
+
+class LimitReached(Invalid):
+    """The limit is reached."""
+
+
+class ConfigurationInvalid(Invalid):
+    """A setting is missing or wrong."""
+
+
+class NotFound(ArborError):
+    """There is nothing with that name or id."""
+
+
+class AlreadyExists(ArborError):
+    """The name is taken."""
+
+
+# --- Tenancy -----------------------------------------------------------------------------------------
+
+
+class TenancyError(ArborError):
+    """A rule that keeps tenants apart was about to be broken."""
+
+
+class TenantRequired(TenancyError):
+    """A query on tenant data was made without a tenant: open `tenant_transaction(tenant_id)` around it."""
+
+
+class TenantMismatch(TenancyError):
+    """One unit of work named two tenants."""
+
+
+class PermissionDenied(TenancyError):
+    """The operator's role in this tenant does not allow that."""
+
+
+# --- Identity ----------------------------------------------------------------------------------------
+
+
+class SealBroken(ArborError):
+    """The sealed private key does not open: wrong master key, wrong agent, or damaged data."""
+
+
+# --- The heartbeat's loop, by who reacts -------------------------------------------------------------
+
+
+class ReplyInvalid(ArborError):
+    """The model's reply holds no usable decision; the model is asked again."""
+
+
+class ModelError(ArborError):
+    """The model gave no reply."""
+
+
+class ModelUnavailable(ModelError):
+    """The model's provider cannot be reached or is overloaded."""
+
+
+class ModelTimeout(ModelError):
+    """The model did not answer before the deadline."""
+
+
+class ModelRefused(ModelError):
+    """The model declined to answer."""
+
+
+class ModelRejected(ModelError):
+    """The provider rejected the request: check the key, the model's name and the settings."""
+
+
+class EmbeddingFailed(ArborError):
+    """The embedder gave no usable vectors."""
+
+
+class StaleLease(ArborError):
+    """Another worker has taken this heartbeat over; nothing was written."""
+
+
+# --- The house ---------------------------------------------------------------------------------------
+
+
+class ServerError(ArborError):
+    """A server or process of the platform failed."""
