@@ -1,0 +1,6 @@
+"""The PostgreSQL and the Valkey that come with Arbor, run as child processes on the loopback."""
+
+from config.servers.postgres import EmbeddedPostgres
+from config.servers.valkey import EmbeddedValkey
+
+__all__ = ["EmbeddedPostgres", "EmbeddedValkey"]

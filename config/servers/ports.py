@@ -1,0 +1,41 @@
+"""Finds a free port of the loopback, as near to the wanted one as can be."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from arbor.errors import ServerError
+
+LOOPBACK = "127.0.0.1"
+#: How far above the wanted port we look before giving up.
+PORT_SEARCH = 200
+
+
+def is_free(port: int, *, host: str = LOOPBACK) -> bool:
+    """Say whether a server could listen there now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # A port whose last connection is still winding down is free for a server; servers set this too.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno in {errno.EADDRINUSE, errno.EACCES}:
+                return False
+            raise
+        return True
+
+
+def free_port(wanted: int | None = None, *, host: str = LOOPBACK, avoid: frozenset[int] = frozenset()) -> int:
+    """Return the first free port at or above the wanted one; without a wish, any the system offers.
+
+    Raises ServerError when none of the next 200 is free.
+    """
+    if not wanted:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
+            return int(probe.getsockname()[1])
+    for port in range(wanted, min(wanted + PORT_SEARCH, 65_536)):
+        if port not in avoid and is_free(port, host=host):
+            return port
+    raise ServerError(f"no free port on {host} from {wanted} to {wanted + PORT_SEARCH - 1}")

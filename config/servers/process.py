@@ -1,0 +1,140 @@
+"""What both embedded servers share: start, wait until ready, stop, and clear what an earlier run left."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from arbor.errors import ServerError
+from config.supervisor.launch import Launch, spawn
+
+#: A cold start makes the database; a start after a crash replays its log.
+READY_WITHIN_S = 60.0
+STOP_WITHIN_S = 8.0
+_POLL_S = 0.02
+
+
+def processes_in(folder: Path, program: str) -> list[psutil.Process]:
+    """Return the running processes of that program whose working directory is `folder`."""
+    found = []
+    for process in psutil.process_iter(["name"]):
+        if not (process.info["name"] or "").startswith(program):
+            continue
+        try:
+            if Path(process.cwd()) == folder and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+class EmbeddedServer(ABC):
+    """One server process, ours from start to end.
+
+    A caller either holds it (`with server:`) or hands `prepare`, `launch`, `is_ready` and `after_ready`
+    to the supervisor, which starts it again when it ends.
+    """
+
+    #: What people call it.
+    title: str
+    #: The program's name in the process table.
+    program: str
+
+    def __init__(self, data_dir: Path, *, throwaway: bool = False) -> None:
+        self.data_dir = data_dir.resolve()
+        self.log_path = self.data_dir.with_name(f"{self.data_dir.name}.log")
+        self._throwaway = throwaway
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make the files the server needs and clear what an earlier run left."""
+
+    @abstractmethod
+    def launch(self) -> Launch:
+        """Return how its process is started."""
+
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Say whether it answers now; never blocks for long."""
+
+    def after_ready(self) -> None:  # noqa: B027 (a server may need nothing)
+        """Make what has to exist inside the running server."""
+
+    def start(self) -> None:
+        """Start it and wait until it answers. Raises ServerError with the end of its log."""
+        self.prepare()
+        with self.log_path.open("ab") as log:
+            self._process = spawn(self.launch(), output=log)
+        try:
+            self._wait_until_ready(self._process)
+            self.after_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + READY_WITHIN_S
+        while not self.is_ready():
+            if process.poll() is not None:
+                raise ServerError(
+                    f"{self.title} ended with code {process.returncode} while starting:\n{self._log_end()}"
+                )
+            if time.monotonic() > deadline:
+                raise ServerError(
+                    f"{self.title} is not ready after {READY_WITHIN_S:.0f} s:\n{self._log_end()}"
+                )
+            time.sleep(_POLL_S)
+
+    def _log_end(self) -> str:
+        lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-10:])
+
+    def stop(self) -> None:
+        """End it, patiently at first; a throw-away server's files go too."""
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            process.send_signal(self.launch().stop_signal)
+            try:
+                process.wait(STOP_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if self._throwaway:
+            shutil.rmtree(self.data_dir.parent, ignore_errors=True)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while it runs under this object."""
+        return None if self._process is None else self._process.pid
+
+    def clear_strays(self) -> None:
+        """End what an earlier run left working on the same files: two servers would destroy them."""
+        strays = processes_in(self.data_dir, self.program)
+        for wish in (self.launch().stop_signal, signal.SIGKILL):
+            for stray in strays:
+                try:
+                    stray.send_signal(wish)
+                except psutil.NoSuchProcess:
+                    continue
+            _gone, strays = psutil.wait_procs(strays, timeout=STOP_WITHIN_S)
+            if not strays:
+                return
+        raise ServerError(f"{self.title} of an earlier run does not end: process {strays[0].pid}")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.stop()

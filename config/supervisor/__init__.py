@@ -1,0 +1,1 @@
+"""Starts the parts of one installation, watches them, restarts what ends, and leaves nothing behind."""
