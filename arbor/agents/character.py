@@ -1,0 +1,157 @@
+"""Who an agent is, and how that is said to a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from arbor.agents.fields import (
+    FROZEN,
+    LIST_LENGTH,
+    Fraction,
+    Line,
+    Lines,
+    OptionalLine,
+    OptionalProse,
+    Prose,
+    Proses,
+)
+from arbor.agents.genome import AgentGenome, describe_traits
+
+# Words for a trait's intensity (seed 000, 1; its origin's renderer).
+HIGH_INTENSITY = 0.7
+MODERATE_INTENSITY = 0.4
+
+
+class Trait(BaseModel):
+    """One trait of character; intensity from 0 to 1."""
+
+    model_config = FROZEN
+
+    name: Line
+    intensity: Fraction
+
+
+class KnowledgeItem(BaseModel):
+    """One thing the character knows from the start."""
+
+    model_config = FROZEN
+
+    category: Line
+    content: Prose
+
+
+class RelationshipStyle(BaseModel):
+    """How an agent is with others."""
+
+    model_config = FROZEN
+
+    approach: OptionalProse = ""
+    communication: OptionalProse = ""
+    conflict: OptionalProse = ""
+    growth: OptionalProse = ""
+
+
+class Character(BaseModel):
+    """A personality: what does not change from heartbeat to heartbeat."""
+
+    model_config = FROZEN
+
+    name: Line
+    description: OptionalProse = ""
+    role: OptionalLine = ""
+    tone: OptionalLine = ""
+    style: OptionalProse = ""
+    traits: Annotated[tuple[Trait, ...], Field(max_length=LIST_LENGTH)] = ()
+    values: Lines = ()
+    quirks: Lines = ()
+    knowledge: Annotated[tuple[KnowledgeItem, ...], Field(max_length=LIST_LENGTH)] = ()
+    #: What kind of being this is, in a sentence or two.
+    nature: OptionalProse = ""
+    background: OptionalProse = ""
+    #: The world its work takes place in.
+    domain_context: OptionalProse = ""
+    instructions: Proses = ()
+    relationship_style: RelationshipStyle = RelationshipStyle()
+
+
+def to_system_prompt(
+    character: Character, *, name: str | None = None, genome: AgentGenome | None = None
+) -> str:
+    """Render a character as the system prompt of its agent: the same input gives the same bytes.
+
+    `name` is the individual's own name, where it is not the character's. Sections without content are omitted.
+    """
+    own_name = name or character.name
+    opening = f"You are {own_name}." + (f" {character.description}" if character.description else "")
+    sections = (
+        (f"# Character: {own_name}", opening),
+        ("## Identity", _identity(character)),
+        ("## Personality", _personality(character, genome)),
+        ("## Voice", _voice(character)),
+        ("## Knowledge", _knowledge(character)),
+        ("## Instructions", _bullets(character.instructions)),
+    )
+    return "\n\n".join(f"{heading}\n\n{content}" for heading, content in sections if content) + "\n"
+
+
+def intensity_word(intensity: float) -> str:
+    """Return high, moderate or low for an intensity from 0 to 1."""
+    if intensity >= HIGH_INTENSITY:
+        return "high"
+    return "moderate" if intensity >= MODERATE_INTENSITY else "low"
+
+
+def _identity(character: Character) -> str:
+    return _paragraphs(
+        _labelled("Role", character.role),
+        _labelled("Nature", character.nature),
+        _labelled("Background", character.background),
+    )
+
+
+def _personality(character: Character, genome: AgentGenome | None) -> str:
+    traits = [f"{trait.name} ({intensity_word(trait.intensity)})" for trait in character.traits]
+    leanings = describe_traits(genome.traits) if genome else ()
+    return _paragraphs(
+        _list("Traits", traits),
+        _list("Leanings", leanings),
+        _list("Values", character.values),
+        _list("Quirks", character.quirks),
+    )
+
+
+def _voice(character: Character) -> str:
+    manner = character.relationship_style
+    return _paragraphs(
+        _labelled("Tone", character.tone),
+        _labelled("Style", character.style),
+        _labelled("With others", manner.approach),
+        _labelled("In conversation", manner.communication),
+        _labelled("In disagreement", manner.conflict),
+        _labelled("As time passes", manner.growth),
+    )
+
+
+def _knowledge(character: Character) -> str:
+    items = [f"[{item.category}] {item.content}" for item in character.knowledge]
+    return _paragraphs(character.domain_context, _bullets(items))
+
+
+def _labelled(label: str, text: str) -> str:
+    return f"{label}: {text}" if text else ""
+
+
+def _list(label: str, items: Iterable[str]) -> str:
+    bullets = _bullets(items)
+    return f"{label}:\n{bullets}" if bullets else ""
+
+
+def _bullets(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
