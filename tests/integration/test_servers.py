@@ -1,0 +1,203 @@
+"""The embedded servers against real processes: passwords, ports, crashes, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import redis
+
+from arbor.errors import ServerError
+from config.servers import EmbeddedPostgres, EmbeddedValkey
+from config.servers.ports import LOOPBACK, free_port, is_free
+from config.servers.process import processes_in
+
+
+def wait_until(condition: Callable[[], bool], *, within_s: float = 10.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def tmp_folder() -> Iterator[Path]:
+    # Not pytest's: its folders are closed to the user that PostgreSQL runs as when we are root.
+    with tempfile.TemporaryDirectory(prefix="arbor-test-") as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres.temporary() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def valkey() -> Iterator[EmbeddedValkey]:
+    with EmbeddedValkey.temporary() as server:
+        yield server
+
+
+class TestPostgres:
+    def test_the_owner_gets_a_database_with_vectors(self, postgres: EmbeddedPostgres) -> None:
+        with psycopg.connect(postgres.owner_url) as connection:
+            row = connection.execute("SELECT '[1,2,3]'::halfvec <=> '[1,2,3]'::halfvec").fetchone()
+        assert row == (0.0,)
+
+    def test_a_database_made_by_the_owner_has_vectors_too(self, postgres: EmbeddedPostgres) -> None:
+        with psycopg.connect(postgres.owner_url, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE another")
+        with psycopg.connect(postgres.url(user="arbor_owner", database="another")) as connection:
+            assert connection.execute("SELECT '[1]'::vector").fetchone() is not None
+
+    def test_the_owner_is_no_superuser(self, postgres: EmbeddedPostgres) -> None:
+        with psycopg.connect(postgres.owner_url) as connection:
+            row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
+        assert row == (False,)
+
+    @pytest.mark.parametrize("user", ["postgres", "arbor_owner"])
+    def test_nobody_gets_in_without_the_password(self, postgres: EmbeddedPostgres, user: str) -> None:
+        for password in ("wrong", ""):
+            with pytest.raises(psycopg.OperationalError, match=r"password"):
+                psycopg.connect(
+                    host=LOOPBACK, port=postgres.port, user=user, password=password, dbname="arbor"
+                )
+
+    def test_it_listens_on_the_loopback_only(self, postgres: EmbeddedPostgres) -> None:
+        assert postgres.pid is not None
+        listening = [
+            connection.laddr.ip
+            for connection in psutil.Process(postgres.pid).net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        ]
+        assert listening == [LOOPBACK]
+
+    def test_its_arguments_hold_no_password(self, postgres: EmbeddedPostgres) -> None:
+        assert postgres.password not in " ".join(postgres.launch().argv)
+
+
+class TestPostgresOnDisk:
+    def test_what_was_committed_survives_a_kill(self, tmp_folder: Path) -> None:
+        first = EmbeddedPostgres(tmp_folder / "postgres", password="kept")
+        first.start()
+        with psycopg.connect(first.owner_url) as connection:
+            connection.execute("CREATE TABLE note AS SELECT 'still here' AS text")
+        assert first.pid is not None
+        os.kill(first.pid, signal.SIGKILL)
+
+        # Started at once: the killed server's own children may still be ending, its pid file is still there.
+        with (
+            EmbeddedPostgres(tmp_folder / "postgres", password="kept") as second,
+            psycopg.connect(second.owner_url) as connection,
+        ):
+            assert connection.execute("SELECT text FROM note").fetchone() == ("still here",)
+        first.stop()
+
+    def test_a_pid_file_that_names_a_living_stranger_does_not_block_the_start(self, tmp_folder: Path) -> None:
+        server = EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False)
+        with server:
+            lines = (server.data_dir / "postmaster.pid").read_text().splitlines()
+        lines[0] = str(os.getpid())
+        (server.data_dir / "postmaster.pid").write_text("\n".join(lines) + "\n")
+        with server:
+            assert server.is_ready()
+
+    def test_a_server_left_by_an_earlier_run_is_ended_first(self, tmp_folder: Path) -> None:
+        left = EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False)
+        left.start()
+        with EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False) as server:
+            assert server.pid != left.pid
+            postmasters = [p for p in processes_in(server.data_dir, "postgres") if p.pid == left.pid]
+            assert postmasters == []
+        left.stop()
+
+    def test_another_password_is_answered_with_what_to_do(self, tmp_folder: Path) -> None:
+        with EmbeddedPostgres(tmp_folder / "postgres", password="first", durable=False):
+            pass
+        with pytest.raises(ServerError, match="secrets folder"):
+            EmbeddedPostgres(tmp_folder / "postgres", password="second", durable=False).start()
+        assert processes_in(tmp_folder / "postgres", "postgres") == []
+
+    def test_data_of_another_major_version_is_refused(self, tmp_folder: Path) -> None:
+        (tmp_folder / "postgres").mkdir()
+        (tmp_folder / "postgres" / "PG_VERSION").write_text("15\n")
+        with pytest.raises(ServerError, match="made by PostgreSQL 15"):
+            EmbeddedPostgres(tmp_folder / "postgres").start()
+
+    def test_a_start_that_fails_shows_why(self, tmp_folder: Path) -> None:
+        server = EmbeddedPostgres(
+            tmp_folder / "postgres", durable=False, settings={"max_connections": "many"}
+        )
+        with pytest.raises(ServerError, match="max_connections"):
+            server.start()
+
+
+class TestValkey:
+    def test_nobody_gets_in_without_the_password(self, valkey: EmbeddedValkey) -> None:
+        with redis.Redis(port=valkey.port) as client, pytest.raises(redis.AuthenticationError):
+            client.ping()
+
+    def test_it_never_drops_a_key_to_save_memory(self, valkey: EmbeddedValkey) -> None:
+        with redis.Redis.from_url(valkey.url, decode_responses=True) as client:
+            assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+
+    def test_its_configuration_is_for_the_owner_only(self, valkey: EmbeddedValkey) -> None:
+        assert (valkey.data_dir / "valkey.conf").stat().st_mode & 0o077 == 0
+
+    def test_queued_messages_survive_a_kill(self, tmp_folder: Path) -> None:
+        server = EmbeddedValkey(tmp_folder / "valkey", password="kept")
+        server.start()
+        assert server.pid is not None
+        with redis.Redis.from_url(server.url) as client:
+            client.lpush("queue", "message")
+            # The log is written with each command; only its flush to the disk is once a second.
+        os.kill(server.pid, signal.SIGKILL)
+        server.stop()
+        with server, redis.Redis.from_url(server.url) as client:
+            assert client.lrange("queue", 0, -1) == [b"message"]
+
+
+class TestPorts:
+    def test_the_wanted_port_is_taken_when_free(self) -> None:
+        wanted = free_port()
+        assert free_port(wanted) == wanted
+
+    def test_the_next_free_port_is_taken_otherwise(self) -> None:
+        with socket.create_server((LOOPBACK, 0)) as taken:
+            wanted = taken.getsockname()[1]
+            assert not is_free(wanted)
+            assert free_port(wanted) > wanted
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from config.servers import EmbeddedPostgres, EmbeddedValkey
+folder = Path(sys.argv[1])
+postgres, valkey = EmbeddedPostgres(folder / "postgres", durable=False), EmbeddedValkey(folder / "valkey")
+postgres.start(); valkey.start()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent is gone")
+def test_servers_end_with_the_process_that_started_them(tmp_folder: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(tmp_folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"
+        parent.kill()
+    wait_until(lambda: not processes_in(tmp_folder / "postgres", "postgres"))
+    wait_until(lambda: not processes_in(tmp_folder / "valkey", "valkey-server"))
