@@ -3,8 +3,10 @@
 ArborError
 ├── Invalid                   input that is wrong; the message says what would be right
 │   ├── ContentInvalid        a memory's text is empty, too long or holds NUL
-│   ├── TemplateInvalid       a template file breaks a rule
+│   ├── TemplateInvalid       a template file breaks a rule; carries every fault
+│   ├── CapabilityInvalid     an `arbor://` URI breaks the grammar, or nothing answers to its prefix
 │   ├── PipelineInvalid       a DOT graph breaks a rule
+│   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
 │   ├── ConversationInvalid   a conversation file cannot be read at all
 │   ├── TransitionIllegal     a status may not follow another
 │   ├── LimitReached          a bounded collection is full
@@ -29,6 +31,12 @@ ArborError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from arbor.models.ports import Usage
+
 
 class ArborError(Exception):
     """Something Arbor knows how to name went wrong."""
@@ -51,9 +59,27 @@ class ContentInvalid(Invalid):
 class TemplateInvalid(Invalid):
     """The template file breaks a rule."""
 
+    def __init__(self, message: str | None = None, *, faults: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        #: Every fault found, each with where it is.
+        self.faults = tuple(faults)
+
+
+class CapabilityInvalid(Invalid):
+    """The capability's URI breaks the grammar."""
+
 
 class PipelineInvalid(Invalid):
     """The pipeline graph breaks a rule."""
+
+    def __init__(self, message: str | None = None, *, faults: Sequence[str] = ()) -> None:
+        super().__init__(message or "; ".join(faults) or None)
+        #: Every fault, one line each.
+        self.faults = tuple(faults)
+
+
+class CheckpointInvalid(Invalid):
+    """The checkpoint does not fit the pipeline."""
 
 
 class ConversationInvalid(Invalid):
@@ -116,9 +142,21 @@ class ReplyInvalid(ArborError):
 class ModelError(ArborError):
     """The model gave no reply."""
 
+    #: How many times the provider was asked before this was raised; 0 when it was not asked at all.
+    attempts: int = 1
+
 
 class ModelUnavailable(ModelError):
     """The model's provider cannot be reached or is overloaded."""
+
+    def __init__(
+        self, message: str | None = None, *, retry_after_s: float | None = None, provider_fault: bool = True
+    ) -> None:
+        super().__init__(message)
+        #: What the provider asked us to wait, or None.
+        self.retry_after_s = retry_after_s
+        #: False where the provider works (a rate limit, our own full pool): its breaker does not count it.
+        self.provider_fault = provider_fault
 
 
 class ModelTimeout(ModelError):
@@ -127,6 +165,11 @@ class ModelTimeout(ModelError):
 
 class ModelRefused(ModelError):
     """The model declined to answer."""
+
+    def __init__(self, message: str | None = None, *, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        #: What the refusal cost in tokens; None when the provider did not say.
+        self.usage = usage
 
 
 class ModelRejected(ModelError):
