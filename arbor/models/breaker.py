@@ -1,0 +1,159 @@
+"""A circuit breaker per provider: after failures in a row it is left alone, then tried once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+
+from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
+
+#: Failures in a row that open the breaker, and seconds until the trial. Source: the origin project.
+FAILURES_TO_OPEN = 3
+COOL_DOWN_S = 60.0
+
+
+class BreakerState(StrEnum):
+    """Whether calls pass."""
+
+    #: Calls pass.
+    CLOSED = "closed"
+    #: Calls are refused until the cool-down is over.
+    OPEN = "open"
+    #: One call, the trial, is on its way; others are refused.
+    HALF_OPEN = "half_open"
+
+
+class Verdict(StrEnum):
+    """What a call told about its provider."""
+
+    #: It works, even when it said no.
+    ANSWERED = "answered"
+    #: It failed or was silent.
+    FAULT = "fault"
+    #: Nothing: a rate limit, our own full pool, or the caller broke off.
+    UNTOLD = "untold"
+
+
+def verdict_of(error: BaseException | None) -> Verdict:
+    """Return what the end of a call says: only faults of the provider count against it."""
+    match error:
+        case None:
+            return Verdict.ANSWERED
+        case ModelTimeout():
+            return Verdict.FAULT
+        case ModelUnavailable():
+            return Verdict.FAULT if error.provider_fault else Verdict.UNTOLD
+        case ModelError():
+            return Verdict.ANSWERED
+        case _:
+            return Verdict.UNTOLD
+
+
+class Breaker:
+    """The breaker of one provider, shared by all threads of the process.
+
+    `now` gives seconds that never go back. A call that began before the state last changed says nothing
+    about the new state, so its verdict is dropped.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        failures_to_open: int = FAILURES_TO_OPEN,
+        cool_down_s: float = COOL_DOWN_S,
+    ) -> None:
+        self.provider = provider
+        self._now = now
+        self._failures_to_open = failures_to_open
+        self._cool_down_s = cool_down_s
+        self._lock = threading.Lock()
+        self._state = BreakerState.CLOSED
+        self._failures = 0
+        self._opened_at = 0.0
+        self._generation = 0
+
+    @property
+    def state(self) -> BreakerState:
+        """The state as of the last call."""
+        with self._lock:
+            return self._state
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Let one call pass and learn from how it ends; raises ModelUnavailable when no call may pass."""
+        generation = self._admit()
+        error: BaseException | None = None
+        try:
+            yield
+        except BaseException as exc:
+            error = exc
+            raise
+        finally:
+            self._settle(generation, verdict_of(error))
+
+    def _admit(self) -> int:
+        with self._lock:
+            if self._state is BreakerState.CLOSED:
+                return self._generation
+            left_s = self._opened_at + self._cool_down_s - self._now()
+            if self._state is BreakerState.OPEN and left_s <= 0:
+                self._become(BreakerState.HALF_OPEN)
+                return self._generation
+        refusal = ModelUnavailable(
+            f"{self.provider} failed {self._failures_to_open} times in a row and is left alone for "
+            f"{self._cool_down_s:.0f} s",
+            retry_after_s=max(1.0, left_s),
+            provider_fault=False,
+        )
+        refusal.attempts = 0
+        raise refusal
+
+    def _settle(self, generation: int, verdict: Verdict) -> None:
+        with self._lock:
+            if generation != self._generation:
+                return
+            trial = self._state is BreakerState.HALF_OPEN
+            if verdict is Verdict.ANSWERED:
+                self._failures = 0
+                if trial:
+                    self._become(BreakerState.CLOSED)
+            elif verdict is Verdict.FAULT:
+                self._failures += 1
+                if trial or self._failures >= self._failures_to_open:
+                    self._opened_at = self._now()
+                    self._become(BreakerState.OPEN)
+            elif trial:
+                # The trial told nothing: the next call is the trial, without a new cool-down.
+                self._become(BreakerState.OPEN)
+
+    def _become(self, state: BreakerState) -> None:
+        self._state = state
+        self._failures = 0
+        self._generation += 1
+
+
+class Breakers:
+    """One breaker per provider, made when first asked for."""
+
+    def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._breakers: dict[str, Breaker] = {}
+
+    def of(self, provider: str) -> Breaker:
+        """Return the breaker of that provider, the same one to every caller."""
+        with self._lock:
+            if provider not in self._breakers:
+                self._breakers[provider] = Breaker(provider, now=self._now)
+            return self._breakers[provider]
+
+    def states(self) -> dict[str, BreakerState]:
+        """Return the state of each provider that was called."""
+        with self._lock:
+            breakers = list(self._breakers.values())
+        return {breaker.provider: breaker.state for breaker in breakers}

@@ -1,0 +1,61 @@
+"""Handles: `provider/model`, how a model is named in settings, templates and the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from arbor.errors import ConfigurationInvalid
+
+
+class Provider(StrEnum):
+    """Who answers."""
+
+    #: OpenAI, or any server that speaks its protocol, at OPENAI_BASE_URL.
+    OPENAI = "openai"
+    #: Anthropic's Messages API.
+    ANTHROPIC = "anthropic"
+    #: Google's models by their OpenAI-compatible door.
+    GEMINI = "gemini"
+    #: OpenRouter, which sells many providers' models.
+    OPENROUTER = "openrouter"
+    #: A local Ollama.
+    OLLAMA = "ollama"
+    #: A vLLM server at OPENAI_BASE_URL.
+    VLLM = "vllm"
+    #: A llama.cpp server at OPENAI_BASE_URL.
+    LLAMACPP = "llamacpp"
+    #: The built-in rule policy: no model, no network.
+    REFLEX = "reflex"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handle:
+    """A model's name and who serves it."""
+
+    provider: Provider
+    model: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `provider/model`; the model's own name may hold further slashes.
+
+        Raises ConfigurationInvalid.
+        """
+        provider, slash, model = text.strip().partition("/")
+        if not slash or not provider or not model or any(character.isspace() for character in text.strip()):
+            raise ConfigurationInvalid(
+                f"a model handle is provider/model, for example openai/gpt-6-luna or ollama/llama3.2; got {text!r}"
+            )
+        if provider not in Provider:
+            known = ", ".join(Provider)
+            raise ConfigurationInvalid(f"a model handle begins with one of {known}; got {text!r}")
+        return cls(provider=Provider(provider), model=model)
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+
+#: The policy that needs no model; used when nothing else is configured.
+REFLEX = Handle(provider=Provider.REFLEX, model="policy")

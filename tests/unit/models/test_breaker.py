@@ -1,0 +1,193 @@
+"""The circuit breaker of a provider."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelTimeout, ModelUnavailable
+from arbor.models.breaker import Breaker, Breakers, BreakerState, Verdict, verdict_of
+
+
+class Seconds:
+    """A clock in seconds that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+@pytest.fixture
+def breaker(seconds: Seconds) -> Breaker:
+    return Breaker("openai", now=seconds)
+
+
+def call(breaker: Breaker, error: BaseException | None = None) -> None:
+    """Let a call through; it ends with `error`, which is swallowed here, or well."""
+    try:
+        with breaker.guard():
+            if error is not None:
+                raise error
+    except BaseException as exc:
+        if exc is not error:
+            raise
+
+
+def open_up(breaker: Breaker) -> None:
+    for _ in range(3):
+        call(breaker, ModelUnavailable())
+    assert breaker.state is BreakerState.OPEN
+
+
+def test_three_failures_in_a_row_open_it_for_a_minute(breaker: Breaker, seconds: Seconds) -> None:
+    open_up(breaker)
+    seconds.at += 20
+
+    with pytest.raises(ModelUnavailable, match="openai failed 3 times in a row and is left alone") as refusal:
+        call(breaker)
+
+    assert refusal.value.retry_after_s == 40
+    assert refusal.value.attempts == 0
+    assert not refusal.value.provider_fault
+
+
+def test_a_success_between_failures_keeps_it_closed(breaker: Breaker) -> None:
+    for error in [ModelUnavailable(), ModelTimeout(), None, ModelUnavailable(), ModelUnavailable()]:
+        call(breaker, error)
+
+    assert breaker.state is BreakerState.CLOSED
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelRejected(),
+        ModelRefused(),
+        ModelUnavailable(provider_fault=False),
+        ValueError(),
+        KeyboardInterrupt(),
+    ],
+)
+def test_what_is_not_the_providers_fault_does_not_count(breaker: Breaker, error: BaseException) -> None:
+    for _ in range(10):
+        call(breaker, error)
+
+    assert breaker.state is BreakerState.CLOSED
+
+
+def test_a_rate_limit_between_failures_does_not_forgive_them(breaker: Breaker) -> None:
+    limited = ModelUnavailable(provider_fault=False)
+    for error in [ModelUnavailable(), limited, ModelUnavailable(), limited, ModelUnavailable()]:
+        call(breaker, error)
+
+    assert breaker.state is BreakerState.OPEN
+
+
+def test_after_the_cool_down_one_trial_passes_and_its_success_closes(
+    breaker: Breaker, seconds: Seconds
+) -> None:
+    open_up(breaker)
+    seconds.at += 60
+
+    with breaker.guard():
+        during = breaker.state
+        with pytest.raises(ModelUnavailable, match="left alone"):
+            call(breaker)
+
+    assert (during, breaker.state) == (BreakerState.HALF_OPEN, BreakerState.CLOSED)
+
+
+def test_a_failed_trial_opens_it_for_another_minute(breaker: Breaker, seconds: Seconds) -> None:
+    open_up(breaker)
+    seconds.at += 60
+    call(breaker, ModelTimeout())
+    seconds.at += 59
+
+    with pytest.raises(ModelUnavailable, match="left alone"):
+        call(breaker)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ModelUnavailable(provider_fault=False)])
+def test_a_trial_that_tells_nothing_leaves_the_trial_to_the_next_call(
+    breaker: Breaker, seconds: Seconds, error: BaseException
+) -> None:
+    open_up(breaker)
+    seconds.at += 60
+    call(breaker, error)
+
+    call(breaker)
+
+    assert breaker.state is BreakerState.CLOSED
+
+
+def test_a_late_failure_of_an_old_call_does_not_touch_the_new_state(
+    breaker: Breaker, seconds: Seconds
+) -> None:
+    old = breaker.guard()
+    old.__enter__()
+    open_up(breaker)
+    seconds.at += 60
+    call(breaker)
+
+    old.__exit__(ModelTimeout, ModelTimeout(), None)
+    call(breaker, ModelUnavailable())
+    call(breaker, ModelUnavailable())
+
+    assert breaker.state is BreakerState.CLOSED
+
+
+def test_of_hundreds_of_threads_exactly_one_makes_the_trial(breaker: Breaker, seconds: Seconds) -> None:
+    open_up(breaker)
+    seconds.at += 60
+    at_once, all_asked = threading.Barrier(200), threading.Barrier(200)
+    admitted: list[int] = []
+
+    def ask() -> None:
+        at_once.wait()
+        try:
+            with breaker.guard():
+                admitted.append(1)
+                all_asked.wait()
+        except ModelUnavailable:
+            all_asked.wait()
+
+    threads = [threading.Thread(target=ask) for _ in range(200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(admitted) == 1
+    assert breaker.state is BreakerState.CLOSED
+
+
+def test_each_provider_has_its_own(seconds: Seconds) -> None:
+    breakers = Breakers(now=seconds)
+    open_up(breakers.of("openai"))
+    call(breakers.of("anthropic"))
+
+    assert breakers.states() == {"openai": BreakerState.OPEN, "anthropic": BreakerState.CLOSED}
+
+
+@pytest.mark.parametrize(
+    ("make", "verdict"),
+    [
+        (lambda: None, Verdict.ANSWERED),
+        (ModelUnavailable, Verdict.FAULT),
+        (ModelTimeout, Verdict.FAULT),
+        (ModelRejected, Verdict.ANSWERED),
+        (ModelError, Verdict.ANSWERED),
+        (KeyError, Verdict.UNTOLD),
+    ],
+)
+def test_the_verdict_on_each_ending(make: Callable[[], BaseException | None], verdict: Verdict) -> None:
+    assert verdict_of(make()) is verdict

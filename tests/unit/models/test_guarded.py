@@ -1,0 +1,137 @@
+"""A model that is asked again, behind a breaker, within a deadline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from arbor.errors import ModelRejected, ModelTimeout, ModelUnavailable
+from arbor.models.breaker import Breaker, BreakerState
+from arbor.models.guarded import GuardedModel
+from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, ScriptLine
+from arbor.models.retry import RetryPolicy
+from tests.unit.models.test_ports import a_request
+
+
+@dataclass
+class Time:
+    """Time that passes only by sleeping."""
+
+    at: float = 0.0
+    naps: list[float] = field(default_factory=list)
+
+    def now(self) -> float:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.at += seconds
+
+
+def guarded(
+    time: Time, *script: ScriptLine, breaker: Breaker | None = None
+) -> tuple[GuardedModel, ScriptedModel]:
+    inner = ScriptedModel(*script, handle="openai/test")
+    model = GuardedModel(
+        inner,
+        breaker=breaker or Breaker("openai", now=time.now),
+        policy=RetryPolicy(attempts=3),
+        sleep=time.sleep,
+        now=time.now,
+        roll=lambda: 1.0,
+    )
+    return model, inner
+
+
+def test_it_asks_again_and_the_reply_counts_attempts_and_waits() -> None:
+    time = Time()
+    model, _ = guarded(time, ModelUnavailable(), ModelUnavailable(retry_after_s=2.0), "fine")
+
+    reply = model.complete(a_request(), deadline_s=60)
+
+    assert (reply.text, reply.attempts) == ("fine", 3)
+    assert time.naps == [0.5, 2.2]
+    assert reply.latency_ms == pytest.approx(2700)
+
+
+def test_the_last_failure_is_raised_with_the_number_of_attempts() -> None:
+    model, _ = guarded(Time(), *[ModelUnavailable(f"down {n}") for n in range(9)])
+
+    with pytest.raises(ModelUnavailable, match="down 2") as failure:
+        model.complete(a_request(), deadline_s=60)
+
+    assert failure.value.attempts == 3
+
+
+def test_a_rejection_is_not_tried_again() -> None:
+    model, inner = guarded(Time(), ModelRejected("wrong key"), "fine")
+
+    with pytest.raises(ModelRejected, match="wrong key"):
+        model.complete(a_request(), deadline_s=60)
+
+    assert len(inner.requests) == 1
+
+
+def test_a_wish_beyond_the_deadline_ends_the_call_at_once() -> None:
+    time = Time()
+    model, _ = guarded(time, ModelUnavailable(retry_after_s=600), "fine")
+
+    with pytest.raises(ModelUnavailable):
+        model.complete(a_request(), deadline_s=60)
+
+    assert time.naps == []
+
+
+def test_each_attempt_gets_what_is_left_of_the_deadline() -> None:
+    time = Time()
+    deadlines: list[float] = []
+
+    class Slow:
+        handle = "openai/slow"
+
+        def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
+            deadlines.append(deadline_s)
+            time.at += 10
+            raise ModelUnavailable
+
+    model = GuardedModel(
+        Slow(),
+        breaker=Breaker("openai"),
+        policy=RetryPolicy(),
+        sleep=time.sleep,
+        now=time.now,
+        roll=lambda: 1.0,
+    )
+    with pytest.raises(ModelUnavailable):
+        model.complete(a_request(), deadline_s=25)
+
+    assert deadlines == [25, 14.5, 3.5]
+
+
+def test_a_deadline_that_has_passed_asks_nobody_and_blames_nobody() -> None:
+    time = Time()
+    breaker = Breaker("openai", now=time.now)
+    model, inner = guarded(time, "fine", breaker=breaker)
+
+    for _ in range(5):
+        with pytest.raises(ModelTimeout, match="was not asked"):
+            model.complete(a_request(), deadline_s=0)
+
+    assert inner.requests == []
+    assert breaker.state is BreakerState.CLOSED
+
+
+def test_three_failed_calls_open_the_breaker_and_the_fourth_asks_nobody() -> None:
+    time = Time()
+    model, inner = guarded(time, *[ModelUnavailable() for _ in range(9)], "fine")
+    for _ in range(3):
+        with pytest.raises(ModelUnavailable):
+            model.complete(a_request(), deadline_s=60)
+
+    with pytest.raises(ModelUnavailable, match="left alone"):
+        model.complete(a_request(), deadline_s=60)
+    assert len(inner.requests) == 9
+
+    time.at += 60
+    assert model.complete(a_request(), deadline_s=60).text == "fine"

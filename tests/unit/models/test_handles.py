@@ -1,0 +1,39 @@
+"""Handles name a provider and a model."""
+
+from __future__ import annotations
+
+import pytest
+
+from arbor.errors import ConfigurationInvalid
+from arbor.models.handles import REFLEX, Handle, Provider
+
+
+@pytest.mark.parametrize(
+    ("text", "provider", "model"),
+    [
+        ("openai/gpt-6-luna", Provider.OPENAI, "gpt-6-luna"),
+        (" ollama/llama3.2:1b ", Provider.OLLAMA, "llama3.2:1b"),
+        ("openrouter/meta-llama/llama-3.3-70b", Provider.OPENROUTER, "meta-llama/llama-3.3-70b"),
+        ("reflex/policy", Provider.REFLEX, "policy"),
+    ],
+)
+def test_a_handle_is_read_and_written_back(text: str, provider: Provider, model: str) -> None:
+    handle = Handle.parse(text)
+
+    assert handle == Handle(provider=provider, model=model)
+    assert str(handle) == text.strip()
+
+
+@pytest.mark.parametrize("text", ["", "gpt-6-luna", "/gpt", "openai/", "openai/gpt 6", "openai /gpt-6"])
+def test_what_is_not_a_handle_is_told_what_one_looks_like(text: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match="a model handle is provider/model, for example openai/"):
+        Handle.parse(text)
+
+
+def test_an_unknown_provider_is_told_the_known_ones() -> None:
+    with pytest.raises(ConfigurationInvalid, match=r"begins with one of openai, .*reflex; got 'closedai/x'"):
+        Handle.parse("closedai/x")
+
+
+def test_the_reflex_handle_reads_back() -> None:
+    assert Handle.parse(str(REFLEX)) == REFLEX
