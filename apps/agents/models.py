@@ -1,0 +1,129 @@
+"""Templates and the agents made from them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from apps.tenants.fields import TenantOneToOne
+from apps.tenants.models import TenantModel
+from arbor.agents.lifecycle import AgentStatus
+from arbor.ids import uuid7
+
+_STATUSES = [(status.value, status.value) for status in AgentStatus]
+
+
+class AbstractTemplate(models.Model):
+    """An archetype that agents are created from."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=100)
+    version = models.CharField(max_length=40)
+    description = models.TextField(blank=True)
+    #: The Markdown it was read from, and what was read (`arbor.agents.template.TemplateSpec` as JSON).
+    source_text = models.TextField()
+    spec = models.JSONField()
+    content_hash = models.CharField(max_length=64)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        abstract = True
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class BuiltinTemplate(AbstractTemplate):
+    """A template that comes with Arbor, the same for every tenant."""
+
+    app_privileges: ClassVar[str] = "SELECT"
+    ops_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
+
+    class Meta(AbstractTemplate.Meta):
+        constraints = [models.UniqueConstraint(fields=["name"], name="agents_builtintemplate_name")]
+
+
+class Template(AbstractTemplate, TenantModel):
+    """A tenant's own template; it goes before a built-in one of the same name."""
+
+    class Meta(AbstractTemplate.Meta, TenantModel.Meta):
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="agents_template_name")]
+
+
+class Agent(TenantModel):
+    """One living individual. Nothing here changes with time: what does is in `AgentState` and the schedule."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    #: `agent_` and the SHA-256 of its public key.
+    public_id = models.CharField(max_length=70, editable=False)
+    name = models.CharField(max_length=100)
+    status = models.CharField(max_length=16, choices=_STATUSES, default=AgentStatus.CREATED)
+    template_name = models.CharField(max_length=100)
+    template_version = models.CharField(max_length=40)
+    trust_tier = models.CharField(max_length=16)
+    #: Character as read from the template (`arbor.agents.character.Character` as JSON), and role and traits.
+    character = models.JSONField()
+    genome = models.JSONField(null=True)
+    #: Names of the actions its template allows.
+    allowed_actions = models.JSONField(default=list)
+    #: DOT text of its own pipeline; empty: the default graph.
+    pipeline = models.TextField(blank=True)
+    #: `provider/model`; empty: the installation's.
+    model = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="agents_agent_name"),
+            models.UniqueConstraint(fields=["tenant", "public_id"], name="agents_agent_public_id"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AgentState(TenantModel):
+    """The present moment of an agent: what changes at every heartbeat, in a narrow row of its own."""
+
+    agent = TenantOneToOne(Agent, primary_key=True, related_name="state")
+    energy = models.FloatField(default=10.0)
+    #: Heartbeats that ran to a decision.
+    beats = models.BigIntegerField(default=0)
+    #: Heartbeats in a row whose reply could not be used.
+    nops = models.IntegerField(default=0)
+    #: `arbor.heartbeat.situation.WorkingMemory` as JSON, at most 64 KB.
+    working_memory = models.JSONField(default=dict)
+    last_beat_at = models.DateTimeField(null=True)
+    last_user_contact_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(energy__gte=0) & models.Q(energy__lte=20), name="agents_state_energy"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.energy:g} energy after {self.beats} beats"
+
+
+class AgentKey(TenantModel):
+    """An agent's key pair; the private half only as a sealed record, which no page shows."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
+    ops_privileges: ClassVar[str] = ""
+
+    agent = TenantOneToOne(Agent, primary_key=True, related_name="key")
+    public_key = models.BinaryField()
+    #: {v, ct, iv, tag}: AES-256-GCM, bound to the agent and tenant (`arbor.agents.identity`).
+    sealed_private_key = models.JSONField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        pass
+
+    def __str__(self) -> str:
+        return f"key of {self.agent_id}"

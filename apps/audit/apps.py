@@ -1,0 +1,10 @@
+"""Django's name for this app."""
+
+from django.apps import AppConfig
+
+
+class AuditConfig(AppConfig):
+    """Holds the models of audit."""
+
+    name = "apps.audit"
+    verbose_name = "Audit"

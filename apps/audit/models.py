@@ -1,0 +1,71 @@
+"""What was done, and by whom: written once, never changed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+
+
+class AuditAction(models.TextChoices):
+    """What kinds of act are recorded."""
+
+    AGENT_CREATED = "agent.created"
+    AGENT_STARTED = "agent.started"
+    AGENT_PAUSED = "agent.paused"
+    AGENT_RESUMED = "agent.resumed"
+    AGENT_STOPPED = "agent.stopped"
+    AGENT_DESTROYED = "agent.destroyed"
+    AGENT_DORMANT = "agent.dormant"
+    TEMPLATE_CHANGED = "template.changed"
+    OPERATOR_ACT = "operator.act"
+    DENIED = "denied"
+    TRUNCATED = "truncated"
+    MEMORIES_EXPIRED = "memories.expired"
+    TENANT_CREATED = "tenant.created"
+    MEMBER_ADDED = "member.added"
+    CROSS_TENANT_VIEW = "cross_tenant.view"
+
+
+class AbstractAuditEvent(models.Model):
+    """One act."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    at = models.DateTimeField(auto_now_add=True)
+    action = models.CharField(max_length=40, choices=AuditAction)
+    #: Who did it: `user:NAME`, `agent:ID`, `cli:NAME`, `system:PART`.
+    actor = models.CharField(max_length=200)
+    message = models.TextField()
+    detail = models.JSONField(default=dict)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.action} by {self.actor}"
+
+
+class AuditEvent(AbstractAuditEvent, TenantModel):
+    """An act in one tenant. The serving role may add and read, nothing else."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT"
+    ops_privileges: ClassVar[str] = "SELECT"
+
+    #: The agent concerned, if any; no reference, because the record outlives the agent.
+    agent_id = models.UUIDField(null=True)
+
+    class Meta(TenantModel.Meta):
+        indexes = [
+            models.Index(fields=["tenant", "-at"], name="audit_event_by_time"),
+            models.Index(fields=["tenant", "agent_id", "-at"], name="audit_event_by_agent"),
+        ]
+
+
+class PlatformEvent(AbstractAuditEvent):
+    """An act on the installation as a whole, such as a view across tenants. Only the operations role sees it."""
+
+    app_privileges: ClassVar[str] = ""
+    ops_privileges: ClassVar[str] = "SELECT, INSERT"

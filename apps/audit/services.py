@@ -1,0 +1,46 @@
+"""Recording acts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.tenants.scope import OPS, current_tenant, ops_scope
+
+
+def record(
+    *,
+    action: AuditAction,
+    actor: str,
+    message: str,
+    agent_id: UUID | None = None,
+    detail: dict[str, Any] | None = None,
+) -> AuditEvent:
+    """Write one act of the current tenant, in the transaction of the act itself."""
+    event: AuditEvent = AuditEvent.objects.create(
+        tenant_id=current_tenant(),
+        action=action,
+        actor=actor,
+        message=message,
+        agent_id=agent_id,
+        detail=detail or {},
+    )
+    return event
+
+
+def record_platform(
+    *, action: AuditAction, actor: str, message: str, detail: dict[str, Any] | None = None
+) -> None:
+    """Write one act on the installation as a whole."""
+    PlatformEvent.objects.using(OPS).create(action=action, actor=actor, message=message, detail=detail or {})
+
+
+@contextmanager
+def across_tenants(*, actor: str, reason: str) -> Iterator[None]:
+    """Open a view of all tenants through the operations role; the view is recorded before anything is read."""
+    record_platform(action=AuditAction.CROSS_TENANT_VIEW, actor=actor, message=reason)
+    with ops_scope():
+        yield

@@ -1,0 +1,10 @@
+"""Django's name for this app."""
+
+from django.apps import AppConfig
+
+
+class GoalsConfig(AppConfig):
+    """Holds the models of goals."""
+
+    name = "apps.goals"
+    verbose_name = "Goals"

@@ -1,0 +1,10 @@
+"""Django's name for this app."""
+
+from django.apps import AppConfig
+
+
+class MemoriesConfig(AppConfig):
+    """Holds the models of memories."""
+
+    name = "apps.memories"
+    verbose_name = "Memories"

@@ -1,0 +1,165 @@
+"""What agents remember. The memory row stays cold: what reading changes is in `MemoryAccess`."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from pgvector.django import HalfVectorField, SparseVectorField
+
+from apps.agents.models import Agent
+from apps.tenants.fields import TenantForeignKey, TenantOneToOne
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+from arbor.memory.values import MemoryStatus, MemoryType
+
+#: The most that pgvector's sparsevec can address; terms are hashed into it.
+LEXICAL_DIMENSIONS = 1_000_000_000
+
+
+class Memory(TenantModel):
+    """One remembered thing."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="memories")
+    type = models.CharField(max_length=16, choices=[(t.value, t.value) for t in MemoryType])
+    status = models.CharField(
+        max_length=16, choices=[(s.value, s.value) for s in MemoryStatus], default=MemoryStatus.ACTIVE
+    )
+    content = models.TextField()
+    #: SHA-256 of the normalised content.
+    content_hash = models.BinaryField(max_length=32)
+    importance = models.FloatField(default=0.5)
+    #: Per day, in `arbor.memory.decay.relevance`.
+    decay_rate = models.FloatField(default=0.01)
+    trust = models.FloatField(default=1.0)
+    emotional_valence = models.FloatField(default=0.0)
+    #: Groups the memories of one conversation or stretch of time; position orders them within it.
+    session = models.CharField(max_length=100, blank=True)
+    position = models.IntegerField(default=0)
+    #: Who said it: `user`, `assistant`, `system`, `tool_result`, or a speaker's name; empty for the agent's own thoughts.
+    role = models.CharField(max_length=100, blank=True)
+    #: Where it came from: `heartbeat:ID`, `ingest:FILE`, `operator`.
+    source = models.CharField(max_length=200, blank=True)
+    #: Type-specific parts: context, action, result, sources…
+    detail = models.JSONField(default=dict)
+    occurred_at = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    #: Empty until the embedder has seen it; found by its words from the first moment.
+    embedding = HalfVectorField(dimensions=settings.ARBOR_EMBEDDING_DIMENSION, null=True)
+    embedding_model = models.CharField(max_length=100, blank=True)
+    #: BM25 document weights by hashed term.
+    lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "memories"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "agent", "content_hash", "session", "position"],
+                name="memories_memory_content",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(importance__gte=0) & models.Q(importance__lte=1),
+                name="memories_memory_importance",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(trust__gte=0) & models.Q(trust__lte=1), name="memories_memory_trust"
+            ),
+            models.CheckConstraint(condition=models.Q(decay_rate__gte=0), name="memories_memory_decay_rate"),
+        ]
+        indexes = [
+            # The agent's mind, read from this index alone: recall scores every memory without touching the table.
+            models.Index(
+                fields=["tenant", "agent"],
+                include=["id", "expires_at", "embedding", "lexical"],
+                name="memories_memory_mind",
+                condition=models.Q(status="active"),
+            ),
+            models.Index(fields=["tenant", "agent", "session", "position"], name="memories_memory_session"),
+            models.Index(fields=["tenant", "agent", "-occurred_at"], name="memories_memory_recent"),
+            models.Index(
+                fields=["tenant", "expires_at"],
+                name="memories_memory_expiring",
+                condition=models.Q(expires_at__isnull=False, status="active"),
+            ),
+            models.Index(
+                fields=["tenant", "created_at"],
+                name="memories_memory_unembedded",
+                condition=models.Q(embedding__isnull=True, status="active"),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.content[:80]
+
+
+class MemoryAccess(TenantModel):
+    """How often, and when last, a memory was recalled by its agent. A person's look does not count."""
+
+    memory = TenantOneToOne(Memory, primary_key=True, related_name="access")
+    count = models.IntegerField(default=0)
+    last_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        pass
+
+    def __str__(self) -> str:
+        return f"{self.count}×"
+
+
+class Edge(TenantModel):
+    """A directed, typed relation between two memories of one agent."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="edges")
+    source = TenantForeignKey(Memory, related_name="edges_out")
+    target = TenantForeignKey(Memory, related_name="edges_in")
+    relation = models.CharField(max_length=24)
+    weight = models.FloatField(default=1.0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "source", "target", "relation"], name="memories_edge_once"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(source=models.F("target")), name="memories_edge_not_self"
+            ),
+        ]
+        indexes = [models.Index(fields=["tenant", "target"], name="memories_edge_target")]
+
+    def __str__(self) -> str:
+        return self.relation
+
+
+class Term(TenantModel):
+    """In how many of an agent's memories a term occurs: the statistics of BM25. Term 0 counts the memories."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "agent_id", "term")
+    agent = TenantForeignKey(Agent, related_name="terms")
+    term = models.IntegerField()
+    memories = models.IntegerField(default=0)
+
+    class Meta(TenantModel.Meta):
+        pass
+
+    def __str__(self) -> str:
+        return f"{self.term}: {self.memories}"
+
+
+class EmbeddingCacheEntry(TenantModel):
+    """A text's embedding by one model. Kept by tenant, so that a hit tells nothing about another's texts."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "model", "content_hash")
+    model = models.CharField(max_length=100)
+    content_hash = models.BinaryField(max_length=32)
+    embedding = HalfVectorField(dimensions=settings.ARBOR_EMBEDDING_DIMENSION)
+    used_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        indexes = [models.Index(fields=["tenant", "used_at"], name="memories_cache_by_use")]
+
+    def __str__(self) -> str:
+        return self.model

@@ -1,0 +1,21 @@
+"""The app of tenants, members and the locks between tenants."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.core.checks import Tags, register
+
+
+class TenantsConfig(AppConfig):
+    """Registers the checks that keep tenants apart."""
+
+    name = "apps.tenants"
+    verbose_name = "Tenants"
+
+    def ready(self) -> None:
+        """Register the static checks, and those that ask the database (`check --database default`)."""
+        register(check_models, Tags.models)
+        register(check_database, Tags.database)
+
+
+from apps.tenants.checks import check_database, check_models  # noqa: E402 (the checks import models lazily)

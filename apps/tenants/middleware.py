@@ -1,0 +1,55 @@
+"""A web request runs in one tenant's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from apps.tenants.models import User
+from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.services import Access, tenants_of
+from arbor.errors import ArborError, NotFound, TenancyError
+
+#: Where the session keeps the tenant that its user works in.
+SESSION_KEY = "tenant"
+
+
+class TenantMiddleware:
+    """Opens the tenant the signed-in user has chosen, if they are a member of it, else the first of theirs.
+
+    Sets `request.access` (the tenant and role, or none) and `request.tenants` (all the user may choose from).
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request inside the tenant's transaction; an error rolls it back."""
+        tenants: list[Access] = tenants_of(request.user) if isinstance(request.user, User) else []
+        chosen = request.session.get(SESSION_KEY) if tenants else None
+        access = next(
+            (each for each in tenants if str(each.tenant_id) == chosen), tenants[0] if tenants else None
+        )
+        request.tenants = tenants  # type: ignore[attr-defined]
+        request.access = access  # type: ignore[attr-defined]
+        if access is None:
+            return self.get_response(request)
+        with tenant_transaction(access.tenant_id):
+            response = self.get_response(request)
+            if response.status_code >= 500:
+                transaction.set_rollback(True, using=APP)
+        return response
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Turn the domain's errors into pages: 404 for what is not there, 403 for what is not allowed, else 409."""
+        if not isinstance(exception, ArborError):
+            return None
+        if request.access is not None:  # type: ignore[attr-defined]
+            transaction.set_rollback(True, using=APP)
+        status = (
+            404 if isinstance(exception, NotFound) else 403 if isinstance(exception, TenancyError) else 409
+        )
+        return render(request, "console/refused.html", {"message": str(exception)}, status=status)

@@ -1,0 +1,108 @@
+"""Tenants, the people who operate them, and the base of every row that belongs to a tenant."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+
+from apps.tenants.scope import OPS, current_scope, current_tenant
+from arbor.ids import uuid7
+
+
+class User(AbstractUser):
+    """A person who signs in. What they may do in a tenant is their membership there."""
+
+
+class TenantStatus(models.TextChoices):
+    """Whether a tenant's agents beat."""
+
+    #: Its agents beat.
+    ACTIVE = "active"
+    #: Nothing of it runs; its data stays.
+    SUSPENDED = "suspended"
+
+
+class Tenant(models.Model):
+    """An isolated customer."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    slug = models.SlugField(unique=True, max_length=63)
+    name = models.CharField(max_length=200)
+    status = models.CharField(max_length=16, choices=TenantStatus, default=TenantStatus.ACTIVE)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TenantManager(models.Manager[Any]):
+    """Sees the current tenant's rows; raises TenantRequired where there is none. It never returns everything."""
+
+    def get_queryset(self) -> Any:
+        """Return the rows of the current scope."""
+        queryset = super().get_queryset()
+        scope = current_scope()
+        if scope is not None and scope.across:
+            return queryset.using(OPS)
+        return queryset.filter(tenant_id=current_tenant())
+
+
+class TenantModel(models.Model):
+    """A row that belongs to exactly one tenant.
+
+    `protection` gives its table row-level security, a primary key that starts with the tenant, and these privileges.
+    """
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
+    ops_privileges: ClassVar[str] = "SELECT"
+
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.CASCADE, db_index=False, related_name="+", editable=False
+    )
+
+    objects = TenantManager()
+
+    class Meta:
+        abstract = True
+        base_manager_name = "objects"
+
+
+class Role(models.TextChoices):
+    """What a member may do in a tenant; each includes the one before."""
+
+    #: Look.
+    VIEWER = "viewer"
+    #: Run agents: create, start, pause, tick, ingest.
+    OPERATOR = "operator"
+    #: Everything, members and destruction included.
+    OWNER = "owner"
+
+    @property
+    def rank(self) -> int:
+        """Return the role's height, 0 for the lowest."""
+        return list(Role).index(self)
+
+
+class Membership(TenantModel):
+    """A user's role in a tenant."""
+
+    ops_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    role = models.CharField(max_length=16, choices=Role, default=Role.VIEWER)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    #: A user's own memberships, wherever they are: row-level security alone decides, in `user_transaction`.
+    own = models.Manager()
+
+    class Meta(TenantModel.Meta):
+        constraints = [models.UniqueConstraint(fields=["tenant", "user"], name="tenants_membership_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} as {self.role}"

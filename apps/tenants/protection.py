@@ -1,0 +1,227 @@
+"""What migrating adds to Django's tables: roles, privileges, row-level security, keys that start with the tenant.
+
+`protect()` says what must be and makes it so; run again it changes nothing. The migrate command calls it, so a model
+with a tenant gets its policy by existing. Until it ran, the serving roles have no privilege on a new table at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.apps import apps
+from django.db import connections, models, transaction
+from psycopg import sql
+
+from apps.tenants.checks import tenant_models
+from apps.tenants.fields import OnDelete, WithinTenant
+from apps.tenants.scope import APP, OPS, TENANT_SETTING, USER_SETTING
+
+OWNER = "owner"
+#: Tables that belong to the installation, and what the serving roles may do with them.
+SHARED: dict[str, tuple[str, str]] = {
+    "django_migrations": ("SELECT", "SELECT"),
+    "django_content_type": ("SELECT", "SELECT"),
+    "django_session": ("SELECT, INSERT, UPDATE, DELETE", "SELECT, DELETE"),
+    "auth_permission": ("SELECT", "SELECT"),
+    "auth_group": ("SELECT", "SELECT"),
+    "auth_group_permissions": ("SELECT", "SELECT"),
+    "tenants_user": ("SELECT, UPDATE", "SELECT, INSERT, UPDATE, DELETE"),
+    "tenants_user_groups": ("SELECT", "SELECT, INSERT, DELETE"),
+    "tenants_user_user_permissions": ("SELECT", "SELECT, INSERT, DELETE"),
+    "tenants_tenant": ("SELECT", "SELECT, INSERT, UPDATE, DELETE"),
+}
+_SCOPED_TENANT = sql.SQL("(SELECT nullif(current_setting({}, true), '')::uuid)").format(
+    sql.Literal(TENANT_SETTING)
+)
+_SCOPED_USER = sql.SQL("(SELECT nullif(current_setting({}, true), '')::bigint)").format(
+    sql.Literal(USER_SETTING)
+)
+
+
+def protect() -> list[str]:
+    """Bring roles, privileges, policies and keys to what the models ask for; return the tables that were new.
+
+    Runs as the owner, in one transaction, and takes a lock so that two migrating processes wait for each other.
+    """
+    new: list[str] = []
+    with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('arbor.protect'))")
+        _create_roles(cursor)
+        existing = set(connections[OWNER].introspection.table_names(cursor))
+        for model in tenant_models():
+            if model._meta.db_table in existing and _key_with_tenant(cursor, model):
+                new.append(model._meta.db_table)
+        for model in tenant_models():
+            if model._meta.db_table in existing:
+                _reference_within_tenant(cursor, model)
+                _isolate(cursor, model)
+        _share(cursor, existing)
+    return new
+
+
+def _roles() -> dict[str, str]:
+    return {
+        str(connections[alias].settings_dict["USER"]): str(connections[alias].settings_dict["PASSWORD"])
+        for alias in (APP, OPS)
+    }
+
+
+def _create_roles(cursor: Any) -> None:
+    # A new role has no attribute but these; `checks.unsafe_role` refuses to serve from one that was given more.
+    for name, password in _roles().items():
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", [name])
+        verb = sql.SQL("ALTER" if cursor.fetchone()[0] else "CREATE")
+        cursor.execute(
+            sql.SQL("{} ROLE {} LOGIN PASSWORD {}").format(verb, sql.Identifier(name), sql.Literal(password))
+        )
+        cursor.execute(
+            sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(
+                sql.Identifier(connections[OWNER].settings_dict["NAME"]), sql.Identifier(name)
+            )
+        )
+        cursor.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(sql.Identifier(name)))
+
+
+def _constraints(cursor: Any, table: str) -> dict[str, tuple[str, list[str]]]:
+    cursor.execute(
+        "SELECT k.conname, k.contype::text, array_agg(a.attname::text ORDER BY u.ord) FROM pg_constraint k"
+        " CROSS JOIN LATERAL unnest(k.conkey) WITH ORDINALITY u(attnum, ord)"
+        " JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum"
+        " WHERE k.conrelid = %s::regclass GROUP BY 1, 2",
+        [table],
+    )
+    return {name: (kind, columns) for name, kind, columns in cursor.fetchall()}
+
+
+def _key_with_tenant(cursor: Any, model: type[models.Model]) -> bool:
+    """Make the primary key (tenant, id); tell whether it was not."""
+    table = model._meta.db_table
+    if isinstance(model._meta.pk, models.CompositePrimaryKey):
+        return False
+    key = str(model._meta.pk.column)
+    for name, (kind, columns) in _constraints(cursor, table).items():
+        if kind == "p" and columns == ["tenant_id", key]:
+            return False
+        if kind == "p":
+            cursor.execute(
+                sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}, ADD PRIMARY KEY (tenant_id, {})").format(
+                    sql.Identifier(table), sql.Identifier(name), sql.Identifier(key)
+                )
+            )
+    return True
+
+
+def _reference_within_tenant(cursor: Any, model: type[models.Model]) -> None:
+    table = model._meta.db_table
+    present = _constraints(cursor, table)
+    for field in model._meta.concrete_fields:
+        if not isinstance(field, WithinTenant):
+            continue
+        name = f"{table}_{field.column}_in_tenant"[:63]
+        if name in present:
+            continue
+        target = field.remote_field.model._meta
+        # Emptying a reference must leave the tenant where it is.
+        deleting = (
+            sql.SQL("SET NULL ({})").format(sql.Identifier(field.column))
+            if field.deleting is OnDelete.SET_NULL
+            else sql.SQL("CASCADE")
+        )
+        cursor.execute(
+            sql.SQL(
+                "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY (tenant_id, {}) REFERENCES {} (tenant_id, {}) ON DELETE {}"
+            ).format(
+                sql.Identifier(table),
+                sql.Identifier(name),
+                sql.Identifier(field.column),
+                sql.Identifier(target.db_table),
+                sql.Identifier(str(target.pk.column)),
+                deleting,
+            )
+        )
+
+
+def _isolate(cursor: Any, model: type[models.Model]) -> None:
+    table = sql.Identifier(model._meta.db_table)
+    cursor.execute(
+        sql.SQL("ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; ALTER TABLE {0} FORCE ROW LEVEL SECURITY").format(
+            table
+        )
+    )
+    app, ops = (sql.Identifier(name) for name in _roles())
+    match = sql.SQL("tenant_id = {}").format(_SCOPED_TENANT)
+    _policy(cursor, table, "tenant_isolation", app, using=match)
+    _policy(cursor, table, "operations", ops, using=sql.SQL("true"))
+    if model._meta.db_table == "tenants_membership":
+        own = sql.SQL("user_id = {}").format(_SCOPED_USER)
+        _policy(cursor, table, "own_memberships", app, using=own, command="SELECT")
+    _grant(
+        cursor, table, str(getattr(model, "app_privileges", "")), str(getattr(model, "ops_privileges", ""))
+    )
+
+
+def _policy(
+    cursor: Any,
+    table: sql.Composable,
+    name: str,
+    role: sql.Composable,
+    *,
+    using: sql.Composable,
+    command: str = "ALL",
+) -> None:
+    cursor.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(sql.Identifier(name), table))
+    cursor.execute(
+        sql.SQL("CREATE POLICY {} ON {} FOR {} TO {} USING ({})").format(
+            sql.Identifier(name), table, sql.SQL(command), role, using
+        )
+    )
+
+
+def _grant(cursor: Any, table: sql.Composable, app_privileges: str, ops_privileges: str) -> None:
+    for name, privileges in zip(_roles(), (app_privileges, ops_privileges), strict=True):
+        role = sql.Identifier(name)
+        cursor.execute(sql.SQL("REVOKE ALL ON {} FROM {}").format(table, role))
+        if privileges:
+            cursor.execute(sql.SQL("GRANT {} ON {} TO {}").format(sql.SQL(privileges), table, role))
+
+
+def _share(cursor: Any, existing: set[str]) -> None:
+    for table, (app_privileges, ops_privileges) in _shared_tables():
+        if table in existing:
+            _grant(cursor, sql.Identifier(table), app_privileges, ops_privileges)
+    for role in _roles():
+        cursor.execute(
+            sql.SQL("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {}").format(sql.Identifier(role))
+        )
+    if "tenants_tenant" in existing:
+        _isolate_tenants(cursor)
+
+
+def _shared_tables() -> Iterator[tuple[str, tuple[str, str]]]:
+    yield from SHARED.items()
+    own = set(tenant_models())
+    for model in apps.get_models():
+        if model not in own and hasattr(model, "app_privileges"):
+            yield model._meta.db_table, (model.app_privileges, str(getattr(model, "ops_privileges", "")))
+
+
+def _isolate_tenants(cursor: Any) -> None:
+    """A serving transaction sees its own tenant's row, and a user the names of the tenants they belong to."""
+    table = sql.Identifier("tenants_tenant")
+    app, ops = (sql.Identifier(name) for name in _roles())
+    cursor.execute(
+        sql.SQL("ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; ALTER TABLE {0} FORCE ROW LEVEL SECURITY").format(
+            table
+        )
+    )
+    _policy(
+        cursor,
+        table,
+        "tenant_isolation",
+        app,
+        using=sql.SQL(
+            "id = {} OR id IN (SELECT tenant_id FROM tenants_membership WHERE user_id = {})"
+        ).format(_SCOPED_TENANT, _SCOPED_USER),
+    )
+    _policy(cursor, table, "operations", ops, using=sql.SQL("true"))

@@ -1,0 +1,126 @@
+"""Which tenant the running code works for: the first of the two locks (the second is row-level security).
+
+The scope is a context variable. The ORM's managers read it (`models.TenantManager`), and the database backend copies
+it into each transaction as it begins (`postgresql.base`), so pooled connections carry nothing from one to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connections, transaction
+
+from arbor.errors import TenantMismatch, TenantRequired
+
+#: The transaction-local settings that the policies compare with.
+TENANT_SETTING = "arbor.tenant_id"
+USER_SETTING = "arbor.user_id"
+#: Aliases of the two serving roles.
+APP = "default"
+OPS = "ops"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What the running code may see: one tenant, one user's own memberships, or, audited, all tenants."""
+
+    tenant_id: UUID | None = None
+    user_id: int | None = None
+    across: bool = False
+
+
+_scope: ContextVar[Scope | None] = ContextVar("arbor_scope", default=None)
+
+
+def current_scope() -> Scope | None:
+    """Return the open scope, or none."""
+    return _scope.get()
+
+
+def current_tenant() -> UUID:
+    """Return the tenant the running code works for.
+
+    Raises TenantRequired outside `tenant_transaction`.
+    """
+    scope = _scope.get()
+    if scope is None or scope.tenant_id is None:
+        raise TenantRequired
+    return scope.tenant_id
+
+
+def scope_settings(scope: Scope | None) -> dict[str, str]:
+    """Return the transaction-local settings of a scope; empty strings match no row."""
+    return {
+        TENANT_SETTING: str(scope.tenant_id) if scope and scope.tenant_id else "",
+        USER_SETTING: str(scope.user_id) if scope and scope.user_id else "",
+    }
+
+
+@contextmanager
+def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
+    """Open a transaction in which exactly this tenant's rows exist.
+
+    Entered again for the same tenant it joins the outer transaction.
+    Raises TenantMismatch when another tenant's transaction, or a cross-tenant view, is open.
+    """
+    outer = _scope.get()
+    if outer is not None and (outer.across or outer.tenant_id not in (None, tenant_id)):
+        open_for = "all tenants" if outer.across else f"tenant {outer.tenant_id}"
+        raise TenantMismatch(
+            f"work for tenant {tenant_id} was asked for inside work for {open_for}; finish that first"
+        )
+    if outer is not None and outer.tenant_id == tenant_id and connections[APP].in_atomic_block:
+        with transaction.atomic(using=APP, savepoint=False):
+            yield
+        return
+    user_id = outer.user_id if outer else None
+    with _scoped(Scope(tenant_id=tenant_id, user_id=user_id)):
+        yield
+
+
+@contextmanager
+def user_transaction(user_id: int) -> Iterator[None]:
+    """Open a transaction in which a user's own memberships, and the names of those tenants, can be read."""
+    with _scoped(Scope(user_id=user_id)):
+        yield
+
+
+@contextmanager
+def _scoped(scope: Scope) -> Iterator[None]:
+    connection = connections[APP]
+    token = _scope.set(scope)
+    nested = connection.in_atomic_block
+    try:
+        with transaction.atomic(using=APP):
+            if nested:
+                # The transaction began under another scope: change its settings, and change them back below.
+                _apply(scope)
+            yield
+    finally:
+        _scope.reset(token)
+        if nested and not connection.needs_rollback:
+            _apply(_scope.get())
+
+
+def _apply(scope: Scope | None) -> None:
+    with connections[APP].cursor() as cursor:
+        for name, value in scope_settings(scope).items():
+            cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
+
+
+@contextmanager
+def ops_scope() -> Iterator[None]:
+    """Read all tenants' rows through the operations role. `apps.audit.services.across_tenants` audits it: use that."""
+    outer = _scope.get()
+    if outer is not None and outer.tenant_id is not None:
+        raise TenantMismatch(f"a view of all tenants was asked for inside work for tenant {outer.tenant_id}")
+    token = _scope.set(Scope(across=True))
+    try:
+        with transaction.atomic(using=OPS):
+            yield
+    finally:
+        _scope.reset(token)

@@ -1,0 +1,85 @@
+"""Tenants and their members: creating them, finding them, and what a member may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_slug
+from django.db import IntegrityError, transaction
+
+from apps.tenants.models import Membership, Role, Tenant, TenantStatus, User
+from apps.tenants.scope import OPS, user_transaction
+from arbor.errors import AlreadyExists, Invalid, NotFound, PermissionDenied
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """A tenant a user may enter, and as what."""
+
+    tenant_id: UUID
+    slug: str
+    name: str
+    role: Role
+
+
+def create_tenant(*, slug: str, name: str) -> Tenant:
+    """Create a tenant. Raises Invalid for a slug that is not a slug, AlreadyExists for one that is taken."""
+    try:
+        validate_slug(slug)
+    except ValidationError as error:
+        raise Invalid(f"a tenant's slug is letters, digits, hyphens and underscores, got {slug!r}") from error
+    try:
+        with transaction.atomic(using=OPS):
+            return Tenant.objects.using(OPS).create(slug=slug, name=name)
+    except IntegrityError as error:
+        raise AlreadyExists(f"there is a tenant {slug!r} already") from error
+
+
+def tenant_by_slug(slug: str) -> Tenant:
+    """Return the tenant. Raises NotFound, naming those there are."""
+    tenant = Tenant.objects.using(OPS).filter(slug=slug).first()
+    if tenant is None:
+        known = ", ".join(all_slugs()) or "none yet"
+        raise NotFound(f"there is no tenant {slug!r}; there is: {known}")
+    return tenant
+
+
+def all_slugs() -> list[str]:
+    """Return the slugs of the installation's tenants."""
+    return list(Tenant.objects.using(OPS).values_list("slug", flat=True))
+
+
+def set_status(*, slug: str, status: TenantStatus) -> Tenant:
+    """Suspend a tenant, or let it run again."""
+    tenant = tenant_by_slug(slug)
+    tenant.status = status
+    tenant.save(using=OPS, update_fields=["status"])
+    return tenant
+
+
+def add_member(*, tenant: Tenant, user: User, role: Role) -> Membership:
+    """Make the user a member, or change the role they have."""
+    with transaction.atomic(using=OPS):
+        membership, _ = Membership.own.using(OPS).update_or_create(
+            tenant_id=tenant.id, user_id=user.pk, defaults={"role": role}
+        )
+    return membership
+
+
+def tenants_of(user: User) -> list[Access]:
+    """Return the tenants a user may enter, by slug. One query, under row-level security by user."""
+    with user_transaction(user.pk):
+        rows = Membership.own.filter(user_id=user.pk).select_related("tenant").order_by("tenant__slug")
+        return [
+            Access(tenant_id=row.tenant_id, slug=row.tenant.slug, name=row.tenant.name, role=Role(row.role))
+            for row in rows
+        ]
+
+
+def require_role(held: Role | None, needed: Role) -> None:
+    """Raise PermissionDenied unless the role held reaches the one needed."""
+    if held is None or held.rank < needed.rank:
+        have = f"you are {held}" if held else "you are not a member of this tenant"
+        raise PermissionDenied(f"this needs the role {needed} or higher; {have}")

@@ -1,0 +1,56 @@
+"""Where settings come from: the environment, `*_FILE` secrets, and the embedded servers of `arbor up`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TypedDict
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import environ
+
+from arbor.errors import ConfigurationInvalid
+
+env = environ.Env()
+
+
+class ServerUrls(TypedDict, total=False):
+    """What `arbor up` notes about the servers it started (`run/servers.json`, readable by the owner only)."""
+
+    database_url: str
+    broker_url: str
+    web_url: str
+    flower_url: str
+
+
+def secret(name: str, default: str = "") -> str:
+    """Return a secret from `NAME`, or from the file that `NAME_FILE` points to, or the default."""
+    value: str = env.str(name, default="")
+    if value:
+        return value
+    path: str = env.str(f"{name}_FILE", default="")
+    if not path:
+        return default
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ConfigurationInvalid(f"{name}_FILE={path} cannot be read: {error.strerror}") from error
+
+
+def server_urls(data_dir: Path) -> ServerUrls:
+    """Return the addresses of the servers that `arbor up` runs from this data folder, or nothing."""
+    path = data_dir / "run" / "servers.json"
+    try:
+        urls: ServerUrls = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationInvalid(f"{path} cannot be read ({error}); stop Arbor and delete it") from error
+    return urls
+
+
+def with_user(url: str, user: str, password: str) -> str:
+    """Return the database URL with another role and password."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{quote(user)}:{quote(password)}@{host}"))

@@ -1,0 +1,195 @@
+"""Settings of the whole platform, from the environment. `.env.example` names every one of them."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from arbor.agents.identity import derive_secret, parse_master_key
+from config.environment import env, secret, server_urls, with_user
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env.read_env(BASE_DIR / ".env", overwrite=False)
+
+DATA_DIR = Path(env.str("ARBOR_DATA_DIR", default=str(BASE_DIR / ".arbor")))
+_SERVERS = server_urls(DATA_DIR)
+
+# --- Secrets: everything is derived from one master key ------------------------------------------------
+
+_MASTER_KEY_FILE = DATA_DIR / "secrets" / "master_key"
+_master_key_text = secret("ARBOR_MASTER_KEY") or (
+    _MASTER_KEY_FILE.read_text(encoding="utf-8").strip() if _MASTER_KEY_FILE.exists() else ""
+)
+#: 32 bytes, or none before the first start; whatever needs it says how to make one.
+ARBOR_MASTER_KEY: bytes | None = parse_master_key(_master_key_text) if _master_key_text else None
+
+
+_EPHEMERAL_KEY = secrets.token_bytes(32)
+
+
+def _derived(purpose: str) -> str:
+    # Without a master key (static checks, `--help`) a random value keeps every process apart and fails closed.
+    if ARBOR_MASTER_KEY is None:
+        return derive_secret(_EPHEMERAL_KEY, purpose).hex()
+    return derive_secret(ARBOR_MASTER_KEY, purpose).hex()
+
+
+SECRET_KEY = secret("SECRET_KEY") or _derived("django-secret-key")
+DEBUG = env.bool("DEBUG", default=False)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+# --- Database: three roles, one database ---------------------------------------------------------------
+
+#: Owner of the tables: used to migrate and to create the two roles below, never to serve.
+DATABASE_URL = secret("DATABASE_URL") or _SERVERS.get("database_url", "postgres://arbor@127.0.0.1:5432/arbor")
+ARBOR_APP_ROLE = env.str("ARBOR_APP_ROLE", default="arbor_app")
+ARBOR_OPS_ROLE = env.str("ARBOR_OPS_ROLE", default="arbor_ops")
+_app_url = secret("ARBOR_APP_DATABASE_URL") or with_user(
+    DATABASE_URL, ARBOR_APP_ROLE, _derived("postgres-role-app")
+)
+_ops_url = secret("ARBOR_OPS_DATABASE_URL") or with_user(
+    DATABASE_URL, ARBOR_OPS_ROLE, _derived("postgres-role-ops")
+)
+#: Connections of the psycopg pool in a process of many threads; 0: one persistent connection per thread.
+ARBOR_DB_POOL_SIZE = env.int("ARBOR_DB_POOL_SIZE", default=0)
+
+
+def _database(url: str, *, pooled: bool) -> dict[str, Any]:
+    config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
+    config["CONN_MAX_AGE"] = 0 if pooled else None
+    config["CONN_HEALTH_CHECKS"] = not pooled
+    # Server-side cursors need a session; PgBouncer in transaction mode has none.
+    config["DISABLE_SERVER_SIDE_CURSORS"] = True
+    options = config.setdefault("OPTIONS", {})
+    options.setdefault("connect_timeout", 5)
+    options.setdefault("application_name", env.str("ARBOR_PROCESS_NAME", default="arbor"))
+    if pooled:
+        options["pool"] = {"min_size": 2, "max_size": ARBOR_DB_POOL_SIZE, "timeout": 15}
+    return config
+
+
+DATABASES = {
+    "default": _database(_app_url, pooled=ARBOR_DB_POOL_SIZE > 0),
+    "ops": _database(_ops_url, pooled=False),
+    "owner": _database(DATABASE_URL, pooled=False),
+}
+DATABASE_ROUTERS: list[str] = []
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Applications --------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",
+    "unfold.contrib.filters",
+    "apps.console.apps.ConsoleAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "apps.tenants",
+    "apps.audit",
+    "apps.agents",
+    "apps.memories",
+    "apps.goals",
+    "apps.heartbeats",
+    "apps.console.apps.ConsoleConfig",
+]
+AUTH_USER_MODEL = "tenants.User"
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "apps.tenants.middleware.TenantMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_URL = "admin:login"
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = env.bool("ARBOR_SECURE_COOKIES", default=False)
+CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+SILENCED_SYSTEM_CHECKS: list[str] = []
+
+# --- Broker --------------------------------------------------------------------------------------------
+
+CELERY_BROKER_URL = (
+    secret("CELERY_BROKER_URL")
+    or secret("REDIS_URL")
+    or _SERVERS.get("broker_url", "redis://127.0.0.1:6379/0")
+)
+
+# --- Models --------------------------------------------------------------------------------------------
+
+OPENAI_API_KEY = secret("OPENAI_API_KEY")
+OPENAI_BASE_URL = env.str("OPENAI_BASE_URL", default="") or env.str("OPENAI_API_BASE", default="")
+OPENROUTER_API_KEY = secret("OPENROUTER_API_KEY")
+ANTHROPIC_API_KEY = secret("ANTHROPIC_API_KEY")
+ANTHROPIC_BASE_URL = env.str("ANTHROPIC_BASE_URL", default="")
+OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
+#: `provider/model`; empty: chosen from the keys that are set, else the reflex policy.
+ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
+ARBOR_MODEL_DEADLINE_S = env.float("ARBOR_MODEL_DEADLINE_S", default=90.0)
+ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=2048)
+#: `wordllama`, `openai/<model>` or `tei/<model>`.
+ARBOR_EMBEDDING_MODEL = env.str("ARBOR_EMBEDDING_MODEL", default="wordllama")
+ARBOR_EMBEDDING_DIMENSION = env.int("ARBOR_EMBEDDING_DIMENSION", default=256)
+ARBOR_EMBEDDING_URL = env.str("ARBOR_EMBEDDING_URL", default="")
+
+# --- Heartbeats ----------------------------------------------------------------------------------------
+
+#: How often a new agent beats unless it or its template says otherwise.
+ARBOR_HEARTBEAT_INTERVAL = timedelta(seconds=env.int("ARBOR_HEARTBEAT_INTERVAL_S", default=3600))
+#: A claimed heartbeat must start within this time, and a started one must reach its next step within the other.
+ARBOR_QUEUE_LEASE = timedelta(seconds=env.float("ARBOR_QUEUE_LEASE_S", default=60))
+ARBOR_RUN_LEASE = timedelta(seconds=env.float("ARBOR_RUN_LEASE_S", default=30))
+#: After so many lost leases in a row an agent's heartbeat is given up as failed.
+ARBOR_MAX_ATTEMPTS = env.int("ARBOR_MAX_ATTEMPTS", default=5)
+#: Heartbeats claimed per statement, and those under way in the whole installation.
+ARBOR_CLAIM_BATCH = env.int("ARBOR_CLAIM_BATCH", default=500)
+ARBOR_MAX_IN_FLIGHT = env.int("ARBOR_MAX_IN_FLIGHT", default=5000)
+#: Of one claim, one tenant gets at most so many while others wait.
+ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
+ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", default=1.0))
+
+# --- Logging -------------------------------------------------------------------------------------------
+
+ARBOR_LOG_LEVEL = env.str("ARBOR_LOG_LEVEL", default="INFO")
+#: `console` (coloured, for people) or `json` (one object per line, for machines).
+ARBOR_LOG_FORMAT = env.str("ARBOR_LOG_FORMAT", default="console")

@@ -1,0 +1,22 @@
+"""Addresses: the operator's console, and a probe that says the process is alive."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver, path
+from django.views.generic import RedirectView
+
+
+@login_not_required
+def alive(_request: HttpRequest) -> HttpResponse:
+    """Say that the process answers; it asks nothing of the database."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz", alive, name="alive"),
+    path("admin/", admin.site.urls),
+    path("", RedirectView.as_view(pattern_name="admin:index")),
+]

@@ -1,0 +1,27 @@
+"""The environment every test runs in: made before Django reads its settings, free of the developer's own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+
+_FOREIGN = (
+    "DATABASE_URL",
+    "CELERY_BROKER_URL",
+    "REDIS_URL",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_API_BASE",
+    "OPENROUTER_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "OLLAMA_HOST",
+)
+
+for name in [*_FOREIGN, *(key for key in os.environ if key.startswith("ARBOR_"))]:
+    os.environ.pop(name, None)
+    os.environ.pop(f"{name}_FILE", None)
+os.environ["ARBOR_MASTER_KEY"] = secrets.token_hex(32)
+os.environ["ARBOR_DATA_DIR"] = tempfile.mkdtemp(prefix="arbor-tests-")
+os.environ["ARBOR_ENV_FILE"] = ""
