@@ -1,0 +1,41 @@
+# Every target prepares .venv first; that takes no time when nothing has changed.
+.DEFAULT_GOAL := help
+.PHONY: help setup up down check test lock local-model bench
+
+VENV := .venv/bin
+# Tests that start whole systems run one by one; the others share the cores.
+JOBS ?= 2
+
+help: ## Show what there is
+	@printf 'Arbor keeps autonomous agents alive.\n\n'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Prepare .venv: finds or installs uv and Python 3.13
+	@scripts/setup.sh
+
+up: setup ## Run everything from this terminal; Ctrl-C stops it
+	@$(VENV)/arbor up $(ARGS)
+
+down: setup ## Stop what `make up` runs
+	@$(VENV)/arbor down
+
+check: setup ## Everything static: style, types, import contracts, migrations
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+	$(VENV)/mypy
+	$(VENV)/lint-imports
+	$(VENV)/arbor manage check
+	$(VENV)/arbor manage makemigrations --check --dry-run
+
+test: check ## Every test
+	$(VENV)/pytest -n $(JOBS) --dist loadgroup -m "not acceptance" $(ARGS)
+	$(VENV)/pytest -m acceptance $(ARGS)
+
+lock: setup ## Compile both lock files anew from pyproject.toml
+	@scripts/lock.sh
+
+local-model: ## Add a local model server and its weights, for the test of the real path
+	@scripts/setup.sh --local-model
+
+bench: setup ## Measure: make bench ARGS="recall --memories 10000 --agents 20 --json"
+	@$(VENV)/python -m bench $(ARGS)

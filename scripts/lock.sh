@@ -1,0 +1,13 @@
+#!/bin/sh
+# Compiles the lock files: exact versions with hashes for every platform, and no address of any registry.
+# Usage: scripts/lock.sh [option of `uv pip compile`, such as --upgrade]
+set -eu
+cd "$(dirname -- "$0")/.."
+uv=$(command -v uv || printf '%s' .tools/uv/bin/uv)
+
+compile() {
+    "$uv" pip compile --quiet --universal --generate-hashes --python-version 3.13 \
+        --no-header --no-emit-index-url --no-emit-find-links "$@"
+}
+compile pyproject.toml --group dev --output-file requirements.lock "$@"
+compile --group local-model --constraint requirements.lock --output-file requirements-local-model.lock "$@"

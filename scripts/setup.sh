@@ -1,0 +1,112 @@
+#!/bin/sh
+# Prepares .venv from the lock file. Needs a POSIX shell and any Python from 3.9 on; safe to run again and again.
+# Usage: scripts/setup.sh [--local-model]   also installs the local model server and its weights
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cd "$here"
+venv=$here/.venv
+tools=$here/.tools
+wanted=3.13
+
+say() { printf '\033[2m· %s\033[0m\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+locks=requirements.lock
+if [ "${1:-}" = "--local-model" ] || [ -e "$venv/.arbor-local-model" ]; then
+    locks="requirements.lock requirements-local-model.lock"
+fi
+
+# --- Nothing to do? -----------------------------------------------------------------------------------
+
+state() { { printf '%s\n' "$here"; cat -- $locks scripts/setup.sh; } | cksum; }
+if [ -x "$venv/bin/arbor" ] && [ "$(cat "$venv/.arbor-setup" 2>/dev/null)" = "$(state)" ] \
+    && "$venv/bin/python" -c '' 2>/dev/null; then
+    exit 0
+fi
+
+# --- uv: the one on the PATH, or our own --------------------------------------------------------------
+
+# A name on the PATH may be a shim that answers with an error in this folder; so each one is tried.
+pythons() {
+    for name in python3 python python3.13 python3.12 python3.11 python3.10 python3.9; do
+        command -v "$name" || true
+    done
+    for found in /usr/bin/python3 /usr/local/bin/python3 \
+        "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3; do
+        if [ -x "$found" ]; then printf '%s\n' "$found"; fi
+    done
+}
+
+install_uv() {
+    pythons | while IFS= read -r python; do
+        "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || continue
+        rm -rf "$tools/uv"
+        # Some systems ship Python without ensurepip; there its pip may still work.
+        if "$python" -m venv "$tools/uv" >/dev/null 2>&1; then
+            "$tools/uv/bin/python" -m pip install --quiet --disable-pip-version-check \
+                --require-hashes --no-deps -r scripts/uv.lock >&2 && exit 0
+        elif "$python" -m pip --version >/dev/null 2>&1; then
+            "$python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+                --target "$tools/uv" -r scripts/uv.lock >&2 && exit 0
+        fi
+    done
+    [ -x "$tools/uv/bin/uv" ]
+}
+
+if command -v uv >/dev/null 2>&1 && uv --version >/dev/null 2>&1; then
+    uv=$(command -v uv)
+else
+    uv=$tools/uv/bin/uv
+    if ! [ -x "$uv" ] || ! "$uv" --version >/dev/null 2>&1; then
+        say "installing uv into .tools/"
+        install_uv || fail "uv could not be installed: see the lines above, or install uv yourself and run this again"
+    fi
+fi
+
+# --- Python 3.13: any that is there, else uv's own ----------------------------------------------------
+
+is_wanted() { "$1" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$wanted')" 2>/dev/null; }
+
+find_python() {
+    found=$("$uv" python find --system --no-python-downloads "$wanted" 2>/dev/null || true)
+    for python in "$found" \
+        "${PYENV_ROOT:-$HOME/.pyenv}"/versions/$wanted*/bin/python$wanted \
+        "$HOME"/.pyenv/versions/$wanted*/bin/python$wanted; do
+        if [ -n "$python" ] && [ -x "$python" ] && is_wanted "$python"; then
+            printf '%s\n' "$python"
+            return
+        fi
+    done
+    # None here: uv downloads one when it makes the environment.
+    printf '%s\n' "$wanted"
+}
+
+if ! is_wanted "$venv/bin/python"; then
+    python=$(find_python)
+    say "making .venv with Python $python"
+    rm -rf "$venv"
+    "$uv" venv --quiet --no-project --python "$python" "$venv" || fail "no Python $wanted was found, and none could be downloaded"
+fi
+
+# --- The packages, exactly as locked ------------------------------------------------------------------
+
+say "installing the packages of: $locks"
+rm -f "$venv/.arbor-setup"
+# shellcheck disable=SC2086 (one or two file names of our own)
+"$uv" pip sync --quiet --require-hashes --python "$venv/bin/python" $locks
+if [ "$locks" != requirements.lock ]; then touch "$venv/.arbor-local-model"; fi
+
+# --- Arbor itself: its folder on the path, and its command --------------------------------------------
+
+site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+printf '%s\n' "$here" > "$site/arbor-house.pth"
+# A shell script: a path too long for a #! line, or one with a space, does no harm here.
+cat > "$venv/bin/arbor" <<SCRIPT
+#!/bin/sh
+exec "$venv/bin/python" -m config.cli "\$@"
+SCRIPT
+chmod 755 "$venv/bin/arbor"
+
+state > "$venv/.arbor-setup"
+say "ready: .venv/bin/arbor --help"
