@@ -1,0 +1,149 @@
+"""The small language on a pipeline's edges, and the choice between edges.
+
+    condition := clause *( "&&" clause )
+    clause    := key ("=" | "!=" | ">=" | "<=" | ">" | "<") value
+    key       := "outcome" | "context." name *( "." name )
+    value     := word | number | 'quoted' | "quoted"
+
+A missing key reads as empty. `=` and `!=` compare numbers when both sides are numbers, text otherwise; the four
+orderings hold between numbers only.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from arbor.pipeline.outcomes import Outcome
+
+_CLAUSE = re.compile(
+    r"""\s*(?P<key>outcome|context(?:\.[A-Za-z_][A-Za-z0-9_]*)+)
+        \s*(?P<test>!=|>=|<=|=|>|<)
+        \s*(?P<value>"[^"]*"|'[^']*'|[^\s"'&=!<>]*)\s*""",
+    re.VERBOSE,
+)
+_ORDERINGS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clause:
+    """One comparison: `key test value`."""
+
+    key: str
+    test: str
+    value: str
+
+    def holds(self, outcome: Outcome, context: Mapping[str, Any]) -> bool:
+        """Return whether the comparison is true here."""
+        found = outcome.value if self.key == "outcome" else _read(context, self.key)
+        left, right = _number(found), _number(self.value)
+        if self.test in _ORDERINGS:
+            return left is not None and right is not None and _ORDERINGS[self.test](left, right)
+        same = left == right if left is not None and right is not None else found == self.value
+        return same if self.test == "=" else not same
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Condition:
+    """Clauses that must all hold; no clauses at all always hold."""
+
+    clauses: tuple[Clause, ...] = ()
+
+    @property
+    def tests_outcome(self) -> bool:
+        """Return whether the node's outcome is looked at: only such an edge is taken after a failure."""
+        return any(clause.key == "outcome" for clause in self.clauses)
+
+    def holds(self, outcome: Outcome, context: Mapping[str, Any]) -> bool:
+        """Return whether every clause is true here."""
+        return all(clause.holds(outcome, context) for clause in self.clauses)
+
+
+def parse_condition(text: str) -> Condition:
+    """Read a condition; the empty text is the condition that always holds.
+
+    Raises ValueError, saying which clause is wrong and what a clause looks like.
+    """
+    if not text.strip():
+        return Condition()
+    clauses, at = [], 0
+    while True:
+        match = _CLAUSE.match(text, at)
+        if match is None or text[match.end() : match.end() + 2] not in ("", "&&"):
+            raise _not_a_clause(text[at:])
+        clauses.append(_clause(match))
+        if match.end() == len(text):
+            return Condition(clauses=tuple(clauses))
+        at = match.end() + len("&&")
+
+
+class Choosable(Protocol):
+    """What the choice between edges looks at."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def condition(self) -> Condition: ...
+    @property
+    def weight(self) -> int: ...
+
+
+def choose_edge[E: Choosable](edges: Iterable[E], outcome: Outcome, context: Mapping[str, Any]) -> E | None:
+    """Choose the edge to follow: a condition that holds, then the higher weight, then the earlier name.
+
+    After a failure or a retry only an edge whose condition tests the outcome is followed, so that a plain edge never
+    carries a failure on as if nothing had happened. None if no edge leads on.
+    """
+    went_well = outcome in (Outcome.SUCCESS, Outcome.PARTIAL)
+    open_edges = [
+        edge
+        for edge in edges
+        if edge.condition.holds(outcome, context) and (went_well or edge.condition.tests_outcome)
+    ]
+    return min(
+        open_edges, key=lambda edge: (not edge.condition.clauses, -edge.weight, edge.target), default=None
+    )
+
+
+def _not_a_clause(text: str) -> ValueError:
+    return ValueError(
+        f"{text.strip()!r} is not a comparison; write `outcome=success` or `context.name >= 3`, joined by `&&`"
+    )
+
+
+def _clause(match: re.Match[str]) -> Clause:
+    key, test, value = match.group("key", "test", "value")
+    if value[:1] in ("'", '"'):
+        value = value[1:-1]
+    if key == "outcome" and test in ("=", "!=") and value not in set(Outcome):
+        raise ValueError(f"an outcome is one of {', '.join(Outcome)}; {value!r} is none of them")
+    if test in _ORDERINGS and _number(value) is None:
+        raise ValueError(f"`{test}` compares numbers; {value!r} is not a number")
+    return Clause(key=key, test=test, value=value)
+
+
+def _read(context: Mapping[str, Any], key: str) -> str:
+    """Return what stands at `context.a.b` as text; the empty text where nothing stands."""
+    found: Any = context
+    for name in key.split(".")[1:]:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    if found is None:
+        return ""
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return str(found)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

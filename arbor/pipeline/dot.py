@@ -1,0 +1,164 @@
+"""DOT text read into nodes and edges, with every fault of the text noted on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from pydot.dot_parser import GraphParser
+from pyparsing import ParseBaseException
+
+from arbor.pipeline.conditions import parse_condition
+from arbor.pipeline.outcomes import Outcome
+from arbor.pipeline.values import ALWAYS, MAX_VISITS, Edge, Node, NodeKind
+
+# A pipeline is drawn by a person; the parser takes about 5 ms for each node and is recursive.
+MAX_DOT_CHARACTERS = 64 * 1024
+
+_KINDS = {"mdiamond": NodeKind.START, "msquare": NodeKind.EXIT, "diamond": NodeKind.BRANCH}
+_DEFAULTS = frozenset({"node", "edge", "graph"})
+_EXIT_OUTCOMES = (Outcome.SUCCESS, Outcome.FAILURE)
+
+# pyparsing keeps its state in the module: two threads must not parse at once.
+_parser = Lock()
+
+
+@dataclass(kw_only=True, slots=True)
+class Reading:
+    """What a DOT text says, and what is wrong with it."""
+
+    name: str = ""
+    nodes: dict[str, Node] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def read_dot(text: str) -> Reading:
+    """Read a pipeline; a fault never stops the reading unless the text is not DOT at all."""
+    reading = Reading()
+    graphs = _parse(text, reading)
+    if reading.faults:
+        return reading
+    if len(graphs) != 1:
+        reading.faults.append(f"the text must hold exactly one digraph, it holds {len(graphs)}")
+        return reading
+    graph = graphs[0]
+    if graph.get_type() != "digraph":
+        reading.faults.append(
+            "a pipeline is a digraph (`digraph name { a -> b }`), this is an undirected graph"
+        )
+        return reading
+    reading.name = _plain(graph.get_name())
+    _read_block(graph, {}, {}, reading)
+    return reading
+
+
+def _parse(text: str, reading: Reading) -> list[Any]:
+    if len(text) > MAX_DOT_CHARACTERS:
+        reading.faults.append(
+            f"a pipeline has at most {MAX_DOT_CHARACTERS:,} characters, this one has {len(text):,}"
+        )
+        return []
+    try:
+        with _parser:
+            return list(GraphParser.parser.parse_string(text, parse_all=True))
+    except ParseBaseException as error:
+        reading.faults.append(f"line {error.lineno}, column {error.column}: {error.msg}")
+    except RecursionError:
+        reading.faults.append("the blocks are nested too deeply to be read")
+    return []
+
+
+def _read_block(
+    block: Any, node_defaults: Mapping[str, str], edge_defaults: Mapping[str, str], reading: Reading
+) -> None:
+    """Read a graph or subgraph; its `node [...]` and `edge [...]` defaults hold in it and in the blocks within."""
+    for item in block.get_nodes():
+        if item.get_name() == "node":
+            node_defaults = {**node_defaults, **_attributes(item)}
+        elif item.get_name() == "edge":
+            edge_defaults = {**edge_defaults, **_attributes(item)}
+    for item in block.get_nodes():
+        if item.get_name() not in _DEFAULTS:
+            _read_node(_plain(item.get_name()), {**node_defaults, **_attributes(item)}, reading)
+    for item in block.get_edges():
+        ends = item.get_source(), item.get_destination()
+        if not all(isinstance(end, str) for end in ends):
+            reading.faults.append("an edge joins two named nodes; write one edge for each instead of `{a b}`")
+            continue
+        source, target = (_plain(end) for end in ends)
+        _read_edge(source, target, {**edge_defaults, **_attributes(item)}, reading)
+    for item in block.get_subgraphs():
+        _read_block(item, node_defaults, edge_defaults, reading)
+
+
+def _read_node(name: str, attributes: Mapping[str, str], reading: Reading) -> None:
+    where = f"node {name}"
+    if name in reading.nodes:
+        reading.faults.append(f"{where}: declared twice; write all its attributes in one place")
+        return
+    kind = _KINDS.get(attributes.get("shape", "").lower(), NodeKind.STEP)
+    outcome = attributes.get("outcome", Outcome.SUCCESS.value)
+    if outcome not in _EXIT_OUTCOMES:
+        reading.faults.append(f"{where}: outcome must be success or failure, got {outcome!r}")
+        outcome = Outcome.SUCCESS.value
+    reading.nodes[name] = Node(
+        name=name,
+        kind=kind,
+        handler=attributes.get("type", ""),
+        label=attributes.get("label", ""),
+        retry_target=attributes.get("retry_target", ""),
+        fallback_retry_target=attributes.get("fallback_retry_target", ""),
+        max_visits=_whole(attributes, "max_visits", MAX_VISITS, 1, where, reading),
+        exit_outcome=Outcome(outcome),
+    )
+
+
+def _read_edge(source: str, target: str, attributes: Mapping[str, str], reading: Reading) -> None:
+    where = f"edge {source} -> {target}"
+    condition = ALWAYS
+    try:
+        condition = parse_condition(attributes.get("condition", ""))
+    except ValueError as error:
+        reading.faults.append(f"{where}: {error}")
+    reading.edges.append(
+        Edge(
+            source=source,
+            target=target,
+            condition=condition,
+            weight=_whole(attributes, "weight", 0, None, where, reading),
+            label=attributes.get("label", ""),
+        )
+    )
+
+
+def _whole(
+    attributes: Mapping[str, str], name: str, default: int, least: int | None, where: str, reading: Reading
+) -> int:
+    written = attributes.get(name, "")
+    if not written:
+        return default
+    digits = written.removeprefix("-")
+    # 9 digits: int() would take seconds for a number as long as the file may be.
+    value = int(written) if digits.isascii() and digits.isdigit() and len(digits) <= 9 else None
+    if value is None or (least is not None and value < least):
+        wanted = "a whole number" if least is None else f"a whole number from {least}"
+        reading.faults.append(f"{where}: {name} must be {wanted}, got {written!r}")
+        return default
+    return value
+
+
+def _attributes(item: Any) -> dict[str, str]:
+    return {
+        _plain(name): _plain("" if value is None else str(value))
+        for name, value in item.get_attributes().items()
+    }
+
+
+def _plain(text: str) -> str:
+    """Take DOT's quotes off."""
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        return text[1:-1].replace('\\"', '"')
+    return text

@@ -1,0 +1,85 @@
+"""The rules that make nodes and edges a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from arbor.pipeline.values import Edge, Node, NodeKind
+
+
+def find_faults(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
+    """Yield what is wrong with the graph as a graph: each fault one line that names the node or edge."""
+    yield from _ends(nodes)
+    for node in nodes.values():
+        yield from _attributes(node, nodes)
+    yield from _edges(nodes, edges)
+    yield from _reach(nodes, edges)
+
+
+def find_unknown_handlers(nodes: Iterable[Node], known: Collection[str]) -> Iterator[str]:
+    """Yield a fault for each step whose handler nobody provides."""
+    for node in nodes:
+        if node.handler and node.handler not in known:
+            yield f"node {node.name}: no handler is called {node.handler!r}; known: {', '.join(sorted(known))}"
+
+
+def _ends(nodes: Mapping[str, Node]) -> Iterator[str]:
+    starts = [node.name for node in nodes.values() if node.kind is NodeKind.START]
+    if len(starts) != 1:
+        found = ", ".join(starts) or "none"
+        yield f"a pipeline has exactly one start (shape=Mdiamond), found {found}"
+    if not any(node.kind is NodeKind.EXIT for node in nodes.values()):
+        yield "a pipeline has at least one exit (shape=Msquare), found none"
+
+
+def _attributes(node: Node, nodes: Mapping[str, Node]) -> Iterator[str]:
+    if node.kind is NodeKind.STEP and not node.handler:
+        yield f'node {node.name}: a step names its handler (type="...")'
+    if node.kind is not NodeKind.STEP and node.handler:
+        yield f"node {node.name}: only a step has a type; a {node.kind} runs no handler"
+    if node.kind is not NodeKind.STEP and node.retry_targets:
+        yield f"node {node.name}: only a step can fail, so a {node.kind} has no retry target"
+    for target in node.retry_targets:
+        if target not in nodes:
+            yield f"node {node.name}: its retry target {target} is not declared"
+
+
+def _edges(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
+    for edge in edges:
+        where = f"edge {edge.source} -> {edge.target}"
+        for end in (edge.source, edge.target):
+            if end not in nodes:
+                yield f"{where}: node {end} is not declared"
+        if edge.source in nodes and nodes[edge.source].kind is NodeKind.EXIT:
+            yield f"{where}: nothing leaves an exit"
+        if edge.target in nodes and nodes[edge.target].kind is NodeKind.START:
+            yield f"{where}: nothing leads back to the start"
+
+
+def _reach(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
+    """Every node is reached from a start, and reaches an exit; a retry target is a way like an edge."""
+    ahead: dict[str, set[str]] = {name: set() for name in nodes}
+    behind: dict[str, set[str]] = {name: set() for name in nodes}
+    ways = [(edge.source, edge.target) for edge in edges]
+    ways += [(node.name, target) for node in nodes.values() for target in node.retry_targets]
+    for source, target in ways:
+        if source in nodes and target in nodes:
+            ahead[source].add(target)
+            behind[target].add(source)
+    reached = _walk(ahead, [node.name for node in nodes.values() if node.kind is NodeKind.START])
+    ending = _walk(behind, [node.name for node in nodes.values() if node.kind is NodeKind.EXIT])
+    for name in nodes:
+        if name not in reached:
+            yield f"node {name}: no way leads to it from the start"
+        if name not in ending:
+            yield f"node {name}: no way leads from it to an exit"
+
+
+def _walk(ways: Mapping[str, set[str]], begin: Iterable[str]) -> set[str]:
+    seen, waiting = set(), list(begin)
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting.extend(ways[name])
+    return seen

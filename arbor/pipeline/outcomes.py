@@ -1,0 +1,27 @@
+"""What nodes answer with and where they run."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """Where a node's work happens, seen from the database."""
+
+    #: In a transaction: it reads and writes rows.
+    INSIDE = "inside"
+    #: With no transaction open: pure work or embedding.
+    OUTSIDE = "outside"
+
+
+class Outcome(StrEnum):
+    """How a node, or a whole walk, ended."""
+
+    #: Everything that was wanted was done.
+    SUCCESS = "success"
+    #: It did not work; only a fail edge or a retry target leads on.
+    FAILURE = "failure"
+    #: It did not work this time; an edge for `outcome=retry` or a retry target leads on.
+    RETRY = "retry"
+    #: Some of it was done; leads on like success.
+    PARTIAL = "partial"

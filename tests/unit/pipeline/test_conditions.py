@@ -1,0 +1,129 @@
+"""The language on the edges, and which edge is followed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.pipeline.conditions import choose_edge, parse_condition
+from arbor.pipeline.outcomes import Outcome
+from arbor.pipeline.values import Edge
+
+CONTEXT = {
+    "mode": "reflection",
+    "count": 3,
+    "ratio": 0.5,
+    "yes": True,
+    "no": False,
+    "deep": {"in": {"side": "x y"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", True),
+        ("   ", True),
+        ("outcome=success", True),
+        ("outcome = success", True),
+        ("outcome!=success", False),
+        ("outcome=failure", False),
+        ("context.mode=reflection", True),
+        ("context.mode='reflection'", True),
+        ('context.mode="reflection"', True),
+        ("context.mode!=consolidation", True),
+        ("context.count=3", True),
+        ("context.count=3.0", True),
+        ("context.count>=3", True),
+        ("context.count>3", False),
+        ("context.count <= 3", True),
+        ("context.count<3", False),
+        ("context.ratio<1", True),
+        ("context.yes=true", True),
+        ("context.no=false", True),
+        ("context.no=true", False),
+        ("context.deep.in.side='x y'", True),
+        ("context.deep.in.side='x && y'", False),
+        ("context.missing=", True),
+        ("context.missing=''", True),
+        ("context.missing=x", False),
+        ("context.missing!=x", True),
+        ("context.missing>0", False),
+        ("context.missing<=0", False),
+        ("context.mode>1", False),
+        ("context.mode.deeper=", True),
+        ("outcome=success && context.count>=3", True),
+        ("outcome=success&&context.count>3", False),
+        ("outcome=success && context.mode=reflection && context.yes=true", True),
+    ],
+)
+def test_a_condition_holds_as_written(text: str, expected: bool) -> None:
+    assert parse_condition(text).holds(Outcome.SUCCESS, CONTEXT) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "success",
+        "outcome",
+        "outcome==success",
+        "outcome=won",
+        "outcome=success &&",
+        "&& outcome=success",
+        "outcome=success || outcome=partial",
+        "outcome=success & context.a=1",
+        "outcome=success context.a=1",
+        "context=1",
+        "context.=1",
+        "context.a b=1",
+        "mode=reflection",
+        "context.a>big",
+        "context.a<''",
+        "context.a='open",
+        "context.a=b=c",
+        "context.a;drop=1",
+    ],
+)
+def test_a_wrong_condition_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match=r"outcome|number"):
+        parse_condition(text)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_either_a_condition_or_refused(text: str) -> None:
+    try:
+        condition = parse_condition(text)
+    except ValueError:
+        return
+    assert condition.holds(Outcome.SUCCESS, CONTEXT) in (True, False)
+
+
+def edge(target: str, condition: str = "", weight: int = 0) -> Edge:
+    return Edge(source="a", target=target, condition=parse_condition(condition), weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("edges", "outcome", "expected"),
+    [
+        ([edge("plain", weight=9), edge("held", "context.count=3")], Outcome.SUCCESS, "held"),
+        ([edge("low", "context.count=3"), edge("high", "context.count>1", 2)], Outcome.SUCCESS, "high"),
+        ([edge("b"), edge("a"), edge("c")], Outcome.SUCCESS, "a"),
+        ([edge("b", weight=1), edge("a")], Outcome.SUCCESS, "b"),
+        ([edge("b", "context.count=4"), edge("a", "context.count=4")], Outcome.SUCCESS, None),
+        ([edge("on")], Outcome.PARTIAL, "on"),
+        ([edge("on")], Outcome.FAILURE, None),
+        ([edge("on")], Outcome.RETRY, None),
+        ([edge("on", "context.count=3")], Outcome.FAILURE, None),
+        ([edge("on"), edge("fail", "outcome=failure")], Outcome.FAILURE, "fail"),
+        ([edge("on"), edge("fail", "outcome!=success")], Outcome.RETRY, "fail"),
+        ([edge("on"), edge("fail", "outcome=failure")], Outcome.SUCCESS, "on"),
+        ([], Outcome.SUCCESS, None),
+    ],
+)
+def test_the_edge_is_chosen_by_condition_then_weight_then_name(
+    edges: list[Edge], outcome: Outcome, expected: str | None
+) -> None:
+    chosen = choose_edge(edges, outcome, CONTEXT)
+
+    assert (chosen.target if chosen else None) == expected
