@@ -48,13 +48,34 @@ def django_db_setup(postgres: EmbeddedPostgres, django_db_blocker: Any) -> Itera
 
 
 @pytest.fixture
-def tenant(transactional_db: None) -> Tenant:
+def database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Let the test use the database through every role, and empty it afterwards: tests commit, as the product does."""
+    with django_db_blocker.unblock():
+        yield
+        _empty()
+
+
+def _empty() -> None:
+    # As the owner, because the serving roles may not truncate; their sessions end first and hold no locks.
+    for alias in (APP, OPS):
+        connections[alias].close()
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "SELECT string_agg(quote_ident(relname), ', ') FROM pg_class WHERE relkind = 'r'"
+            " AND relnamespace = 'public'::regnamespace AND relname NOT IN"
+            " ('django_migrations', 'django_content_type', 'auth_permission')"
+        )
+        cursor.execute(f"TRUNCATE {cursor.fetchone()[0]}")
+
+
+@pytest.fixture
+def tenant(database: None) -> Tenant:
     """Return a tenant of its own for the test."""
     return create_tenant(slug="acme", name="Acme")
 
 
 @pytest.fixture
-def other_tenant(transactional_db: None) -> Tenant:
+def other_tenant(database: None) -> Tenant:
     """Return a second tenant."""
     return create_tenant(slug="globex", name="Globex")
 
