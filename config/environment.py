@@ -10,8 +10,24 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import environ
 
 from arbor.errors import ConfigurationInvalid
+from config.secrets import SecretFolder, read_secret
+
+#: The folder of the code; beside it `.env` and, unless told otherwise, the data.
+BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.Env()
+if (BASE_DIR / ".env").exists():
+    env.read_env(BASE_DIR / ".env", overwrite=False)
+
+
+def data_dir() -> Path:
+    """Return the folder of everything this installation keeps on disk."""
+    return Path(env.str("ARBOR_DATA_DIR", default="") or BASE_DIR / ".arbor").resolve()
+
+
+def secret_folder() -> SecretFolder:
+    """Return the folder of the secrets this installation made for itself."""
+    return SecretFolder(path=data_dir() / "secrets")
 
 
 class ServerUrls(TypedDict, total=False):
@@ -31,10 +47,7 @@ def secret(name: str, default: str = "") -> str:
     path: str = env.str(f"{name}_FILE", default="")
     if not path:
         return default
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigurationInvalid(f"{name}_FILE={path} cannot be read: {error.strerror}") from error
+    return read_secret(Path(path))
 
 
 def server_urls(data_dir: Path) -> ServerUrls:

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import secrets
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from arbor.agents.identity import derive_secret, parse_master_key
-from config.environment import env, secret, server_urls, with_user
+from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
+from config.secrets import SecretName
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-env.read_env(BASE_DIR / ".env", overwrite=False)
-
-DATA_DIR = Path(env.str("ARBOR_DATA_DIR", default=str(BASE_DIR / ".arbor")))
+DATA_DIR = data_dir()
 _SERVERS = server_urls(DATA_DIR)
 
 # --- Secrets: everything is derived from one master key ------------------------------------------------
 
-_MASTER_KEY_FILE = DATA_DIR / "secrets" / "master_key"
-_master_key_text = secret("ARBOR_MASTER_KEY") or (
-    _MASTER_KEY_FILE.read_text(encoding="utf-8").strip() if _MASTER_KEY_FILE.exists() else ""
-)
+_master_key_text = secret("ARBOR_MASTER_KEY") or secret_folder().read(SecretName.MASTER_KEY)
 #: 32 bytes, or none before the first start; whatever needs it says how to make one.
 ARBOR_MASTER_KEY: bytes | None = parse_master_key(_master_key_text) if _master_key_text else None
 
