@@ -1,0 +1,111 @@
+"""Which goal matters most: the formula of seed 003, 10.2, over what is known of a goal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import MappingProxyType
+
+from arbor.agents.genome import AgentTraits
+from arbor.goals.values import GoalSource
+
+# Urgency by the time left (the origin of seed 000): the first limit that the time left does not exceed.
+URGENCY_BY_TIME_LEFT = (
+    (timedelta(0), 2.0),
+    (timedelta(hours=1), 1.8),
+    (timedelta(hours=24), 1.5),
+    (timedelta(days=7), 1.2),
+)
+URGENCY_WITHOUT_HURRY = 1.0
+
+# Reward and social value by source: our choice, until goals carry measured rewards. What the user asked for and what
+# keeps the agent going is worth most; what merely interests it, least.
+REWARD_BY_SOURCE: Mapping[GoalSource, float] = MappingProxyType(
+    {
+        GoalSource.USER_REQUEST: 1.0,
+        GoalSource.SURVIVAL: 1.0,
+        GoalSource.OPPORTUNITY: 0.8,
+        GoalSource.ROLE: 0.7,
+        GoalSource.DERIVED: 0.6,
+        GoalSource.EXTERNAL: 0.6,
+        GoalSource.IDENTITY: 0.5,
+        GoalSource.SOCIAL: 0.5,
+        GoalSource.CURIOSITY: 0.3,
+    }
+)
+SOCIAL_BY_SOURCE: Mapping[GoalSource, float] = MappingProxyType(
+    {GoalSource.SOCIAL: 1.0, GoalSource.USER_REQUEST: 0.8, GoalSource.EXTERNAL: 0.4}
+)
+NOVELTY_BY_SOURCE: Mapping[GoalSource, float] = MappingProxyType(
+    {GoalSource.CURIOSITY: 1.0, GoalSource.OPPORTUNITY: 0.7, GoalSource.EXTERNAL: 0.5}
+)
+NOVELTY_OTHERWISE = 0.2
+# Nothing is known yet of how well an agent does what: neither a match nor a mismatch.
+CAPABILITY_UNKNOWN = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PriorityTerms:
+    """What the formula weighs: urgency from 1 (no hurry) to 2 (overdue), the rest from 0 to 1."""
+
+    urgency: float
+    reward: float
+    capability: float
+    novelty: float
+    social: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PriorityWeights:
+    """How much each term counts for one agent; an agent without traits counts as balanced."""
+
+    urgency: float = 1.0
+    reward: float = 0.75
+    capability: float = 0.75
+    novelty: float = 0.25
+    social: float = 0.25
+
+    @classmethod
+    def of(cls, traits: AgentTraits) -> PriorityWeights:
+        """Derive the weights from a genome's traits (seed 003, 10.2)."""
+        return cls(
+            urgency=1.0,
+            reward=0.5 + 0.5 * (1.0 - traits.quality_vs_speed),
+            capability=0.5 + 0.5 * (1.0 - traits.depth_vs_breadth),
+            novelty=0.5 * traits.risk_tolerance,
+            social=0.5 * traits.collaboration,
+        )
+
+
+def priority(terms: PriorityTerms, weights: PriorityWeights) -> float:
+    """Return a goal's priority: the weighted sum of its terms; orders goals within a state."""
+    return (
+        weights.urgency * terms.urgency
+        + weights.reward * terms.reward
+        + weights.capability * terms.capability
+        + weights.novelty * terms.novelty
+        + weights.social * terms.social
+    )
+
+
+def urgency(deadline: datetime | None, now: datetime) -> float:
+    """Return how much a deadline presses, from 1 (none, or far off) to 2 (passed)."""
+    if deadline is None:
+        return URGENCY_WITHOUT_HURRY
+    left = deadline - now
+    return next((value for limit, value in URGENCY_BY_TIME_LEFT if left <= limit), URGENCY_WITHOUT_HURRY)
+
+
+def estimate_terms(
+    source: GoalSource, *, fraction: float, deadline: datetime | None, now: datetime
+) -> PriorityTerms:
+    """Estimate a goal's terms from where it comes from, how far it is done (0 to 1) and when it is due."""
+    novelty = NOVELTY_BY_SOURCE.get(source, NOVELTY_OTHERWISE)
+    return PriorityTerms(
+        urgency=urgency(deadline, now),
+        reward=REWARD_BY_SOURCE[source],
+        capability=CAPABILITY_UNKNOWN,
+        novelty=novelty * (1.0 - fraction),
+        social=SOCIAL_BY_SOURCE.get(source, 0.0),
+    )

@@ -1,0 +1,170 @@
+"""The backlog: states, layers and sources of goals, who may move where, and how many fit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from arbor.errors import AlreadyExists, LimitReached, TransitionIllegal
+
+# Seed 004, 4.2: work on at most three at once, keep at most ten next in line.
+MAX_ACTIVE = 3
+MAX_QUEUED = 10
+# The origin of seed 000 saw agents drown in goals of their own making and capped all open ones.
+MAX_OPEN = 50
+
+
+class GoalState(StrEnum):
+    """Where a goal stands in the backlog (seed 004, 4.2)."""
+
+    #: Worked on now.
+    ACTIVE = "active"
+    #: Next when there is room.
+    QUEUED = "queued"
+    #: Some day, not now.
+    BACKBURNER = "backburner"
+    #: Done.
+    COMPLETED = "completed"
+    #: Given up, with a reason.
+    ABANDONED = "abandoned"
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the goal can still be reached."""
+        return self not in (GoalState.COMPLETED, GoalState.ABANDONED)
+
+
+class GoalLayer(StrEnum):
+    """How far a goal reaches (seed 003, 3.7)."""
+
+    #: Long-term.
+    ASPIRATION = "aspiration"
+    #: Medium-term.
+    OBJECTIVE = "objective"
+    #: Immediate.
+    TASK = "task"
+
+
+class GoalSource(StrEnum):
+    """What a goal springs from: the union of seed 004, 4.5 and seed 003, 3.7."""
+
+    #: The user asked for it.
+    USER_REQUEST = "user_request"
+    #: The agent's own interest.
+    CURIOSITY = "curiosity"
+    #: It fits who the agent is.
+    IDENTITY = "identity"
+    #: Part of another goal.
+    DERIVED = "derived"
+    #: An external event brought it about.
+    EXTERNAL = "external"
+    #: The agent cannot go on without it.
+    SURVIVAL = "survival"
+    #: What the agent was made for.
+    ROLE = "role"
+    #: A chance that showed itself.
+    OPPORTUNITY = "opportunity"
+    #: It is about how the agent stands with others.
+    SOCIAL = "social"
+
+
+# Where a new goal starts. The first five are seed 004, 4.5 (a derived goal starts where its parent is, see
+# `default_state`). The rest is our choice: what keeps the agent going, and what it was made for, is worked on at once,
+# so that a new agent does not sit before an empty desk; chances and standing wait their turn like any event from outside.
+DEFAULT_STATES: Mapping[GoalSource, GoalState] = MappingProxyType(
+    {
+        GoalSource.USER_REQUEST: GoalState.ACTIVE,
+        GoalSource.CURIOSITY: GoalState.QUEUED,
+        GoalSource.IDENTITY: GoalState.QUEUED,
+        GoalSource.DERIVED: GoalState.QUEUED,
+        GoalSource.EXTERNAL: GoalState.QUEUED,
+        GoalSource.SURVIVAL: GoalState.ACTIVE,
+        GoalSource.ROLE: GoalState.ACTIVE,
+        GoalSource.OPPORTUNITY: GoalState.QUEUED,
+        GoalSource.SOCIAL: GoalState.QUEUED,
+    }
+)
+
+# Seed 004, 4.3: backburner <-> queued <-> active -> completed; every open state -> abandoned.
+TRANSITIONS: Mapping[GoalState, tuple[GoalState, ...]] = MappingProxyType(
+    {
+        GoalState.BACKBURNER: (GoalState.QUEUED, GoalState.ABANDONED),
+        GoalState.QUEUED: (GoalState.ACTIVE, GoalState.BACKBURNER, GoalState.ABANDONED),
+        GoalState.ACTIVE: (GoalState.QUEUED, GoalState.COMPLETED, GoalState.ABANDONED),
+        GoalState.COMPLETED: (),
+        GoalState.ABANDONED: (),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BacklogCounts:
+    """How many goals an agent has in each open state."""
+
+    active: int = 0
+    queued: int = 0
+    backburner: int = 0
+
+    @property
+    def open(self) -> int:
+        """Return how many goals can still be reached."""
+        return self.active + self.queued + self.backburner
+
+
+def default_state(source: GoalSource, parent: GoalState | None = None) -> GoalState:
+    """Return where a new goal of this source starts; a derived one starts where its open parent is."""
+    if source is GoalSource.DERIVED and parent is not None and parent.is_open:
+        return parent
+    return DEFAULT_STATES[source]
+
+
+def move(state: GoalState, to: GoalState) -> GoalState:
+    """Return `to` if a goal may go there from `state`.
+
+    Raises TransitionIllegal, naming the states that are possible.
+    """
+    possible = TRANSITIONS[state]
+    if to in possible:
+        return to
+    if not possible:
+        raise TransitionIllegal(f"a goal that is {state} stays {state}; make a new goal to take it up again")
+    raise TransitionIllegal(f"a goal that is {state} can become {', '.join(possible)}, not {to}")
+
+
+def require_room(to: GoalState, counts: BacklogCounts) -> None:
+    """Raise LimitReached if the state that a goal is to be moved to is full."""
+    if to is GoalState.ACTIVE and counts.active >= MAX_ACTIVE:
+        raise LimitReached(
+            f"at most {MAX_ACTIVE} goals are active at once; complete, queue or abandon one of them first"
+        )
+    if to is GoalState.QUEUED and counts.queued >= MAX_QUEUED:
+        raise LimitReached(
+            f"at most {MAX_QUEUED} goals are queued; activate, put back or abandon one of them first"
+        )
+
+
+def admit(title: str, wanted: GoalState, *, counts: BacklogCounts, open_titles: Collection[str]) -> GoalState:
+    """Return the state a new goal gets: `wanted`, or the next lower one with room (active, queued, backburner).
+
+    Raises AlreadyExists for a title that an open goal has, LimitReached when the backlog is full, TransitionIllegal
+    when a goal is to begin at its end.
+    """
+    if not wanted.is_open:
+        raise TransitionIllegal(f"a new goal is active, queued or backburner, not {wanted}")
+    key = title_key(title)
+    if any(title_key(other) == key for other in open_titles):
+        raise AlreadyExists(f"there is an open goal called {title.strip()!r} already")
+    if counts.open >= MAX_OPEN:
+        raise LimitReached(f"at most {MAX_OPEN} goals are open at once; complete or abandon some first")
+    if wanted is GoalState.ACTIVE and counts.active >= MAX_ACTIVE:
+        wanted = GoalState.QUEUED
+    if wanted is GoalState.QUEUED and counts.queued >= MAX_QUEUED:
+        wanted = GoalState.BACKBURNER
+    return wanted
+
+
+def title_key(title: str) -> str:
+    """Return what makes two titles the same: trimmed, inner blanks as one, case folded."""
+    return " ".join(title.split()).casefold()

@@ -1,0 +1,137 @@
+"""Where goals may go, where new ones start, and how many fit."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from arbor.errors import AlreadyExists, LimitReached, TransitionIllegal
+from arbor.goals.values import (
+    MAX_ACTIVE,
+    MAX_OPEN,
+    MAX_QUEUED,
+    BacklogCounts,
+    GoalSource,
+    GoalState,
+    admit,
+    default_state,
+    move,
+    require_room,
+    title_key,
+)
+
+A, Q, B, C, X = (
+    GoalState.ACTIVE,
+    GoalState.QUEUED,
+    GoalState.BACKBURNER,
+    GoalState.COMPLETED,
+    GoalState.ABANDONED,
+)
+LEGAL = {(B, Q), (Q, B), (Q, A), (A, Q), (A, C), (A, X), (Q, X), (B, X)}
+
+
+@pytest.mark.parametrize(("state", "to"), list(product(GoalState, GoalState)))
+def test_a_goal_moves_only_as_drawn(state: GoalState, to: GoalState) -> None:
+    if (state, to) in LEGAL:
+        assert move(state, to) is to
+    else:
+        with pytest.raises(TransitionIllegal):
+            move(state, to)
+
+
+def test_an_illegal_move_names_the_possible_ones() -> None:
+    with pytest.raises(
+        TransitionIllegal, match=r"^a goal that is backburner can become queued, abandoned, not active$"
+    ):
+        move(B, A)
+    with pytest.raises(TransitionIllegal, match="stays completed; make a new goal"):
+        move(C, A)
+
+
+@pytest.mark.parametrize(
+    ("source", "parent", "expected"),
+    [
+        (GoalSource.USER_REQUEST, None, A),
+        (GoalSource.CURIOSITY, None, Q),
+        (GoalSource.IDENTITY, None, Q),
+        (GoalSource.EXTERNAL, None, Q),
+        (GoalSource.SURVIVAL, None, A),
+        (GoalSource.ROLE, None, A),
+        (GoalSource.OPPORTUNITY, None, Q),
+        (GoalSource.SOCIAL, None, Q),
+        (GoalSource.DERIVED, None, Q),
+        (GoalSource.DERIVED, A, A),
+        (GoalSource.DERIVED, B, B),
+        (GoalSource.DERIVED, C, Q),
+        (GoalSource.CURIOSITY, A, Q),
+    ],
+)
+def test_a_new_goal_starts_where_its_source_says(
+    source: GoalSource, parent: GoalState | None, expected: GoalState
+) -> None:
+    assert default_state(source, parent) is expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "counts", "expected"),
+    [
+        (A, BacklogCounts(), A),
+        (A, BacklogCounts(active=MAX_ACTIVE - 1), A),
+        (A, BacklogCounts(active=MAX_ACTIVE), Q),
+        (A, BacklogCounts(active=MAX_ACTIVE, queued=MAX_QUEUED), B),
+        (Q, BacklogCounts(queued=MAX_QUEUED - 1), Q),
+        (Q, BacklogCounts(queued=MAX_QUEUED), B),
+        (B, BacklogCounts(backburner=40), B),
+    ],
+)
+def test_a_new_goal_gets_the_highest_state_with_room(
+    wanted: GoalState, counts: BacklogCounts, expected: GoalState
+) -> None:
+    assert admit("Learn", wanted, counts=counts, open_titles=[]) is expected
+
+
+@pytest.mark.parametrize(
+    "title", ["map the harbour", "  Map the harbour ", "MAP THE  HARBOUR", "Map\tthe\nharbour"]
+)
+def test_a_title_that_an_open_goal_has_is_refused(title: str) -> None:
+    with pytest.raises(AlreadyExists, match="open goal called"):
+        admit(title, Q, counts=BacklogCounts(active=1), open_titles=["Map the harbour"])
+
+
+def test_a_full_backlog_takes_no_more() -> None:
+    counts = BacklogCounts(active=3, queued=10, backburner=MAX_OPEN - 13)
+
+    with pytest.raises(LimitReached, match="at most 50 goals are open"):
+        admit("One more", B, counts=counts, open_titles=[])
+
+
+@pytest.mark.parametrize("wanted", [C, X])
+def test_no_goal_begins_at_its_end(wanted: GoalState) -> None:
+    with pytest.raises(TransitionIllegal, match="a new goal is active, queued or backburner"):
+        admit("Won already", wanted, counts=BacklogCounts(), open_titles=[])
+
+
+@pytest.mark.parametrize(
+    ("to", "counts", "fits"),
+    [
+        (A, BacklogCounts(active=2), True),
+        (A, BacklogCounts(active=3), False),
+        (Q, BacklogCounts(queued=9), True),
+        (Q, BacklogCounts(queued=10), False),
+        (B, BacklogCounts(active=3, queued=10, backburner=37), True),
+        (C, BacklogCounts(active=3, queued=10), True),
+        (X, BacklogCounts(active=3, queued=10), True),
+    ],
+)
+def test_a_goal_is_moved_only_where_there_is_room(to: GoalState, counts: BacklogCounts, fits: bool) -> None:
+    if fits:
+        require_room(to, counts)
+    else:
+        with pytest.raises(LimitReached, match="at most"):
+            require_room(to, counts)
+
+
+def test_titles_are_compared_without_case_and_outer_blanks() -> None:
+    assert title_key(" Straße ") == title_key("STRASSE")
+    assert title_key("a b") != title_key("ab")
