@@ -1,0 +1,40 @@
+"""What text a memory may hold, and when two texts are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+
+from arbor.errors import ContentInvalid
+
+#: The most that one memory's text may take, in bytes of UTF-8.
+MAX_CONTENT_BYTES = 64 * 1024
+
+
+def check_content(content: str) -> None:
+    """Raise ContentInvalid unless the text can be stored exactly as it is."""
+    if not content.strip():
+        got = "white space only" if content else "an empty text"
+        raise ContentInvalid(f"a memory needs a text, got {got}")
+    if (nul := content.find("\0")) >= 0:
+        raise ContentInvalid(f"a memory's text must not hold a NUL character, got one at position {nul}")
+    try:
+        size = len(content.encode())
+    except UnicodeEncodeError as exc:
+        raise ContentInvalid(
+            f"a memory's text must be valid Unicode, got half a surrogate pair at position {exc.start}"
+        ) from exc
+    if size > MAX_CONTENT_BYTES:
+        raise ContentInvalid(
+            f"a memory's text must have at most {MAX_CONTENT_BYTES:,} bytes of UTF-8, got {size:,}"
+        )
+
+
+def content_hash(content: str) -> bytes:
+    """Return 32 bytes that are equal for texts that differ only in white space or Unicode composition.
+
+    SHA-256 over the text in normal form C, each run of white space folded to one space, none at the ends.
+    Case counts: "us" and "US" are different things to remember.
+    """
+    normalised = " ".join(unicodedata.normalize("NFC", content).split())
+    return hashlib.sha256(normalised.encode()).digest()

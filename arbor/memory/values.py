@@ -1,0 +1,149 @@
+"""What a memory is, before it is stored and after it is recalled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from arbor.errors import Invalid
+from arbor.memory.content import check_content
+
+#: Importance of a memory that nobody has weighed (the middle of 0 to 1).
+DEFAULT_IMPORTANCE = 0.5
+#: Share of relevance lost per day without access, continuous (seed 004; its origin's constant).
+DEFAULT_DECAY_RATE = 0.01
+#: Trust of a memory whose source is known; what comes from elsewhere is given less.
+DEFAULT_TRUST = 1.0
+
+#: Longest session, role and source that the memory row holds, in characters.
+SESSION_LENGTH = 100
+ROLE_LENGTH = 100
+SOURCE_LENGTH = 200
+
+
+class MemoryType(StrEnum):
+    """What kind of thing is remembered (seed 004, "Four Types")."""
+
+    #: Something that happened: what was said, done, experienced.
+    EPISODIC = "episodic"
+    #: Something that is so: a fact.
+    SEMANTIC = "semantic"
+    #: How something is done.
+    PROCEDURAL = "procedural"
+    #: A pattern that helps to decide.
+    STRATEGIC = "strategic"
+
+
+class MemoryStatus(StrEnum):
+    """Whether a memory takes part in recall."""
+
+    #: It is recalled.
+    ACTIVE = "active"
+    #: It is kept, but not recalled; it can be brought back.
+    ARCHIVED = "archived"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewMemory:
+    """A memory to be stored. Raises ContentInvalid for its text, Invalid for anything else."""
+
+    content: str
+    occurred_at: datetime
+    type: MemoryType = MemoryType.EPISODIC
+    importance: float = DEFAULT_IMPORTANCE
+    decay_rate: float = DEFAULT_DECAY_RATE
+    trust: float = DEFAULT_TRUST
+    #: From -1, bad, to 1, good.
+    emotional_valence: float = 0.0
+    #: Groups what belongs to one conversation or stretch of time; position orders it within.
+    session: str = ""
+    position: int = 0
+    #: Who said it: a role or a speaker's name; empty for the agent's own thoughts.
+    role: str = ""
+    source: str = ""
+    expires_at: datetime | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_content(self.content)
+        _check_range("importance", self.importance, 0, 1)
+        _check_range("trust", self.trust, 0, 1)
+        _check_range("emotional valence", self.emotional_valence, -1, 1)
+        _check_range("decay rate per day", self.decay_rate, 0, math.inf)
+        _check_line("session", self.session, SESSION_LENGTH)
+        _check_line("role", self.role, ROLE_LENGTH)
+        _check_line("source", self.source, SOURCE_LENGTH)
+        if not 0 <= self.position <= 2**31 - 1:
+            raise Invalid(f"position must be 0 to {2**31 - 1}, got {self.position}")
+        for name, moment in (("occurred_at", self.occurred_at), ("expires_at", self.expires_at)):
+            if moment is not None and moment.tzinfo is None:
+                raise Invalid(f"{name} must have a time zone, got {moment.isoformat()}")
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if not (low <= value <= high) or math.isinf(value):
+        raise Invalid(f"{name} must be a number from {low} to {high}, got {value}")
+
+
+def _check_line(name: str, value: str, longest: int) -> None:
+    if len(value) > longest:
+        raise Invalid(f"{name} must have at most {longest} characters, got {len(value)}")
+    if "\0" in value:
+        raise Invalid(f"{name} must not hold a NUL character")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreTerms:
+    """Why a memory was recalled: what each consideration added to its score."""
+
+    #: Its meaning is near the query's.
+    meaning: float = 0.0
+    #: It has the query's words.
+    words: float = 0.0
+    #: What was said just before and after it fits the query.
+    neighbours: float = 0.0
+    #: Something in the same session fits the query well.
+    session: float = 0.0
+    #: The query names the one who said it.
+    speaker: float = 0.0
+    #: It is from the time that the query mentions.
+    time: float = 0.0
+    #: It has not faded: recent, or recalled recently, and important.
+    recency: float = 0.0
+    #: It was important when it was stored.
+    importance: float = 0.0
+    #: Its source is trusted.
+    trust: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """The score: the sum of all terms."""
+        return sum(self.as_dict().values())
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the terms by name, in the order of this class."""
+        return {term.name: getattr(self, term.name) for term in fields(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recalled:
+    """A memory that was recalled, with its receipt."""
+
+    id: UUID
+    type: MemoryType
+    content: str
+    role: str
+    session: str
+    occurred_at: datetime
+    importance: float
+    terms: ScoreTerms
+
+    @property
+    def score(self) -> float:
+        """What it was ranked by."""
+        return self.terms.total

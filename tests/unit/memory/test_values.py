@@ -1,0 +1,65 @@
+"""A memory that breaks a rule is refused before it reaches the database."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from arbor.errors import ContentInvalid, Invalid
+from arbor.ids import uuid7
+from arbor.memory.values import MemoryType, NewMemory, Recalled, ScoreTerms
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def test_a_memory_needs_only_its_text_and_its_moment() -> None:
+    memory = NewMemory(content="The kettle is blue.", occurred_at=NOON)
+    assert memory.type is MemoryType.EPISODIC
+    assert (memory.importance, memory.decay_rate, memory.trust) == (0.5, 0.01, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"importance": 1.01}, "importance must be a number from 0 to 1, got 1.01"),
+        ({"importance": math.nan}, "importance must be"),
+        ({"trust": -0.1}, "trust must be"),
+        ({"decay_rate": -1.0}, "decay rate per day must be"),
+        ({"decay_rate": math.inf}, "decay rate per day must be"),
+        ({"emotional_valence": 2.0}, "emotional valence must be a number from -1 to 1"),
+        ({"role": "x" * 101}, "role must have at most 100 characters, got 101"),
+        ({"session": "a\0b"}, "session must not hold a NUL"),
+        ({"source": "x" * 201}, "source must have at most 200"),
+        ({"position": -1}, "position must be 0 to"),
+        ({"position": 2**31}, "position must be 0 to"),
+        ({"occurred_at": NOON.replace(tzinfo=None)}, "occurred_at must have a time zone"),
+        ({"expires_at": NOON.replace(tzinfo=None)}, "expires_at must have a time zone"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_by_name(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(Invalid, match=said):
+        NewMemory(**{"content": "The kettle is blue.", "occurred_at": NOON} | wrong)
+
+
+def test_a_memory_without_text_is_refused() -> None:
+    with pytest.raises(ContentInvalid):
+        NewMemory(content=" ", occurred_at=NOON)
+
+
+def test_the_score_of_a_recalled_memory_is_the_sum_of_its_terms() -> None:
+    terms = ScoreTerms(meaning=0.25, words=0.5, trust=0.125)
+    recalled = Recalled(
+        id=uuid7(),
+        type=MemoryType.SEMANTIC,
+        content="The kettle is blue.",
+        role="",
+        session="",
+        occurred_at=NOON,
+        importance=0.5,
+        terms=terms,
+    )
+    assert recalled.score == 0.875
+    assert list(terms.as_dict())[:3] == ["meaning", "words", "neighbours"]
