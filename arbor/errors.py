@@ -27,6 +27,7 @@ ArborError
 ├── EmbeddingFailed           the embedder gave no usable vectors
 ├── StaleLease                another worker has taken the heartbeat over
 └── ServerError               an embedded server or a process of the platform failed
+    └── AlreadyRunning        another supervisor holds this data folder
 """
 
 from __future__ import annotations
@@ -189,3 +190,7 @@ class StaleLease(ArborError):
 
 class ServerError(ArborError):
     """A server or process of the platform failed."""
+
+
+class AlreadyRunning(ServerError):
+    """Another supervisor runs from this data folder."""

@@ -1,0 +1,80 @@
+"""One readable log of all parts: the time, the part's name in its colour, the line without secrets."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import TextIO
+
+_RESET, _DIM, _BOLD = "\033[0m", "\033[2m", "\033[1m"
+_RED, _YELLOW = "\033[31m", "\033[33m"
+#: Bright colours without red and yellow, which say that something is wrong.
+_COLOURS = ("\033[36m", "\033[32m", "\033[35m", "\033[34m", "\033[96m", "\033[92m", "\033[95m", "\033[94m")
+_MASK = "••••"
+#: Shorter words occur by chance; masking them would only hide the log.
+_SHORTEST_SECRET = 8
+
+_URL_PASSWORD = re.compile(r"(://[^\s:/@]*:)[^\s@/]+@")
+_ERROR = re.compile(r"\b(?:ERROR|CRITICAL|FATAL|PANIC|Traceback|error)\b")
+_WARNING = re.compile(r"\b(?:WARNING|warning)\b")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+class Mask:
+    """Hides known secrets, and the password of any URL."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        known = sorted({text for text in secrets if len(text) >= _SHORTEST_SECRET}, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+
+    def __call__(self, line: str) -> str:
+        """Return the line with every secret replaced."""
+        if self._known is not None:
+            line = self._known.sub(_MASK, line)
+        return _URL_PASSWORD.sub(rf"\1{_MASK}@", line)
+
+
+class Log:
+    """Writes the lines of all parts to one stream, in colour when a person watches."""
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        *,
+        mask: Mask,
+        stream: TextIO | None = None,
+        now: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        names = list(names)
+        self._stream = stream or sys.stdout
+        self._mask = mask
+        self._now = now
+        self._coloured = self._stream.isatty()
+        self._width = max([len(name) for name in names], default=0)
+        self._colour = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
+
+    def line(self, name: str, text: str) -> None:
+        """Write one line of a part's output."""
+        # A part's own escape codes could move the cursor or recolour what follows.
+        text = self._mask(_CONTROL.sub("", text.rstrip()))
+        if not text:
+            return
+        tone = _RED if _ERROR.search(text) else _YELLOW if _WARNING.search(text) else ""
+        self._write(name, text, tone)
+
+    def say(self, text: str, *, name: str = "arbor", alarm: bool = False) -> None:
+        """Write one line of the supervisor's own."""
+        self._write(name, self._mask(text), f"{_RED}{_BOLD}" if alarm else _BOLD)
+
+    def _write(self, name: str, text: str, tone: str) -> None:
+        time = f"{self._now():%H:%M:%S}"
+        label = name.ljust(self._width)
+        if self._coloured:
+            colour = self._colour.get(name, "")
+            line = f"{_DIM}{time}{_RESET} {colour}{label} │{_RESET} {tone}{text}{_RESET if tone else ''}\n"
+        else:
+            line = f"{time} {label} | {text}\n"
+        self._stream.write(line)
+        self._stream.flush()

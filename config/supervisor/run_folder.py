@@ -1,0 +1,76 @@
+"""The folder of a running installation: who runs it, what stands where, which parts are ready."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from arbor.errors import AlreadyRunning
+
+
+def write_private(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file for the owner only, whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+    unfinished.replace(path)
+
+
+class RunFolder:
+    """`run/` in the data folder. Nothing in it outlives the run, and nothing in it is missed after a crash."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.path = data_dir / "run"
+        self.state_file = self.path / "up.json"
+        #: Read by the settings of every process: where the servers are.
+        self.servers_file = self.path / "servers.json"
+        #: What the preparing step reports to whoever started it.
+        self.prepared_file = self.path / "prepared.json"
+
+    def make(self) -> None:
+        """Make the folder, for the owner only."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def ready_file(self, name: str) -> Path:
+        """Return the file that a part touches when it has become ready."""
+        return self.path / f"{name}.ready"
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the folder for one supervisor. Raises AlreadyRunning; the lock ends with the process."""
+        self.make()
+        with (self.path / "lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise AlreadyRunning(f"Arbor already runs from {self.path.parent}") from None
+            yield
+
+    def is_held(self) -> bool:
+        """Say whether a supervisor runs from this folder now."""
+        if not self.path.exists():
+            return False
+        try:
+            with self.held():
+                return False
+        except AlreadyRunning:
+            return True
+
+    def state(self) -> dict[str, Any]:
+        """Return what the supervisor last wrote of itself, or nothing."""
+        try:
+            state: dict[str, Any] = json.loads(self.state_file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        return state
+
+    def clear(self) -> None:
+        """Remove what only a running installation has."""
+        for file in (self.state_file, self.servers_file, *self.path.glob("*.ready")):
+            file.unlink(missing_ok=True)

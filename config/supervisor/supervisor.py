@@ -1,0 +1,256 @@
+"""Keeps the parts of one installation running: one thread, one loop, no part left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+from arbor.errors import ArborError, ServerError
+from config.supervisor.log import Log
+from config.supervisor.part import CRASH_LOOP_AFTER, STABLE_AFTER_S, Part, Status, restart_delay_s
+from config.supervisor.unit import Unit
+
+#: While something is about to change, and while nothing is.
+_BUSY_POLL_S, _QUIET_POLL_S = 0.05, 0.5
+_SATISFIED = {Status.READY, Status.DONE}
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Supervisor:
+    """Starts parts in the order of their needs, starts again what ends, and ends all of them together.
+
+    It must run in the main thread: children are told of their parent's end by the thread that started them.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        *,
+        log: Log,
+        on_change: Callable[[list[dict[str, Any]]], None] = lambda _parts: None,
+        on_ready: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the parts in starting order.
+
+        `on_change` hears of every change of a part's status, `on_ready` once that all parts are ready.
+        """
+        self._units = [Unit(part) for part in parts]
+        self._by_name = {unit.name: unit for unit in self._units}
+        unknown = {need for part in parts for need in part.needs} - set(self._by_name)
+        if unknown:
+            raise ServerError(f"parts are needed that do not exist: {', '.join(sorted(unknown))}")
+        self._needs = {part.name: _all_needs(part, {part.name: part for part in parts}) for part in parts}
+        self._log = log
+        self._on_change = on_change
+        self._on_ready = on_ready
+        self._clock = clock
+        self._selector = selectors.DefaultSelector()
+        self._stop_requests = 0
+        self._failure: str | None = None
+        self._last_change: list[dict[str, Any]] = []
+        self._said_ready = False
+
+    def run(self) -> None:
+        """Run until asked to stop. Raises ServerError when an essential part cannot be started."""
+        with self._woken_by_signals():
+            try:
+                while not self._stop_requests and self._failure is None:
+                    for unit in self._units:
+                        self._advance(unit)
+                    self._note_changes()
+                    self._relay_output(_BUSY_POLL_S if self._is_busy() else _QUIET_POLL_S)
+            finally:
+                self._stop_all()
+        if self._failure is not None:
+            raise ServerError(self._failure)
+
+    def request_stop(self) -> None:
+        """Ask for the end; a second time, ask for it at once."""
+        self._stop_requests += 1
+
+    # --- Starting and watching -----------------------------------------------------------------------
+
+    def _advance(self, unit: Unit) -> None:
+        now = self._clock()
+        match unit.status:
+            case Status.WAITING:
+                if all(self._by_name[need].status in _SATISFIED for need in unit.part.needs):
+                    self._start(unit)
+            case Status.BACKOFF | Status.CRASH_LOOP:
+                if now >= unit.next_start_at:
+                    unit.restarts += 1
+                    self._start(unit)
+            case Status.STARTING | Status.READY:
+                if unit.has_ended():
+                    self._ended(unit, now)
+                elif unit.status is Status.STARTING:
+                    self._await_ready(unit, now)
+                elif now - unit.started_at > STABLE_AFTER_S:
+                    unit.quick_ends = 0
+
+    def _start(self, unit: Unit) -> None:
+        try:
+            unit.part.prepare()
+            unit.start(self._clock())
+        except (ArborError, OSError) as error:
+            self._failed(unit, f"cannot start: {error}")
+            return
+        assert unit.output is not None
+        self._selector.register(unit.output, selectors.EVENT_READ, unit)
+
+    def _await_ready(self, unit: Unit, now: float) -> None:
+        if unit.part.once:
+            return
+        if unit.part.ready():
+            try:
+                unit.part.after_ready()
+            except ArborError as error:
+                unit.signal_group(signal.SIGKILL)
+                self._collect(unit)
+                self._failed(unit, str(error))
+                return
+            unit.status = Status.READY
+            unit.was_ready = True
+        elif now - unit.started_at > unit.part.ready_within_s and not unit.said_late:
+            unit.said_late = True
+            self._log.say(f"is not ready after {unit.part.ready_within_s:.0f} s", name=unit.name, alarm=True)
+
+    def _ended(self, unit: Unit, now: float) -> None:
+        lasted = now - unit.started_at
+        code = self._collect(unit)
+        if unit.part.once and code == 0:
+            unit.status = Status.DONE
+            return
+        if lasted > STABLE_AFTER_S:
+            unit.quick_ends = 0
+        self._failed(unit, f"ended after {lasted:.0f} s {_describe(code)}")
+
+    def _failed(self, unit: Unit, what: str) -> None:
+        first_time = not unit.was_ready
+        if unit.part.once or (unit.part.essential and first_time):
+            unit.status = Status.FAILED
+            last = "".join(f"\n    {line}" for line in unit.last_lines)
+            self._failure = f"{unit.name} {what}{last}"
+            return
+        unit.quick_ends += 1
+        delay = restart_delay_s(unit.quick_ends)
+        unit.next_start_at = self._clock() + delay
+        looping = unit.quick_ends >= CRASH_LOOP_AFTER
+        unit.status = Status.CRASH_LOOP if looping else Status.BACKOFF
+        times = f" ({unit.quick_ends} times in a row)" if looping else ""
+        self._log.say(f"{what}{times}; starting again in {delay:g} s", name=unit.name, alarm=True)
+
+    def _collect(self, unit: Unit) -> int:
+        """Take leave of a process that has ended or is being killed: its last words, then its code."""
+        code = unit.reap()
+        self._relay(unit)
+        if unit.output is not None:
+            self._selector.unregister(unit.output)
+            unit.close_output()
+        return code
+
+    # --- Stopping ------------------------------------------------------------------------------------
+
+    def _stop_all(self) -> None:
+        """Stop what nothing needs any more, layer by layer, until nothing runs."""
+        if any(unit.pid for unit in self._units):
+            self._log.say("stopping")
+        while running := [unit for unit in self._units if unit.pid is not None]:
+            needed = {need for unit in running for need in self._needs[unit.name]}
+            self._stop_layer([unit for unit in running if unit.name not in needed])
+        self._note_changes()
+        self._selector.close()
+
+    def _stop_layer(self, units: Sequence[Unit]) -> None:
+        patient_stops = self._stop_requests
+        for unit in units:
+            unit.ask_to_stop()
+        started = self._clock()
+        left = list(units)
+        while left:
+            hurried = self._stop_requests > max(patient_stops, 1)
+            for unit in list(left):
+                if unit.has_ended():
+                    self._collect(unit)
+                    unit.status = Status.STOPPED
+                    left.remove(unit)
+                elif hurried or self._clock() - started > unit.part.stop_within_s:
+                    self._log.say("does not end by itself and is killed", name=unit.name, alarm=True)
+                    unit.signal_group(signal.SIGKILL)
+                    self._collect(unit)
+                    unit.status = Status.STOPPED
+                    left.remove(unit)
+            self._relay_output(_BUSY_POLL_S)
+
+    # --- Output, signals, news -----------------------------------------------------------------------
+
+    def _relay_output(self, timeout_s: float) -> None:
+        for key, _events in self._selector.select(timeout_s):
+            if key.data is None:  # a signal came
+                with contextlib.suppress(BlockingIOError):
+                    os.read(key.fd, 1024)
+            else:
+                self._relay(key.data)
+
+    def _relay(self, unit: Unit) -> None:
+        pipe = unit.output
+        for line in unit.read_lines():
+            self._log.line(unit.name, line)
+        if pipe is not None and unit.output is None:  # it closed its output
+            self._selector.unregister(pipe)
+
+    @contextlib.contextmanager
+    def _woken_by_signals(self) -> Iterator[None]:
+        """Let signals end the wait for output: a stop wish, or the end of a child."""
+        reading, writing = os.pipe()
+        for end in (reading, writing):
+            os.set_blocking(end, False)
+        self._selector.register(reading, selectors.EVENT_READ, None)
+
+        def on_stop(_number: int, _frame: FrameType | None) -> None:
+            self.request_stop()
+
+        before = {number: signal.signal(number, on_stop) for number in _STOP_SIGNALS}
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        wakeup_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(wakeup_before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(reading)
+            os.close(writing)
+
+    def _is_busy(self) -> bool:
+        return any(unit.status not in _SATISFIED for unit in self._units)
+
+    def _note_changes(self) -> None:
+        snapshot = [unit.snapshot() for unit in self._units]
+        if snapshot != self._last_change:
+            self._last_change = snapshot
+            self._on_change(snapshot)
+        if not self._said_ready and all(unit.status in _SATISFIED for unit in self._units):
+            self._said_ready = True
+            self._on_ready()
+
+
+def _all_needs(part: Part, parts: Mapping[str, Part], path: tuple[str, ...] = ()) -> frozenset[str]:
+    """Return what a part needs, and what that needs, and so on."""
+    if part.name in path:
+        raise ServerError(f"parts need each other in a circle: {' → '.join((*path, part.name))}")
+    direct = frozenset(part.needs)
+    return direct.union(*(_all_needs(parts[need], parts, (*path, part.name)) for need in direct))
+
+
+def _describe(code: int) -> str:
+    if code >= 0:
+        return f"with code {code}"
+    return f"by signal {signal.Signals(-code).name}"

@@ -1,0 +1,273 @@
+"""The supervisor over real processes: order, restarts, crash loops, and an end that leaves nothing."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from arbor.errors import ServerError
+from config.supervisor.launch import Launch
+from config.supervisor.log import Log, Mask
+from config.supervisor.part import Part, Status
+from config.supervisor.strays import end_strays, find_strays, mark
+from config.supervisor.supervisor import Supervisor
+
+ROOT = Path(__file__).parents[2]
+PATH = {"PATH": os.defpath}
+
+
+def shell(script: str, **env: str) -> Callable[[], Launch]:
+    return lambda: Launch(argv=("/bin/sh", "-c", script), env={**PATH, **env})
+
+
+def waiting(name: str, *, script: str = "sleep 60", **wishes: Any) -> Part:
+    return Part(name=name, launch=shell(f"exec {script}"), **wishes)
+
+
+class Run:
+    """A supervisor whose story is followed change by change, until `until` says it is over."""
+
+    def __init__(self, *parts: Part, until: Callable[[dict[str, dict[str, Any]]], bool]) -> None:
+        self.output = io.StringIO()
+        self.changes: list[dict[str, dict[str, Any]]] = []
+        self.ready_calls = 0
+        self._until = until
+        names = [part.name for part in parts]
+        self.supervisor = Supervisor(
+            parts,
+            log=Log(names, mask=Mask(["a-known-secret"]), stream=self.output),
+            on_change=self._changed,
+            on_ready=self._ready,
+        )
+        started = time.monotonic()
+        try:
+            self.supervisor.run()
+        finally:
+            self.lasted = time.monotonic() - started
+
+    def _changed(self, parts: list[dict[str, Any]]) -> None:
+        self.changes.append({part["name"]: part for part in parts})
+        if self._until(self.changes[-1]):
+            self.supervisor.request_stop()
+
+    def _ready(self) -> None:
+        self.ready_calls += 1
+
+    @property
+    def log(self) -> str:
+        return self.output.getvalue()
+
+
+def assert_gone(*seconds: str) -> None:
+    """Assert that no `sleep` with one of these lengths is left; a kill needs a moment to arrive."""
+    left = [p for p in psutil.process_iter(["cmdline"]) if (p.info["cmdline"] or [])[:1] == ["sleep"]]
+    left = [p for p in left if p.info["cmdline"][1] in seconds]
+    assert psutil.wait_procs(left, timeout=5)[1] == []
+
+
+def ready(*names: str) -> Callable[[dict[str, dict[str, Any]]], bool]:
+    return lambda parts: all(parts[name]["status"] == Status.READY for name in names)
+
+
+def restarted(name: str, times: int) -> Callable[[dict[str, dict[str, Any]]], bool]:
+    return lambda parts: bool(parts[name]["restarts"] >= times)
+
+
+def test_a_part_starts_only_when_what_it_needs_is_ready(tmp_path: Path) -> None:
+    answered = tmp_path / "answers"
+    server = Part(
+        name="server", launch=shell(f"sleep 0.3; touch {answered}; exec sleep 60"), ready=answered.exists
+    )
+    run = Run(server, waiting("web", needs=("server",)), until=ready("server", "web"))
+    for change in run.changes:
+        if change["server"]["status"] == Status.STARTING:
+            assert change["web"]["status"] == Status.WAITING
+    assert run.ready_calls == 1
+
+
+def test_a_step_must_end_well_before_others_go_on() -> None:
+    step = Part(name="prepare", launch=shell("echo prepared"), once=True)
+    run = Run(step, waiting("web", needs=("prepare",)), until=ready("web"))
+    assert run.changes[-1]["prepare"]["status"] == Status.DONE
+    assert re.search(r"prepare \| prepared\n", run.log)
+
+
+def test_a_step_that_fails_ends_everything_and_shows_its_last_words() -> None:
+    step = Part(name="prepare", launch=shell("echo no such table; exit 3"), once=True)
+    with pytest.raises(ServerError, match=r"(?s)prepare ended after 0 s with code 3.*no such table"):
+        Run(waiting("server"), step, waiting("web", needs=("prepare",)), until=ready("web"))
+    assert psutil.Process().children() == []
+
+
+def test_a_part_that_ends_is_started_again_while_the_others_run_on() -> None:
+    run = Run(waiting("web"), Part(name="beat", launch=shell("exit 7")), until=restarted("beat", 2))
+    assert len({change["web"]["pid"] for change in run.changes} - {None}) == 1
+    assert "with code 7; starting again in 0.5 s" in run.log
+    assert "with code 7; starting again in 1 s" in run.log
+
+
+def test_a_killed_part_is_started_again() -> None:
+    def kill_once(parts: dict[str, dict[str, Any]]) -> bool:
+        web = parts["web"]
+        if web["status"] == Status.READY and web["restarts"] == 0:
+            os.kill(web["pid"], signal.SIGKILL)
+        return bool(web["status"] == Status.READY and web["restarts"] == 1)
+
+    assert "by signal SIGKILL" in Run(waiting("web"), until=kill_once).log
+
+
+def test_a_crash_loop_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("config.supervisor.part.FIRST_DELAY_S", 0.001)
+    run = Run(Part(name="beat", launch=shell("exit 1")), until=restarted("beat", 6))
+    assert any(change["beat"]["status"] == Status.CRASH_LOOP for change in run.changes)
+    assert "(5 times in a row)" in run.log
+
+
+def test_a_part_that_cannot_be_prepared_is_tried_again() -> None:
+    attempts = []
+
+    def prepare() -> None:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ServerError("the port is still taken")
+
+    run = Run(waiting("web", prepare=prepare), until=ready("web"))
+    assert "cannot start: the port is still taken" in run.log
+
+
+def test_an_essential_part_that_never_starts_ends_everything() -> None:
+    with pytest.raises(ServerError, match="server ended after 0 s with code 1"):
+        Run(
+            Part(name="server", launch=shell("exit 1"), essential=True, ready=lambda: False),
+            until=lambda _parts: False,
+        )
+
+
+def test_the_end_goes_from_the_last_to_the_first(tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    note = "trap 'echo {0} >> {1}; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    server = Part(name="server", launch=shell(note.format("server", order)))
+    step = Part(name="prepare", launch=shell("true"), needs=("server",), once=True)
+    web = Part(name="web", launch=shell(note.format("web", order)), needs=("prepare",))
+
+    def both_listen(parts: dict[str, dict[str, Any]]) -> bool:
+        time.sleep(0.3)  # a shell sets its trap in its own time; the statuses cannot tell
+        return ready("server", "web")(parts)
+
+    Run(server, step, web, until=both_listen)
+    assert order.read_text().split() == ["web", "server"]
+
+
+def test_who_does_not_end_is_killed_with_all_its_children() -> None:
+    stubborn = Part(
+        name="stubborn",
+        launch=shell("trap '' TERM; sleep 61 & sleep 62 & echo up; wait; sleep 63"),
+        stop_within_s=0.3,
+    )
+    run = Run(stubborn, until=ready("stubborn"))
+    assert run.lasted < 5
+    assert_gone("61", "62", "63")
+
+
+def test_a_part_that_ends_takes_the_children_it_left_with_it() -> None:
+    run = Run(Part(name="leaver", launch=shell("sleep 64 & exit 0")), until=restarted("leaver", 1))
+    assert "with code 0" in run.log
+    assert_gone("64")
+
+
+def test_parts_that_need_each_other_are_refused() -> None:
+    log = Log([], mask=Mask(), stream=io.StringIO())
+    with pytest.raises(ServerError, match="circle"):
+        Supervisor([waiting("one", needs=("two",)), waiting("two", needs=("one",))], log=log)
+    with pytest.raises(ServerError, match="do not exist: nobody"):
+        Supervisor([waiting("one", needs=("nobody",))], log=log)
+
+
+def test_the_log_hides_secrets_and_noise_and_control_codes() -> None:
+    script = (
+        "echo token a-known-secret; echo redis://:pass-word@localhost:1/0; echo dull line;"
+        "printf 'red\\033[31mtext\\n'; printf 'no end of line'; exec sleep 60"
+    )
+    part = Part(name="web", launch=shell(script), noise=re.compile("^dull"), stop_within_s=1)
+
+    def has_spoken(_parts: dict[str, dict[str, Any]]) -> bool:
+        time.sleep(0.3)  # its words come in its own time
+        return ready("web")(_parts)
+
+    log = Run(part, until=has_spoken).log
+    assert "a-known-secret" not in log
+    assert "pass-word" not in log
+    assert "dull" not in log
+    assert "redtext" in log
+    assert "no end of line" in log
+
+
+SCRIPT = """
+import sys
+from config.supervisor.launch import Launch
+from config.supervisor.log import Log, Mask
+from config.supervisor.part import Part
+from config.supervisor.strays import mark
+from config.supervisor.supervisor import Supervisor
+from pathlib import Path
+launch = Launch(argv=("/bin/sh", "-c", sys.argv[2]), env={"PATH": "/bin:/usr/bin", **mark(Path(sys.argv[1]))})
+Supervisor(
+    [Part(name="part", launch=lambda: launch)],
+    log=Log(["part"], mask=Mask()),
+    on_ready=lambda: print("ready", flush=True),
+).run()
+"""
+
+
+def start_supervisor(folder: Path, script: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", SCRIPT, str(folder), script]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    while b"ready" not in process.stdout.readline():
+        assert process.poll() is None
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_signal_ends_everything(tmp_path: Path, number: signal.Signals) -> None:
+    with start_supervisor(tmp_path, "exec sleep 60") as supervisor:
+        assert len(find_strays(tmp_path)) == 1
+        supervisor.send_signal(number)
+        assert supervisor.wait(10) == 0
+    assert find_strays(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent is gone")
+def test_a_killed_supervisor_leaves_no_part(tmp_path: Path) -> None:
+    with start_supervisor(tmp_path, "exec sleep 60") as supervisor:
+        strays = find_strays(tmp_path)
+        supervisor.kill()
+    _gone, left = psutil.wait_procs(strays, timeout=5)
+    assert left == []
+
+
+def test_what_a_killed_supervisor_did_leave_is_found_and_ended(tmp_path: Path) -> None:
+    # The shell ends with its parent; what it started in a session of its own does not.
+    with start_supervisor(tmp_path, "setsid sleep 60 & wait") as supervisor:
+        supervisor.kill()
+    strays = find_strays(tmp_path)
+    assert strays
+    end_strays(strays)
+    assert find_strays(tmp_path) == []
+
+
+def test_strays_of_another_installation_are_not_ours(tmp_path: Path) -> None:
+    with subprocess.Popen(["/bin/sleep", "60"], env=mark(tmp_path / "other")) as process:
+        assert find_strays(tmp_path / "mine") == []
+        process.kill()
