@@ -8,6 +8,7 @@ from typing import Any
 
 from arbor.agents.identity import derive_secret, parse_master_key
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
+from config.logs import logging_config
 from config.secrets import SecretName
 
 DATA_DIR = data_dir()
@@ -187,3 +188,4 @@ ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", d
 ARBOR_LOG_LEVEL = env.str("ARBOR_LOG_LEVEL", default="INFO")
 #: `console` (coloured, for people) or `json` (one object per line, for machines).
 ARBOR_LOG_FORMAT = env.str("ARBOR_LOG_FORMAT", default="console")
+LOGGING = logging_config(level=ARBOR_LOG_LEVEL, form=ARBOR_LOG_FORMAT)

@@ -1,0 +1,1 @@
+"""Goals as an agent, a person or a template changes them."""

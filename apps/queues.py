@@ -1,0 +1,128 @@
+"""Telling the fleet that there is work: by task name, after the commit, through this one door.
+
+A message is only a hint. The rows say what there is to do, so one that is lost, doubled or late does no harm: leases
+bring lost work back, and compare-and-set drops what is doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import structlog
+from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from apps.tenants.scope import APP
+
+log = structlog.get_logger(__name__)
+
+#: Header of a message that names the tenant it works for. Under another tenant its rows are not to be found.
+TENANT_HEADER = "arbor_tenant"
+#: A broker that is away must not hold up the one who tells it: the lease brings the work back.
+_PUBLISH_RETRIES = {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
+
+
+class Queue(StrEnum):
+    """The queues, one pool of workers each."""
+
+    #: Claims due agents, recovers lost leases.
+    DISPATCH = "dispatch"
+    #: Walks pipelines: short, bound by the processor.
+    HEARTBEAT = "heartbeat"
+    #: Waits for models: long, in threads.
+    LLM = "llm"
+    #: Embeds what waits for its vector.
+    EMBEDDING = "embedding"
+    #: Expiry and trimming.
+    CLEANUP = "cleanup"
+
+
+class Task(StrEnum):
+    """Every task, by name; `workers.tasks` holds exactly these."""
+
+    #: Claim what is due and what was lost.
+    DISPATCH = "arbor.dispatch.tick"
+    #: Walk one agent's heartbeat on.
+    ADVANCE = "arbor.heartbeats.advance"
+    #: Ask a model.
+    FULFIL = "arbor.calls.fulfil"
+    #: Embed the memories that have no vector yet.
+    EMBED_BACKLOG = "arbor.embedding.backlog"
+    #: Archive the memories whose time is over.
+    EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
+    #: Drop what nobody has used for long from the embedding cache.
+    TRIM_EMBEDDING_CACHE = "arbor.cleanup.trim_embedding_cache"
+    #: Forget processes that have not been heard of.
+    FORGET_PROCESSES = "arbor.cleanup.forget_processes"
+
+
+QUEUE_OF: dict[Task, Queue] = {
+    Task.DISPATCH: Queue.DISPATCH,
+    Task.ADVANCE: Queue.HEARTBEAT,
+    Task.FULFIL: Queue.LLM,
+    Task.EMBED_BACKLOG: Queue.EMBEDDING,
+    Task.EXPIRE_MEMORIES: Queue.CLEANUP,
+    Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
+    Task.FORGET_PROCESSES: Queue.CLEANUP,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """One hint to the fleet."""
+
+    task: Task
+    tenant_id: UUID
+    #: Ids, as text.
+    arguments: dict[str, Any]
+    #: How Flower shows the arguments: names for people.
+    shown: str
+    #: Seconds after which nobody needs to see it any more.
+    expires_s: float | None = None
+
+
+_captured: ContextVar[list[Message] | None] = ContextVar("arbor_captured_messages", default=None)
+
+
+def enqueue(message: Message, *, using: str = APP) -> None:
+    """Publish the message when the transaction of that database has committed."""
+    sink = _captured.get()
+    send = sink.append if sink is not None else publish
+    transaction.on_commit(lambda: send(message), using=using)
+
+
+def publish(message: Message) -> bool:
+    """Publish now; tell whether the broker took it."""
+    try:
+        current_app.send_task(
+            message.task.value,
+            kwargs=message.arguments,
+            queue=QUEUE_OF[message.task].value,
+            headers={TENANT_HEADER: str(message.tenant_id)},
+            argsrepr=message.shown,
+            kwargsrepr=message.shown,
+            expires=message.expires_s,
+            retry_policy=_PUBLISH_RETRIES,
+        )
+    except OperationalError as error:
+        log.warning("broker_unreachable", task=message.task, work=message.shown, error=str(error), remedy="its lease brings it back")
+        return False
+    return True
+
+
+@contextmanager
+def captured() -> Iterator[list[Message]]:
+    """Collect messages instead of publishing them: for a heartbeat that is run in this very process."""
+    messages: list[Message] = []
+    token = _captured.set(messages)
+    try:
+        yield messages
+    finally:
+        _captured.reset(token)

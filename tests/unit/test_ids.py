@@ -1,0 +1,19 @@
+"""Row identifiers."""
+
+from __future__ import annotations
+
+import time
+
+from arbor.ids import uuid7
+
+
+def test_ids_made_in_order_sort_in_order() -> None:
+    made = [uuid7() for _ in range(5_000)]
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+
+
+def test_an_id_is_a_uuid_of_version_7_that_tells_its_time() -> None:
+    made = uuid7()
+    assert made.version == 7
+    assert abs((made.int >> 80) - time.time_ns() // 1_000_000) < 1_000
