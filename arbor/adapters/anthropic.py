@@ -1,0 +1,132 @@
+"""Anthropic's models, by the Messages API."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import partial
+from typing import Any
+
+import httpx
+
+from arbor.adapters.dialect import PROCESS_MEMORY, Dialect, DialectMemory, Form, ask, with_schema
+from arbor.adapters.exchange import Answer, Door
+from arbor.adapters.faults import as_count, malformed
+from arbor.errors import ModelRefused
+from arbor.models.handles import Handle
+from arbor.models.ports import ModelReply, ModelRequest, Usage
+from arbor.models.pricing import cost_usd
+
+#: The only version of the protocol in use.
+VERSION = "2023-06-01"
+
+#: A schema is asked for as the input of a tool that must be called; models that think by themselves may
+#: refuse a forced tool, and get it in the prompt. (Prefilled replies are refused by all newer models, and
+#: structured outputs take no schema with free keys.)
+_FORMS = (Form.SCHEMA, Form.PLAIN)
+
+_FINISH = {"end_turn": "stop", "tool_use": "stop", "stop_sequence": "stop", "max_tokens": "length"}
+
+
+class MessagesModel:
+    """Makes one attempt."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        *,
+        door: Door,
+        client: httpx.Client,
+        memory: DialectMemory = PROCESS_MEMORY,
+    ) -> None:
+        self._handle = handle
+        self._door = door
+        self._client = client
+        self._memory = memory
+
+    @property
+    def handle(self) -> str:
+        """The model's handle."""
+        return str(self._handle)
+
+    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
+        """Answer the request, asking in a weaker form where the server refuses the firmer one."""
+        started = time.monotonic()
+        answer = ask(
+            self._client,
+            self._door,
+            model=self._handle.model,
+            first=Dialect(forms=_FORMS),
+            body=partial(self._body, request),
+            schema_name=request.schema_name if request.schema else None,
+            memory=self._memory,
+            deadline_s=deadline_s,
+        )
+        return self._reply(answer, latency_ms=(time.monotonic() - started) * 1000)
+
+    def _body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
+        system = request.system
+        body: dict[str, Any] = {
+            "model": self._handle.model,
+            dialect.limit: request.max_tokens,
+            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        }
+        if dialect.temperature:
+            # Anthropic's scale ends at 1.
+            body["temperature"] = min(request.temperature, 1.0)
+        if request.schema is not None and dialect.form is Form.SCHEMA:
+            body["tools"] = [
+                {
+                    "name": request.schema_name,
+                    "description": "Give the reply.",
+                    "input_schema": request.schema,
+                }
+            ]
+            body["tool_choice"] = {"type": "tool", "name": request.schema_name}
+        elif request.schema is not None:
+            system = with_schema(system, request.schema)
+        if system:
+            # The marker covers the tool too: both are the same from beat to beat.
+            body["system"] = [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
+        return body
+
+    def _reply(self, answer: Answer, *, latency_ms: float) -> ModelReply:
+        body = answer.json()
+        blocks = body.get("content") if isinstance(body, dict) else None
+        if not isinstance(blocks, list):
+            raise malformed(self._door, answer)
+        usage = _usage(body.get("usage"))
+        stop = str(body.get("stop_reason") or "end_turn")
+        if stop == "refusal":
+            raise ModelRefused(f"{self.handle} declined", usage=usage)
+        return ModelReply(
+            text=_text([block for block in blocks if isinstance(block, dict)]),
+            provider=self._handle.provider,
+            model=str(body.get("model") or self._handle.model),
+            usage=usage,
+            cost_usd=cost_usd(self._handle, usage),
+            latency_ms=latency_ms,
+            finish_reason=_FINISH.get(stop, stop),
+        )
+
+
+def _text(blocks: list[dict[str, Any]]) -> str:
+    """Return the tool's input as JSON, or the text; what the model thought aside is not the reply."""
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            return json.dumps(block.get("input"), ensure_ascii=False)
+    return "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+
+
+def _usage(usage: Any) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage()
+    read = as_count(usage.get("cache_read_input_tokens"))
+    written = as_count(usage.get("cache_creation_input_tokens"))
+    return Usage(
+        # Anthropic counts only what was neither read from nor written to the cache as input.
+        input_tokens=as_count(usage.get("input_tokens")) + read + written,
+        output_tokens=as_count(usage.get("output_tokens")),
+        cached_tokens=read,
+        cache_write_tokens=written,
+    )

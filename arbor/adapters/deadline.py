@@ -1,0 +1,127 @@
+"""A total deadline for network work: every wait of the socket ends with it, whatever the server does.
+
+A read time-out alone does not bound a call: a server that sends one byte per second never lets it fire.
+Worker threads know no time limit either, so the deadline is held where the waiting is done.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import queue
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import httpcore
+
+#: A request is sent in pieces, so that a server that reads slowly meets the deadline too.
+_PIECE_BYTES = 64 * 1024
+
+_ends_at: ContextVar[float | None] = ContextVar("deadline", default=None)
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Bound all network waits of this thread, inside the block, by a moment `seconds` from now."""
+    token = _ends_at.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _ends_at.reset(token)
+
+
+def bounded(timeout: float | None, error: type[Exception]) -> float | None:
+    """Return the time-out, or what is left until the deadline if that is less; raise `error` when nothing is."""
+    ends_at = _ends_at.get()
+    if ends_at is None:
+        return timeout
+    left_s = ends_at - time.monotonic()
+    if left_s <= 0:
+        raise error("the total deadline has passed")
+    return left_s if timeout is None else min(timeout, left_s)
+
+
+class _DeadlineStream(httpcore.NetworkStream):
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, bounded(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _PIECE_BYTES):
+            piece = buffer[start : start + _PIECE_BYTES]
+            self._inner.write(piece, bounded(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left_s = bounded(timeout, httpcore.ConnectTimeout)
+        return _DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, left_s))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class DeadlineBackend(httpcore.NetworkBackend):
+    """Opens connections whose every wait is bounded by the deadline, the look-up of the name included."""
+
+    def __init__(self) -> None:
+        self._inner = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address of the host that answers."""
+        options = list(socket_options or ())
+        refusal: Exception | None = None
+        for address in _addresses(host, port, bounded(timeout, httpcore.ConnectTimeout)):
+            try:
+                stream = self._inner.connect_tcp(
+                    address, port, bounded(timeout, httpcore.ConnectTimeout), local_address, options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
+                refusal = exc
+            else:
+                return _DeadlineStream(stream)
+        raise refusal or httpcore.ConnectError(f"{host} has no address")
+
+
+def _addresses(host: str, port: int, timeout: float | None) -> list[str]:
+    """Look a name up; the system's resolver knows no time-out, so a thread of its own waits for it."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        pass
+    else:
+        return [host]
+    answer: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as exc:
+            answer.put(exc)
+        else:
+            answer.put([str(row[4][0]) for row in found])
+
+    threading.Thread(target=ask, name="resolve", daemon=True).start()
+    try:
+        addresses = answer.get(timeout=timeout)
+    except queue.Empty:
+        raise httpcore.ConnectTimeout(f"the name {host} was not resolved in time") from None
+    if isinstance(addresses, OSError):
+        raise httpcore.ConnectError(f"the name {host} does not resolve: {addresses}") from addresses
+    return list(dict.fromkeys(addresses))

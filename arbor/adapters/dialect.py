@@ -1,0 +1,136 @@
+"""What a server accepts: found out by asking, remembered for as long as the process lives."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import httpx
+
+from arbor.adapters.exchange import Answer, Door, post_json
+from arbor.adapters.faults import Fault, error_for, fault_in
+
+
+class Form(StrEnum):
+    """How the reply's JSON schema is asked for, from the firmest to the weakest."""
+
+    #: The server itself holds the reply to the schema.
+    SCHEMA = "schema"
+    #: The server holds the reply to JSON; the schema stands in the prompt.
+    OBJECT = "object"
+    #: The server holds it to nothing; the schema stands in the prompt.
+    PLAIN = "plain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """One way of putting a request."""
+
+    #: The forms still to be used; the first one is.
+    forms: tuple[Form, ...]
+    temperature: bool = True
+    #: The name of the reply's limit.
+    limit: str = "max_tokens"
+
+    @property
+    def form(self) -> Form:
+        """The form in use."""
+        return self.forms[0]
+
+
+#: Answers that can mean "not in this form".
+_REFUSING = {400, 415, 422, 501}
+#: Words that make it certain, even on a 500 (llama.cpp, when a schema gives no grammar).
+_ABOUT_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar", "structured", "tool")
+#: Words of refusals that no other form mends.
+_NOT_ABOUT_FORM = (
+    "context length",
+    "context_length",
+    "context size",
+    "too long",
+    "api key",
+    "quota",
+    "credit",
+)
+
+
+def weaken(dialect: Dialect, fault: Fault, *, schema: bool) -> Dialect | None:
+    """Return a dialect that asks for less, where the server's answer suggests one; else None.
+
+    `schema` says whether the request has a schema, so that its form can be the trouble.
+    """
+    if fault.status not in _REFUSING and fault.status != 500:
+        return None
+    if fault.status in _REFUSING:
+        if dialect.temperature and "temperature" in fault.words:
+            return replace(dialect, temperature=False)
+        if dialect.limit == "max_tokens" and "max_completion_tokens" in fault.words:
+            return replace(dialect, limit="max_completion_tokens")
+    certain = any(word in fault.words for word in _ABOUT_FORM)
+    possible = fault.status in _REFUSING and not any(word in fault.words for word in _NOT_ABOUT_FORM)
+    if schema and len(dialect.forms) > 1 and (certain or possible):
+        return replace(dialect, forms=dialect.forms[1:])
+    return None
+
+
+def with_schema(system: str, schema: Mapping[str, Any]) -> str:
+    """Return the system prompt with the wanted schema at its end, for servers that take none."""
+    wish = f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{json.dumps(schema)}"
+    return f"{system}\n\n{wish}" if system else wish
+
+
+class DialectMemory:
+    """Remembers the dialect that a server took, shared by all threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[Hashable, Dialect] = {}
+
+    def recall(self, key: Hashable, default: Dialect) -> Dialect:
+        """Return the dialect that worked last, or the default."""
+        with self._lock:
+            return self._known.get(key, default)
+
+    def keep(self, key: Hashable, dialect: Dialect) -> None:
+        """Remember a dialect that worked."""
+        with self._lock:
+            self._known[key] = dialect
+
+
+#: Adapters are made anew with each change of settings; what servers accept does not change with them.
+PROCESS_MEMORY = DialectMemory()
+
+
+def ask(
+    client: httpx.Client,
+    door: Door,
+    *,
+    model: str,
+    first: Dialect,
+    body: Callable[[Dialect], dict[str, Any]],
+    schema_name: str | None,
+    memory: DialectMemory,
+    deadline_s: float,
+) -> Answer:
+    """Ask in the firmest dialect that the server takes, and remember it; return its success.
+
+    `schema_name` is None for a request without a schema. Raises the model's errors.
+    """
+    ends_at = time.monotonic() + deadline_s
+    place = (door.url, model, schema_name)
+    dialect = memory.recall(place, first)
+    while True:
+        answer = post_json(client, door, body(dialect), deadline_s=ends_at - time.monotonic())
+        fault = fault_in(answer)
+        if fault is None:
+            memory.keep(place, dialect)
+            return answer
+        weaker = weaken(dialect, fault, schema=schema_name is not None)
+        if weaker is None:
+            raise error_for(fault, door=door, model=model, headers=answer.headers)
+        dialect = weaker

@@ -1,0 +1,128 @@
+"""One JSON request and its reply: bounded in time and size, its failures in our words, no key in any of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from pydantic import SecretStr
+
+from arbor.adapters.deadline import deadline
+from arbor.errors import ModelRejected, ModelTimeout, ModelUnavailable
+
+#: A reply of the largest model stays far below; more than this is a broken server.
+MAX_REPLY_BYTES = 4_000_000
+#: How much of a provider's own words an error message carries.
+MAX_QUOTE = 300
+
+#: What keys look like, in case a provider quotes one that is not ours.
+_KEYS = re.compile(r"(?i)\b(?:sk|pk|key|gsk|or|xai)-[\w*.-]{6,}|\bbearer\s+[\w.*~+/=-]+|\bAIza[\w-]{10,}")
+
+
+class KeyAuth(httpx.Auth):
+    """Puts a key into a header at the last moment, so that nothing else holds it in plain."""
+
+    def __init__(self, secret: SecretStr, *, header: str = "Authorization", prefix: str = "Bearer ") -> None:
+        self.secret = secret
+        self._header = header
+        self._prefix = prefix
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response]:
+        """Add the header."""
+        request.headers[self._header] = f"{self._prefix}{self.secret.get_secret_value()}"
+        yield request
+
+
+@dataclass(frozen=True, kw_only=True)
+class Door:
+    """Where a provider is asked, and with what."""
+
+    #: The provider's name, for messages and the breaker.
+    provider: str
+    url: str
+    auth: KeyAuth | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: The settings that a person would check when the provider says no.
+    settings: str = "the key and the address"
+
+    def scrub(self, text: str) -> str:
+        """Return text on one line, without keys, cut to a quotable length."""
+        if self.auth is not None:
+            text = text.replace(self.auth.secret.get_secret_value(), "***")
+        text = " ".join(_KEYS.sub("***", text).split())
+        return text if len(text) <= MAX_QUOTE else f"{text[:MAX_QUOTE]}…"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a server sent back, whole."""
+
+    status: int
+    headers: httpx.Headers
+    content: bytes
+
+    def json(self) -> Any:
+        """Return the parsed body, or None when it is not JSON."""
+        try:
+            return json.loads(self.content)
+        except ValueError:
+            return None
+
+
+def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, deadline_s: float) -> Answer:
+    """Send one request and read the whole answer, whatever its status.
+
+    Raises ModelTimeout when the deadline passes, ModelUnavailable when the server cannot be reached, breaks
+    off, or sends more than MAX_REPLY_BYTES.
+    """
+    started = time.monotonic()
+    try:
+        with (
+            deadline(deadline_s),
+            client.stream(
+                "POST",
+                door.url,
+                # A lone surrogate in someone's text must not break the call.
+                content=json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace"),
+                headers={"Content-Type": "application/json", "Accept-Encoding": "identity", **door.headers},
+                auth=door.auth,
+                follow_redirects=False,
+            ) as response,
+        ):
+            return Answer(
+                status=response.status_code, headers=response.headers, content=_read(response, door)
+            )
+    except httpx.PoolTimeout as exc:
+        raise ModelUnavailable(
+            f"{door.provider} was not asked: all connections of this process are in use", provider_fault=False
+        ) from exc
+    except httpx.ConnectTimeout as exc:
+        if time.monotonic() - started < deadline_s:
+            raise ModelUnavailable(f"{door.provider} did not accept a connection in time") from exc
+        raise _too_late(door, deadline_s) from exc
+    except httpx.TimeoutException as exc:
+        raise _too_late(door, deadline_s) from exc
+    except (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.LocalProtocolError) as exc:
+        raise ModelRejected(f"{door.provider} cannot be asked at {door.url}: {door.scrub(str(exc))}") from exc
+    except httpx.RequestError as exc:
+        raise ModelUnavailable(f"{door.provider} cannot be reached: {door.scrub(str(exc))}") from exc
+
+
+def _too_late(door: Door, deadline_s: float) -> ModelTimeout:
+    return ModelTimeout(f"{door.provider} did not answer within {deadline_s:.1f} s")
+
+
+def _read(response: httpx.Response, door: Door) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    for part in response.iter_bytes():
+        size += len(part)
+        if size > MAX_REPLY_BYTES:
+            raise ModelUnavailable(f"{door.provider} sent more than {MAX_REPLY_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,109 @@
+"""What a provider's error answer means, and which error of ours it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from arbor.adapters.exchange import Answer, Door
+from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
+from arbor.models.retry import parse_retry_after
+
+#: Codes by which providers say that the content, not the request, is the trouble.
+_REFUSALS = {"content_filter", "content_policy_violation", "responsible_ai_policy_violation"}
+#: A 429 that no waiting mends: the account has no money.
+_EXHAUSTED = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+#: 4xx that pass by themselves: time-out, conflict, too early.
+_PASSING = {408, 409, 425}
+_TOO_MANY = 429
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A provider's error answer, in parts that can be looked at."""
+
+    status: int
+    code: str = ""
+    #: The field of the request that it is about, where the provider says so.
+    param: str = ""
+    message: str = ""
+
+    @property
+    def words(self) -> str:
+        """Everything it says, in lower case, to search in."""
+        return f"{self.code} {self.param} {self.message}".lower()
+
+
+def fault_in(answer: Answer) -> Fault | None:
+    """Return the fault that an answer reports, or None when it is a success."""
+    if answer.status >= 300:
+        return _read_fault(answer)
+    body = answer.json()
+    if isinstance(body, dict) and body.get("error") and not body.get("choices"):
+        # OpenRouter reports an upstream's failure inside a 200, with the upstream's status as the code.
+        fault = _read_fault(answer)
+        return replace(fault, status=int(fault.code) if fault.code.isdecimal() else 502)
+    return None
+
+
+def _read_fault(answer: Answer) -> Fault:
+    """Read an error answer of any of the shapes in use; what it does not say stays empty.
+
+    The shapes: `{"error": {"message", "code", "type", "param"}}`, `{"error": "text"}`, `{"detail": …}`, text.
+    """
+    body = answer.json()
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if isinstance(error, dict):
+        return Fault(
+            status=answer.status,
+            code=str(error.get("code") or error.get("type") or ""),
+            param=str(error.get("param") or ""),
+            message=str(error.get("message") or error.get("detail") or ""),
+        )
+    text = error if isinstance(error, str) else answer.content[:2000].decode("utf-8", errors="replace")
+    return Fault(status=answer.status, message=text)
+
+
+def error_for(fault: Fault, *, door: Door, model: str, headers: httpx.Headers) -> ModelError:
+    """Return the error that this answer is for us; the provider's own words are scrubbed of keys and cut."""
+    said = door.scrub(f"{fault.status} {fault.message or fault.code or _phrase(fault.status)}")
+    if fault.code in _REFUSALS:
+        return ModelRefused(f"{door.provider} declined the content: {said}")
+    if fault.status == _TOO_MANY and fault.code not in _EXHAUSTED:
+        return ModelUnavailable(
+            f"{door.provider} limits our rate: {said}", retry_after_s=_wish(headers), provider_fault=False
+        )
+    if fault.status >= 500 or fault.status in _PASSING:
+        return ModelUnavailable(f"{door.provider} failed: {said}", retry_after_s=_wish(headers))
+    return ModelRejected(f"{door.provider} rejected {model}: {said}; check {door.settings}")
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status in HTTPStatus else ""
+
+
+def _wish(headers: httpx.Headers) -> float | None:
+    """Return how long the provider asks us to wait; some say it in milliseconds, more exactly."""
+    milliseconds = parse_retry_after(headers.get("retry-after-ms"), now=datetime.now(UTC))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    return parse_retry_after(headers.get("retry-after"), now=datetime.now(UTC))
+
+
+def malformed(door: Door, answer: Answer) -> ModelError:
+    """Return the error for a success that holds no reply: a broken server, or not a model's server at all."""
+    quote = door.scrub(answer.content[:2000].decode("utf-8", errors="replace"))
+    if answer.json() is None and "json" not in answer.headers.get("content-type", ""):
+        return ModelRejected(
+            f"what answers at {door.url} is not a model's server: {quote!r}; check {door.settings}"
+        )
+    return ModelUnavailable(f"{door.provider} sent a reply that cannot be read: {quote!r}")
+
+
+def as_count(value: Any) -> int:
+    """Return a token count; what is no count is 0."""
+    return value if isinstance(value, int) and value > 0 else 0

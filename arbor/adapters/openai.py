@@ -1,0 +1,151 @@
+"""Models behind OpenAI's Chat Completions protocol: OpenAI, Ollama, vLLM, llama.cpp, OpenRouter and others."""
+
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import httpx
+
+from arbor.adapters.dialect import PROCESS_MEMORY, Dialect, DialectMemory, Form, ask, with_schema
+from arbor.adapters.exchange import Answer, Door
+from arbor.adapters.faults import as_count, malformed
+from arbor.errors import ModelRefused
+from arbor.models.handles import Handle
+from arbor.models.ports import ModelReply, ModelRequest, Usage
+from arbor.models.pricing import cost_usd
+
+_FORMS = (Form.SCHEMA, Form.OBJECT, Form.PLAIN)
+
+
+class ChatCompletionsModel:
+    """Makes one attempt; the JSON schema is asked for as firmly as the server takes it."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        *,
+        door: Door,
+        client: httpx.Client,
+        limit: str = "max_tokens",
+        memory: DialectMemory = PROCESS_MEMORY,
+    ) -> None:
+        self._handle = handle
+        self._door = door
+        self._client = client
+        self._first = Dialect(forms=_FORMS, limit=limit)
+        self._memory = memory
+
+    @property
+    def handle(self) -> str:
+        """The model's handle."""
+        return str(self._handle)
+
+    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
+        """Answer the request, asking in a weaker form where the server refuses the firmer one."""
+        started = time.monotonic()
+        answer = ask(
+            self._client,
+            self._door,
+            model=self._handle.model,
+            first=self._first,
+            body=partial(self._body, request),
+            schema_name=request.schema_name if request.schema else None,
+            memory=self._memory,
+            deadline_s=deadline_s,
+        )
+        return self._reply(answer, latency_ms=(time.monotonic() - started) * 1000)
+
+    def _body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
+        system = request.system
+        body: dict[str, Any] = {"model": self._handle.model, dialect.limit: request.max_tokens}
+        if dialect.temperature:
+            body["temperature"] = request.temperature
+        if request.schema is not None:
+            if dialect.form is Form.SCHEMA:
+                body["response_format"] = {
+                    "type": "json_schema",
+                    "json_schema": {
+                        "name": request.schema_name,
+                        "schema": request.schema,
+                        "strict": is_closed(request.schema),
+                    },
+                }
+            else:
+                system = with_schema(system, request.schema)
+            if dialect.form is Form.OBJECT:
+                body["response_format"] = {"type": "json_object"}
+        turns = [{"role": message.role, "content": message.content} for message in request.messages]
+        body["messages"] = [{"role": "system", "content": system}, *turns] if system else turns
+        return body
+
+    def _reply(self, answer: Answer, *, latency_ms: float) -> ModelReply:
+        body = answer.json()
+        choice = _first_choice(body)
+        if choice is None:
+            raise malformed(self._door, answer)
+        message = choice["message"]
+        usage = _usage(body.get("usage"))
+        finish = str(choice.get("finish_reason") or "stop")
+        if message.get("refusal") or finish == "content_filter":
+            said = self._door.scrub(str(message.get("refusal") or "its content filter stopped the reply"))
+            raise ModelRefused(f"{self.handle} declined: {said}", usage=usage)
+        return ModelReply(
+            text=_text(message.get("content")),
+            provider=self._handle.provider,
+            model=str(body.get("model") or self._handle.model),
+            usage=usage,
+            cost_usd=_stated_cost(body.get("usage")) or cost_usd(self._handle, usage),
+            latency_ms=latency_ms,
+            finish_reason=finish,
+        )
+
+
+def is_closed(schema: Any) -> bool:
+    """Return whether OpenAI's strict mode takes this schema.
+
+    Every object must list all its properties as required and allow no others; an object with free keys
+    cannot be strict.
+    """
+    if isinstance(schema, list):
+        return all(is_closed(item) for item in schema)
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        properties = schema.get("properties", {})
+        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(
+            properties
+        ):
+            return False
+    return all(is_closed(value) for value in schema.values())
+
+
+def _first_choice(body: Any) -> dict[str, Any] | None:
+    choices = body.get("choices") if isinstance(body, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    return choice if isinstance(choice, dict) and isinstance(choice.get("message"), dict) else None
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _usage(usage: Any) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage()
+    details = usage.get("prompt_tokens_details")
+    return Usage(
+        input_tokens=as_count(usage.get("prompt_tokens")),
+        output_tokens=as_count(usage.get("completion_tokens")),
+        cached_tokens=as_count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
+    )
+
+
+def _stated_cost(usage: Any) -> Decimal | None:
+    """Return the cost in USD where the provider states it, as OpenRouter does."""
+    cost = usage.get("cost") if isinstance(usage, dict) else None
+    return Decimal(str(cost)) if isinstance(cost, int | float) and cost > 0 else None

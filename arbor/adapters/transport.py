@@ -1,0 +1,201 @@
+"""One HTTP client per process for hundreds of waiting threads, with a total deadline on every call.
+
+Each waiting call holds a connection of its own; those that are done wait on a stack, the warmest on top.
+httpcore's own pool compares all connections with all requests at every step, under one lock, and closes
+idle connections as soon as there are more open than may be idle: fine for ten, not for five hundred.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from ipaddress import ip_address
+from typing import Any
+
+import httpcore
+import httpx
+
+from arbor.adapters.deadline import DeadlineBackend, bounded
+
+#: Connections that may be open at once; more calls than that wait. A setting where the pool of threads is one.
+DEFAULT_CONNECTIONS = 600
+#: Idle connections kept for each server, and for how long: below the 60 s after which load balancers drop them.
+IDLE_PER_ORIGIN = 64
+IDLE_S = 50.0
+
+#: Connect, send and wait for a free connection, in seconds. A silent server is no fault while the model
+#: thinks, so reading is bounded by the call's own deadline.
+TIMEOUT = httpx.Timeout(connect=5.0, write=20.0, read=None, pool=5.0)
+
+_SOCKET_OPTIONS: Sequence[Any] = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    # A gateway in between forgets a connection that is silent for minutes: say something every 30 s.
+    *[
+        (socket.IPPROTO_TCP, option, seconds)
+        for name, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 30))
+        if (option := getattr(socket, name, None)) is not None
+    ],
+]
+
+_TWINS: dict[type[Exception], type[httpx.TransportError]] = {
+    httpcore.ConnectTimeout: httpx.ConnectTimeout,
+    httpcore.ReadTimeout: httpx.ReadTimeout,
+    httpcore.WriteTimeout: httpx.WriteTimeout,
+    httpcore.ConnectError: httpx.ConnectError,
+    httpcore.ReadError: httpx.ReadError,
+    httpcore.WriteError: httpx.WriteError,
+    httpcore.RemoteProtocolError: httpx.RemoteProtocolError,
+    httpcore.LocalProtocolError: httpx.LocalProtocolError,
+    httpcore.ProxyError: httpx.ProxyError,
+    httpcore.UnsupportedProtocol: httpx.UnsupportedProtocol,
+}
+
+type Origin = tuple[str, str, int | None]
+
+
+@contextmanager
+def _in_httpx_words() -> Iterator[None]:
+    try:
+        yield
+    except Exception as exc:
+        twin = _TWINS.get(type(exc))
+        if twin is None:
+            raise
+        raise twin(str(exc)) from exc
+
+
+class _LaneStream(httpx.SyncByteStream):
+    """The body of a reply; closing it calls `done`, once."""
+
+    def __init__(self, reply: httpcore.Response, done: Callable[[], None]) -> None:
+        self._reply = reply
+        self._done = done
+        self._open = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        with _in_httpx_words():
+            yield from self._reply.iter_stream()
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._open:
+            self._open = False
+            try:
+                self._reply.close()
+            finally:
+                self._done()
+
+
+class DeadlineTransport(httpx.BaseTransport):
+    """Sends requests, each on a connection of its own ("lane"), within the deadline set around the call."""
+
+    def __init__(
+        self, *, connections: int = DEFAULT_CONNECTIONS, idle_per_origin: int = IDLE_PER_ORIGIN
+    ) -> None:
+        self._places = threading.BoundedSemaphore(connections)
+        self._idle_per_origin = idle_per_origin
+        self._backend = DeadlineBackend()
+        self._tls = httpx.create_ssl_context()
+        self._lock = threading.Lock()
+        self._idle: dict[Origin, list[httpcore.ConnectionPool]] = {}
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send the request; the connection is lent out until the reply's body is closed."""
+        origin = (request.url.scheme, request.url.host, request.url.port)
+        pool_s = request.extensions.get("timeout", {}).get("pool")
+        if not self._places.acquire(timeout=bounded(pool_s, httpx.PoolTimeout)):
+            raise httpx.PoolTimeout("all connections of this process are in use")
+        lane: httpcore.ConnectionPool | None = None
+        try:
+            lane = self._take(origin)
+            with _in_httpx_words():
+                reply = lane.handle_request(
+                    httpcore.Request(
+                        method=request.method,
+                        url=httpcore.URL(
+                            scheme=request.url.raw_scheme,
+                            host=request.url.raw_host,
+                            port=request.url.port,
+                            target=request.url.raw_path,
+                        ),
+                        headers=request.headers.raw,
+                        content=request.stream,
+                        extensions=request.extensions,
+                    )
+                )
+        except BaseException:
+            self._places.release()
+            if lane is not None:
+                lane.close()
+            raise
+        return httpx.Response(
+            status_code=reply.status,
+            headers=reply.headers,
+            stream=_LaneStream(reply, partial(self._give_back, origin, lane)),
+            extensions=reply.extensions,
+        )
+
+    def _take(self, origin: Origin) -> httpcore.ConnectionPool:
+        with self._lock:
+            idle = self._idle.get(origin)
+            if idle:
+                return idle.pop()
+        return httpcore.ConnectionPool(
+            ssl_context=self._tls,
+            proxy=_proxy_for(origin),
+            max_connections=1,
+            keepalive_expiry=IDLE_S,
+            network_backend=self._backend,
+            socket_options=_SOCKET_OPTIONS,
+        )
+
+    def _give_back(self, origin: Origin, lane: httpcore.ConnectionPool) -> None:
+        with self._lock:
+            idle = self._idle.setdefault(origin, [])
+            kept = len(idle) < self._idle_per_origin
+            if kept:
+                idle.append(lane)
+        if not kept:
+            lane.close()
+        self._places.release()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            lanes = [lane for idle in self._idle.values() for lane in idle]
+            self._idle.clear()
+        for lane in lanes:
+            lane.close()
+
+
+def _proxy_for(origin: Origin) -> httpcore.Proxy | None:
+    """Return the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY ask for; this machine itself needs none."""
+    scheme, host, _ = origin
+    url = urllib.request.getproxies().get(scheme)
+    if url is None or _is_loopback(host) or urllib.request.proxy_bypass(host):
+        return None
+    proxy = httpx.Proxy(url if "://" in url else f"http://{url}")
+    return httpcore.Proxy(url=str(proxy.url), auth=proxy.raw_auth, headers=proxy.headers.raw)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@lru_cache(maxsize=1)
+def shared_client(connections: int = DEFAULT_CONNECTIONS) -> httpx.Client:
+    """Return this process's HTTP client; threads share it."""
+    return httpx.Client(transport=DeadlineTransport(connections=connections), timeout=TIMEOUT)
+
+
+# A forked child must not speak on its parent's connections.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=shared_client.cache_clear)

@@ -1,0 +1,50 @@
+"""What holds for every test."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+#: Settings that name a real provider; tests and the processes they start must not see them.
+PROVIDER_SETTINGS = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "OPENROUTER_", "OLLAMA_", "TEI_")
+
+
+def _is_beyond_this_machine(family: int, address: Any) -> bool:
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return False
+    host = str(address[0])
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_call_leaves_this_machine() -> Iterator[None]:
+    """Make calls to real models impossible: connections go to loopback only, and no key is in sight."""
+    really_connect, really_connect_ex = socket.socket.connect, socket.socket.connect_ex
+
+    def refuse(sock: socket.socket, address: Any) -> None:
+        if _is_beyond_this_machine(sock.family, address):
+            raise RuntimeError(f"a test tried to connect to {address}: tests talk to this machine only")
+
+    def connect(sock: socket.socket, address: Any) -> None:
+        refuse(sock, address)
+        really_connect(sock, address)
+
+    def connect_ex(sock: socket.socket, address: Any) -> int:
+        refuse(sock, address)
+        return really_connect_ex(sock, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", connect)
+        patch.setattr(socket.socket, "connect_ex", connect_ex)
+        for name in os.environ:
+            if name.startswith(PROVIDER_SETTINGS):
+                patch.delenv(name)
+        yield

@@ -1,0 +1,236 @@
+"""The total deadline and the shared client, against a real server that misbehaves."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from arbor.adapters.dialect import DialectMemory
+from arbor.adapters.exchange import Door
+from arbor.adapters.openai import ChatCompletionsModel
+from arbor.adapters.transport import TIMEOUT, DeadlineTransport
+from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
+from arbor.models.handles import Handle
+from bench.stub_model import Mode, RunningStub, stub_model
+from tests.unit.adapters.test_openai import request_with
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[RunningStub]:
+    with stub_model() as running:
+        yield running
+
+
+@pytest.fixture
+def client() -> Iterator[httpx.Client]:
+    with httpx.Client(transport=DeadlineTransport(connections=300), timeout=TIMEOUT) as client:
+        yield client
+
+
+def model_at(base_url: str, client: httpx.Client, *, model: str = "stub") -> ChatCompletionsModel:
+    return ChatCompletionsModel(
+        Handle.parse(f"openai/{model}"),
+        door=Door(provider="openai", url=f"{base_url}/chat/completions"),
+        client=client,
+        memory=DialectMemory(),
+    )
+
+
+def failure_of(model: ChatCompletionsModel, *, deadline_s: float) -> tuple[ModelError, float]:
+    """Return the error of a call, and how long it took to come."""
+    started = time.monotonic()
+    with pytest.raises(ModelError) as failure:
+        model.complete(request_with(), deadline_s=deadline_s)
+    return failure.value, time.monotonic() - started
+
+
+@pytest.mark.parametrize("mode", [Mode.SILENT, Mode.DRIP, Mode.DRIP_HEAD])
+def test_a_server_that_is_silent_or_drips_meets_the_deadline(
+    stub: RunningStub, client: httpx.Client, mode: Mode
+) -> None:
+    failure, took_s = failure_of(model_at(stub.base_url, client, model=f"stub-{mode}"), deadline_s=1.5)
+
+    assert isinstance(failure, ModelTimeout)
+    assert 1.4 < took_s < 2.5
+
+
+def test_a_server_that_never_reads_meets_the_deadline(client: httpx.Client) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        model = model_at(f"http://127.0.0.1:{deaf.getsockname()[1]}/v1", client)
+        request = request_with({"description": "x" * 30_000_000})
+        started = time.monotonic()
+
+        with pytest.raises(ModelTimeout):
+            model.complete(request, deadline_s=1.0)
+
+        assert time.monotonic() - started < 2.5
+
+
+def test_a_name_that_does_not_resolve_in_time_meets_the_deadline(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolved = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: resolved.wait(20) and [])
+
+    failure, took_s = failure_of(model_at("http://model.test/v1", client), deadline_s=0.5)
+    resolved.set()
+
+    assert isinstance(failure, ModelTimeout)
+    assert took_s < 1.5
+
+
+def test_a_name_that_does_not_exist_makes_the_provider_unavailable(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(*_: object, **__: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+
+    failure, _ = failure_of(model_at("http://model.test/v1", client), deadline_s=5)
+
+    assert isinstance(failure, ModelUnavailable)
+    assert "model.test does not resolve" in str(failure)
+
+
+def test_every_address_of_a_name_is_tried(
+    stub: RunningStub, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = httpx.URL(stub.base_url).port
+    rows = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("127.0.0.9", "127.0.0.1")
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: rows)
+
+    reply = model_at(f"http://model.test:{port}/v1", client).complete(request_with(), deadline_s=5)
+
+    assert reply.finish_reason == "stop"
+
+
+@pytest.mark.parametrize("mode", [Mode.HANG_UP, Mode.BROKEN, Mode.FLOOD, Mode.ERROR, Mode.LIMIT])
+def test_a_server_that_breaks_makes_the_provider_unavailable(
+    stub: RunningStub, client: httpx.Client, mode: Mode
+) -> None:
+    failure, took_s = failure_of(model_at(stub.base_url, client, model=f"stub-{mode}"), deadline_s=10)
+
+    assert isinstance(failure, ModelUnavailable)
+    assert took_s < 5
+
+
+def test_a_closed_port_makes_the_provider_unavailable(client: httpx.Client) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+    failure, _ = failure_of(model_at(f"http://127.0.0.1:{port}/v1", client), deadline_s=5)
+
+    assert isinstance(failure, ModelUnavailable)
+    assert "refused" in str(failure)
+
+
+def test_after_a_failure_the_client_works_on(stub: RunningStub, client: httpx.Client) -> None:
+    for mode in (Mode.DRIP, Mode.HANG_UP, Mode.FLOOD, Mode.SILENT):
+        failure_of(model_at(stub.base_url, client, model=f"stub-{mode}"), deadline_s=0.5)
+
+    assert model_at(stub.base_url, client).complete(request_with(), deadline_s=10).text
+
+
+def test_a_server_without_schemas_is_asked_in_another_form(stub: RunningStub, client: httpx.Client) -> None:
+    assert (
+        model_at(stub.base_url, client, model="stub-no-schema").complete(request_with(), deadline_s=10).text
+    )
+
+
+def test_two_hundred_threads_wait_at_once_on_one_client(client: httpx.Client) -> None:
+    with stub_model(latency_s=2.0) as slow:
+        model = model_at(slow.base_url, client)
+        replies: list[str] = []
+        threads = [
+            threading.Thread(
+                target=lambda: replies.append(model.complete(request_with(), deadline_s=30).text)
+            )
+            for _ in range(200)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        stats = slow.stats()
+
+    assert len(replies) == 200
+    assert stats["served"] == 200
+    assert stats["most_waiting"] == 200
+
+
+def test_two_hundred_threads_on_a_silent_server_all_end_at_the_deadline(
+    stub: RunningStub, client: httpx.Client
+) -> None:
+    model = model_at(stub.base_url, client, model="stub-silent")
+    ends: list[tuple[type[ModelError], float]] = []
+
+    def ask() -> None:
+        failure, took_s = failure_of(model, deadline_s=3.0)
+        ends.append((type(failure), took_s))
+
+    threads = [threading.Thread(target=ask) for _ in range(200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {kind for kind, _ in ends} == {ModelTimeout}
+    assert max(took_s for _, took_s in ends) < 6.0
+
+
+def test_connections_are_used_again(
+    stub: RunningStub, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    really_connect = socket.create_connection
+
+    def connect(*args: object, **kwargs: object) -> socket.socket:
+        opened.append(args)
+        return really_connect(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    model = model_at(stub.base_url, client)
+
+    for _ in range(5):
+        model.complete(request_with(), deadline_s=10)
+
+    assert len(opened) == 1
+
+
+def test_more_calls_than_connections_wait_their_turn_and_then_say_so(stub: RunningStub) -> None:
+    patient = httpx.Timeout(connect=5.0, write=5.0, read=None, pool=0.3)
+    with httpx.Client(transport=DeadlineTransport(connections=1), timeout=patient) as narrow:
+        silent = model_at(stub.base_url, narrow, model="stub-silent")
+        holder = threading.Thread(target=failure_of, args=[silent], kwargs={"deadline_s": 2.0})
+        holder.start()
+        while stub.stats()["waiting"] == 0:
+            time.sleep(0.01)
+
+        failure, _ = failure_of(model_at(stub.base_url, narrow), deadline_s=10)
+        holder.join()
+
+        assert isinstance(failure, ModelUnavailable)
+        assert "all connections of this process are in use" in str(failure)
+        assert not failure.provider_fault
+        assert model_at(stub.base_url, narrow).complete(request_with(), deadline_s=10).text
+
+
+def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
+    stub: RunningStub, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://someone:secret@127.0.0.1:9")
+
+    assert model_at(stub.base_url, client).complete(request_with(), deadline_s=10).text
+    failure, _ = failure_of(model_at("http://model.test/v1", client), deadline_s=5)
+
+    assert isinstance(failure, ModelUnavailable)
+    assert "refused" in str(failure)
+    assert "secret" not in str(failure)
