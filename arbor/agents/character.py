@@ -85,7 +85,11 @@ def to_system_prompt(
     `name` is the individual's own name, where it is not the character's. Sections without content are omitted.
     """
     own_name = name or character.name
-    opening = f"You are {own_name}." + (f" {character.description}" if character.description else "")
+    opening = f"You are {own_name}."
+    if own_name != character.name:
+        opening += f" Your character is called {character.name}."
+    if character.description:
+        opening += f" {character.description}"
     sections = (
         (f"# Character: {own_name}", opening),
         ("## Identity", _identity(character)),

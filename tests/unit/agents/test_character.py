@@ -74,7 +74,9 @@ def test_every_further_part_of_a_character_reaches_its_section(
 
 def test_the_individual_may_bear_another_name_than_its_character() -> None:
     prompt = to_system_prompt(ADA, name="Ada the Second")
-    assert prompt.startswith("# Character: Ada the Second\n\nYou are Ada the Second.")
+    assert prompt.startswith(
+        "# Character: Ada the Second\n\nYou are Ada the Second. Your character is called Ada. Keeps"
+    )
 
 
 def test_a_genome_shows_its_leanings_among_the_personality() -> None:

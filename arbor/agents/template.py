@@ -1,0 +1,242 @@
+"""The archetypes agents are made from: what a template says, and reading it from Markdown with YAML front matter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from enum import StrEnum
+from importlib import resources
+from typing import Annotated, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from arbor.agents.capabilities import CapabilityUri
+from arbor.agents.character import Character
+from arbor.agents.document import Fault
+from arbor.agents.fields import FROZEN, LINE_LENGTH, Line, Lines, OptionalLine, OptionalProse, Prose
+from arbor.agents.genome import AgentGenome
+from arbor.agents.template_file import ReadTemplate, faults_of, read_template_file
+from arbor.errors import CapabilityInvalid, TemplateInvalid
+from arbor.goals.values import GoalLayer
+
+# What a new agent can take in at once: working memory holds 20 thoughts and 10 points of curiosity (the origin's
+# defaults), the backlog 3 active goals and 10 queued ones.
+MAX_THOUGHTS = 20
+MAX_INTERESTS = 10
+MAX_GOALS = 13
+MAX_CAPABILITIES = 100
+MAX_ACTIONS = 100
+MAX_PRIORITY = 100
+DEFAULT_PRIORITY = 50
+MAX_INTERVAL_S = 30 * 24 * 3600
+
+# Typed on a command line and part of an address.
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+class TrustTier(StrEnum):
+    """How far an agent is trusted from the start."""
+
+    #: Nothing is known of it.
+    UNTRUSTED = "untrusted"
+    #: On trial.
+    PROBATIONARY = "probationary"
+    #: Has earned it; a template may also say `established`.
+    TRUSTED = "trusted"
+    #: Has earned it over a long time.
+    VETERAN = "veteran"
+    #: Decides for itself.
+    AUTONOMOUS = "autonomous"
+
+
+class TemplateSource(StrEnum):
+    """Who a template comes from."""
+
+    #: Comes with Arbor.
+    BUILTIN = "builtin"
+    #: Written by a tenant.
+    USER = "user"
+
+
+class GoalType(StrEnum):
+    """What kind of wanting an initial goal is."""
+
+    #: Bring something about.
+    ACHIEVE = "achieve"
+    #: Keep something as it is.
+    MAINTAIN = "maintain"
+    #: Find out what is there.
+    EXPLORE = "explore"
+    #: Come to know something.
+    LEARN = "learn"
+    #: Keep something from happening.
+    AVOID = "avoid"
+    #: Work with others.
+    COLLABORATE = "collaborate"
+    #: Become better at something.
+    IMPROVE = "improve"
+    #: Acquire an ability.
+    CAPABILITY = "capability"
+
+
+# A goal that can be finished is an objective; one that is only ever kept up is an aspiration.
+_ASPIRATIONS = frozenset({GoalType.MAINTAIN, GoalType.AVOID, GoalType.COLLABORATE, GoalType.IMPROVE})
+
+
+class InitialGoal(BaseModel):
+    """A goal an agent is born with. Priority from 0 to 100."""
+
+    model_config = FROZEN
+
+    type: GoalType
+    #: One line; without one, the description.
+    title: OptionalLine = ""
+    description: Prose
+    priority: Annotated[int, Field(strict=True, ge=0, le=MAX_PRIORITY)] = DEFAULT_PRIORITY
+
+    @property
+    def heading(self) -> str:
+        """Return the title, or the description cut to a title's length."""
+        text = self.title or " ".join(self.description.split())
+        return text if len(text) <= LINE_LENGTH else text[: LINE_LENGTH - 1] + "…"
+
+    @property
+    def layer(self) -> GoalLayer:
+        """Return the layer of the backlog that this kind of goal belongs to."""
+        return GoalLayer.ASPIRATION if self.type in _ASPIRATIONS else GoalLayer.OBJECTIVE
+
+
+class CapabilityRequest(BaseModel):
+    """What an agent of this template asks to be allowed. A request: it grants nothing."""
+
+    model_config = FROZEN
+
+    resource: Line
+    description: OptionalProse = ""
+    constraints: dict[str, JsonValue] = {}
+
+    @field_validator("resource")
+    @classmethod
+    def _in_canonical_form(cls, resource: str) -> str:
+        try:
+            return str(CapabilityUri.parse(resource))
+        except CapabilityInvalid as exc:
+            raise ValueError(str(exc)) from exc
+
+
+class TemplateMetadata(BaseModel):
+    """Which model the template was written for. Further keys are kept as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    provider: OptionalLine = ""
+    model: OptionalLine = ""
+
+    @property
+    def handle(self) -> str:
+        """Return `provider/model`, or an empty text where the template leaves the model to the installation."""
+        return f"{self.provider}/{self.model}" if self.model else ""
+
+    @model_validator(mode="after")
+    def _provider_and_model_together(self) -> Self:
+        if bool(self.provider) != bool(self.model):
+            raise ValueError("provider and model go together: give both, or neither")
+        return self
+
+
+class TemplateSpec(BaseModel):
+    """A template, read and valid. `model_dump(mode="json")` and `model_validate` are each other's inverse."""
+
+    model_config = FROZEN
+
+    name: Line
+    version: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
+    source: TemplateSource = TemplateSource.USER
+    trust_tier: TrustTier = TrustTier.UNTRUSTED
+    description: OptionalProse = ""
+    metadata: TemplateMetadata = TemplateMetadata()
+    character: Character
+    values: Lines = ()
+    initial_interests: Annotated[tuple[Line, ...], Field(max_length=MAX_INTERESTS)] = ()
+    initial_thoughts: Annotated[tuple[Prose, ...], Field(max_length=MAX_THOUGHTS)] = ()
+    initial_goals: Annotated[tuple[InitialGoal, ...], Field(max_length=MAX_GOALS)] = ()
+    required_capabilities: Annotated[tuple[CapabilityRequest, ...], Field(max_length=MAX_CAPABILITIES)] = ()
+    genome: AgentGenome | None = None
+    #: The heartbeat's actions that an agent of this template may use; all others are refused.
+    actions: Annotated[tuple[Line, ...], Field(min_length=1, max_length=MAX_ACTIONS)]
+    #: DOT text of the template's own pipeline; empty: the default graph.
+    pipeline: Annotated[str, StringConstraints(max_length=50_000)] = ""
+    #: Seconds from one heartbeat to the next; None: the installation's.
+    heartbeat_interval_s: Annotated[int, Field(strict=True, ge=1, le=MAX_INTERVAL_S)] | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _can_be_typed(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"must be a letter, then up to 63 letters, digits, - or _, got {name!r}")
+        return name
+
+    @field_validator("trust_tier", mode="before")
+    @classmethod
+    def _established_means_trusted(cls, tier: object) -> object:
+        return TrustTier.TRUSTED if tier == "established" else tier
+
+
+def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec:
+    """Read a template from its Markdown.
+
+    Raises TemplateInvalid, whose message and `faults` list everything that is wrong, each with its line and place.
+    """
+    read = read_template_file(text)
+    faults = list(read.faults)
+    spec = None
+    if read.document.front:
+        try:
+            spec = TemplateSpec.model_validate(read.parts)
+        except ValidationError as exc:
+            faults += faults_of(exc, read, TemplateSpec)
+        faults += _action_faults(read, known_actions)
+    if spec is None or faults:
+        raise _invalid(faults, name=read.parts.get("name"))
+    return spec
+
+
+def load_builtin_templates(*, known_actions: Collection[str]) -> tuple[tuple[str, TemplateSpec], ...]:
+    """Read the templates that come with Arbor: (Markdown, TemplateSpec) in order of their names."""
+    folder = resources.files("arbor.agents") / "templates"
+    found = []
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".md"):
+            text = file.read_text(encoding="utf-8")
+            found.append((text, parse_template(text, known_actions=known_actions)))
+    return tuple(found)
+
+
+def _action_faults(read: ReadTemplate, known_actions: Collection[str]) -> Iterator[Fault]:
+    actions = read.parts.get("actions")
+    if not isinstance(actions, list):
+        return
+    for at, action in enumerate(actions):
+        line, place = read.place_of(("actions", at))
+        if isinstance(action, str) and action not in known_actions:
+            known = ", ".join(sorted(known_actions))
+            yield Fault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
+        elif action in actions[:at]:
+            yield Fault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
+
+
+def _invalid(faults: list[Fault], *, name: object) -> TemplateInvalid:
+    # A fault of a value that serves two purposes is found twice, and said once.
+    lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
+    which = f"template {name}" if isinstance(name, str) else "the template"
+    count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
+    return TemplateInvalid(f"{which} has {count}:\n" + "\n".join(f"  {line}" for line in lines), faults=lines)

@@ -1,0 +1,228 @@
+"""The file format of a template: which key and which section becomes which part of it."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from arbor.agents.document import Document, Fault, Path, Section, line_of, path_text, read_document
+
+#: Where the text of each section of the body goes.
+SECTIONS: Mapping[str, Path] = {
+    "Description": ("description",),
+    "Nature": ("character", "nature"),
+    "Background": ("character", "background"),
+    "Domain Context": ("character", "domain_context"),
+    "Instructions": ("character", "instructions"),
+    "Pipeline": ("pipeline",),
+}
+#: Keys written at the top of the front matter that describe the character. A character may have values of its own,
+#: which then take precedence in its prompt over the template's.
+BELONGING: Mapping[str, Path] = {
+    "relationship_style": ("character", "relationship_style"),
+    "values": ("character", "values"),
+}
+#: Of those, the ones the template keeps as well.
+SHARED = frozenset({"values"})
+
+_DOT_BLOCK = re.compile(
+    r"(?P<fence>`{3,}|~{3,})\s*dot[^\n]*\n(?P<dot>(?:(?!```|~~~).)*?)\n?(?P=fence)\s*", re.DOTALL
+)
+_DOT_FENCE = re.compile(r"^(`{3,}|~{3,})\s*dot\b", re.MULTILINE)
+# A list, code, table, quotation, heading or hard break: text whose line ends mean something.
+_KEPT_LINE = re.compile(r"\s*(?:[-*+>|#]|\d{1,3}[.)]\s|```|~~~|\S.*( {2}|\\)$)|\t| {4}")
+_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(.*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadTemplate:
+    """A template's parts, not yet validated, and where in the file each one stands."""
+
+    parts: dict[str, Any]
+    document: Document
+    #: Parts that stand elsewhere in the file than their path says: the line and the name of the place.
+    moved: Mapping[Path, tuple[int | None, str]]
+    faults: tuple[Fault, ...]
+
+    def place_of(self, path: Path) -> tuple[int | None, str]:
+        """Return the line and the name of the place in the file where a part stands."""
+        for end in range(len(path), 0, -1):
+            if found := self.moved.get(path[:end]):
+                line, place = found
+                if place in BELONGING:
+                    line = line_of(self.document.lines, (place, *path[end:]))
+                return line, place + path_text((*path[end:],), inside=True)
+        return line_of(self.document.lines, path), path_text(path)
+
+
+def read_template_file(text: str) -> ReadTemplate:
+    """Read a template file into its parts; whatever cannot be placed is in `faults`."""
+    document = read_document(text)
+    parts = copy.deepcopy(document.front)
+    moved: dict[Path, tuple[int | None, str]] = {}
+    faults = [*document.faults, *_move_keys(parts, document, moved)]
+    seen: set[str] = set()
+    for section in document.sections:
+        name = next((name for name in SECTIONS if name.casefold() == section.heading.casefold()), None)
+        place = f"## {section.heading}"
+        if name is None:
+            message = f"unknown section; the sections are {', '.join(SECTIONS)}"
+            faults.append(Fault(line=section.line, place=place, message=message))
+        elif name in seen:
+            faults.append(Fault(line=section.line, place=place, message="is given twice; keep one"))
+        else:
+            seen.add(name)
+            faults += _place_section(parts, moved, name, section)
+    return ReadTemplate(parts=parts, document=document, moved=moved, faults=tuple(faults))
+
+
+def faults_of(error: ValidationError, read: ReadTemplate, model: type[BaseModel]) -> Iterator[Fault]:
+    """Say each fault that validation found in the words of the file and with its place in it.
+
+    A value that could not even be read is not complained of again.
+    """
+    unread = {fault.place for fault in read.document.faults if fault.place}
+    for detail in error.errors(include_url=False):
+        line, place = read.place_of(detail["loc"])
+        if not any(place == other or place.startswith((f"{other}.", f"{other}[")) for other in unread):
+            yield Fault(line=line, place=place, message=_message(detail, model))
+
+
+def _move_keys(
+    parts: dict[str, Any], document: Document, moved: dict[Path, tuple[int | None, str]]
+) -> Iterator[Fault]:
+    for key, path in BELONGING.items():
+        if key not in parts:
+            continue
+        value = parts[key] if key in SHARED else parts.pop(key)
+        if path[-1] in _under(parts, path):
+            if key not in SHARED:
+                yield _twice(document.lines.get((key,)), key, path)
+        elif _put(parts, path, value):
+            moved[path] = (document.lines.get((key,)), key)
+
+
+def _place_section(
+    parts: dict[str, Any], moved: dict[Path, tuple[int | None, str]], name: str, section: Section
+) -> Iterator[Fault]:
+    path, place = SECTIONS[name], f"## {name}"
+    value: str | list[str] = _unwrapped(section.text)
+    if name == "Pipeline":
+        block = _DOT_BLOCK.fullmatch(section.text)
+        if block is None or not block["dot"].strip():
+            yield Fault(
+                line=section.line, place=place, message="holds one block fenced as ```dot, and nothing else"
+            )
+            return
+        value = block["dot"]
+    elif _DOT_FENCE.search(section.text):
+        yield Fault(
+            line=section.line, place=place, message="a pipeline's ```dot block belongs under ## Pipeline"
+        )
+    elif not section.text:
+        yield Fault(line=section.line, place=place, message="is empty; write it or leave the heading out")
+    elif name == "Instructions":
+        value = list(_items(section.text))
+    if path[-1] in _under(parts, path):
+        yield _twice(section.line, place, path)
+    elif _put(parts, path, value):
+        moved[path] = (section.line, place)
+
+
+def _twice(line: int | None, place: str, path: Path) -> Fault:
+    return Fault(
+        line=line,
+        place=place,
+        message=f"is given here and as {path_text(path)} in the front matter; keep one",
+    )
+
+
+def _under(parts: dict[str, Any], path: Path) -> Mapping[str, Any]:
+    """Return what stands beside the end of a path of one or two keys."""
+    beside = parts if len(path) == 1 else parts.get(str(path[0]))
+    return beside if isinstance(beside, dict) else {}
+
+
+def _put(parts: dict[str, Any], path: Path, value: object) -> bool:
+    """Put a value at a path; False if something that is no mapping stands in the way (a fault of its own)."""
+    beside = parts if len(path) == 1 else parts.setdefault(str(path[0]), {})
+    if not isinstance(beside, dict):
+        return False
+    beside[str(path[-1])] = value
+    return True
+
+
+def _unwrapped(text: str) -> str:
+    """Join the lines of each plain paragraph: where the author's editor broke them means nothing to a reader."""
+    if any(_KEPT_LINE.match(row) for row in text.split("\n")):
+        return text
+    return "\n\n".join(" ".join(row.strip() for row in part.split("\n")) for part in text.split("\n\n"))
+
+
+def _items(text: str) -> Iterator[str]:
+    """Split instructions: the items of a list, or else paragraphs; a wrapped line continues what it follows."""
+    current: list[str] = []
+    for row in [*text.split("\n"), ""]:
+        item = _ITEM.fullmatch(row)
+        if current and (item or not row.strip()):
+            yield " ".join(current)
+            current = []
+        if row.strip():
+            current.append(item[1].strip() if item else row.strip())
+
+
+def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    """Say what would be right."""
+    context, given = detail.get("ctx", {}), detail["input"]
+    match detail["type"]:
+        case "missing":
+            return "is required"
+        case "extra_forbidden":
+            return f"is not a known key; known: {', '.join(_known_keys(model, detail['loc'][:-1]))}"
+        case "string_too_short":
+            return "must not be empty"
+        case "string_too_long":
+            return f"must have at most {context['max_length']} characters, got {len(str(given))}"
+        case "too_long":
+            return f"must have at most {context['max_length']} items, got {context['actual_length']}"
+        case "too_short":
+            return f"must have at least {context['min_length']} item"
+        case "greater_than_equal":
+            return f"must be at least {context['ge']:g}, got {given}"
+        case "less_than_equal":
+            return f"must be at most {context['le']:g}, got {given}"
+        case "enum":
+            return f"must be one of {context['expected']}, got {given!r}"
+        case "string_type":
+            return f"must be text, got {given!r}; put it in quotes" if _is_scalar(given) else "must be text"
+        case "value_error":
+            return str(context["error"])
+    return detail["msg"].replace("Input should be", "must be", 1) + (
+        f", got {given!r}" if _is_scalar(given) else ""
+    )
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, (str, int, float, bool))
+
+
+def _known_keys(model: type[BaseModel], path: Path) -> Iterable[str]:
+    """List the keys allowed at a path of the file."""
+    here = model
+    for part in path:
+        if isinstance(part, str):
+            here = next(_models_in(here.model_fields[part].annotation), here)
+    return [*here.model_fields, *(() if here is not model else sorted(BELONGING.keys() - SHARED))]
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)

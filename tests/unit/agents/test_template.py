@@ -1,0 +1,350 @@
+"""A template file is read whole, or every fault in it is named with its line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.agents.character import to_system_prompt
+from arbor.agents.template import (
+    CapabilityRequest,
+    GoalType,
+    InitialGoal,
+    TemplateSource,
+    TemplateSpec,
+    TrustTier,
+    parse_template,
+)
+from arbor.errors import TemplateInvalid
+from arbor.goals.values import GoalLayer
+
+ACTIONS = frozenset({"recall", "remember", "reflect", "rest"})
+
+FULL = """\
+---
+name: Harbour
+version: "1.2"
+source: user
+trust_tier: established
+metadata:
+  provider: ollama
+  model: gemma3
+  written_by: the harbour office
+character:
+  name: Ada
+  description: Keeps the tide tables.
+  role: harbour clerk
+  tone: dry
+  style: Short sentences.
+  traits:
+    - {name: patient, intensity: 0.9}
+  quirks:
+    - Counts gulls.
+  knowledge:
+    - category: tides
+      content: Spring tides follow the full moon.
+values:
+  - punctuality
+initial_interests:
+  - the moon
+initial_thoughts:
+  - The tide is out.
+initial_goals:
+  - type: maintain
+    description: Keep the tables true.
+    priority: 80
+  - type: explore
+    title: Learn the estuary
+    description: Find where the sand moves.
+required_capabilities:
+  - resource: arbor://fs/read/
+    description: Read the tables.
+    constraints: {rate_limit: 10}
+relationship_style:
+  approach: Waits to be asked.
+  communication: Plain.
+  conflict: Shows the table.
+  growth: Slowly.
+genome:
+  role: LIBRARIAN
+  traits: {risk_tolerance: 0.4, collaboration: 0.7, depth_vs_breadth: 0.5, quality_vs_speed: 0.3}
+actions: [recall, rest]
+heartbeat_interval_s: 900
+---
+
+## Description
+
+Tends the harbour's tables.
+
+## Nature
+
+A tidy mind.
+
+## Background
+
+Grew up on a lightship.
+
+## Domain Context
+
+The north harbour.
+
+## Instructions
+
+- Check the date
+  first.
+- Say when a table is old.
+
+## Pipeline
+
+```dot
+digraph beat { start -> done }
+```
+"""
+
+SMALL = """\
+---
+name: Small
+version: "1"
+character: {name: Small}
+actions: [rest]
+---
+"""
+
+
+def faults_in(text: str) -> tuple[str, ...]:
+    with pytest.raises(TemplateInvalid) as caught:
+        parse_template(text, known_actions=ACTIONS)
+    for fault in caught.value.faults:
+        assert fault in str(caught.value)
+    return tuple(caught.value.faults)
+
+
+def changed(old: str, new: str, *, within: str = FULL) -> str:
+    assert old in within
+    return within.replace(old, new, 1)
+
+
+def test_every_part_of_a_file_arrives_in_its_place() -> None:
+    spec = parse_template(FULL, known_actions=ACTIONS)
+    assert (spec.name, spec.version, spec.source) == ("Harbour", "1.2", TemplateSource.USER)
+    assert spec.trust_tier is TrustTier.TRUSTED
+    assert spec.description == "Tends the harbour's tables."
+    assert spec.metadata.handle == "ollama/gemma3"
+    assert spec.metadata.model_dump()["written_by"] == "the harbour office"
+    assert spec.values == spec.character.values == ("punctuality",)
+    assert spec.initial_interests == ("the moon",)
+    assert spec.initial_thoughts == ("The tide is out.",)
+    assert spec.required_capabilities == (
+        CapabilityRequest(
+            resource="arbor://fs/read", description="Read the tables.", constraints={"rate_limit": 10}
+        ),
+    )
+    assert spec.genome is not None
+    assert spec.genome.role == "LIBRARIAN"
+    assert spec.actions == ("recall", "rest")
+    assert spec.pipeline == "digraph beat { start -> done }"
+    assert spec.heartbeat_interval_s == 900
+
+
+def test_the_body_and_the_relationship_style_become_the_character() -> None:
+    character = parse_template(FULL, known_actions=ACTIONS).character
+    assert character.name == "Ada"
+    assert character.nature == "A tidy mind."
+    assert character.background == "Grew up on a lightship."
+    assert character.domain_context == "The north harbour."
+    assert character.instructions == ("Check the date first.", "Say when a table is old.")
+    assert character.relationship_style.conflict == "Shows the table."
+    assert "- patient (high)" in to_system_prompt(character)
+
+
+def test_a_template_survives_the_json_round_trip() -> None:
+    for text in (FULL, SMALL):
+        spec = parse_template(text, known_actions=ACTIONS)
+        assert TemplateSpec.model_validate(spec.model_dump(mode="json")) == spec
+        assert TemplateSpec.model_validate_json(spec.model_dump_json()) == spec
+
+
+def test_what_a_small_template_leaves_out_is_the_careful_choice() -> None:
+    spec = parse_template(SMALL, known_actions=ACTIONS)
+    assert spec.trust_tier is TrustTier.UNTRUSTED
+    assert spec.source is TemplateSource.USER
+    assert spec.metadata.handle == spec.pipeline == ""
+    assert spec.heartbeat_interval_s is None
+    assert spec.required_capabilities == ()
+
+
+def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:
+    assert parse_template("\ufeff" + FULL.replace("\n", "\r\n"), known_actions=ACTIONS) == parse_template(
+        FULL, known_actions=ACTIONS
+    )
+
+
+def test_a_goal_without_a_title_is_headed_by_its_description() -> None:
+    spec = parse_template(FULL, known_actions=ACTIONS)
+    assert [goal.heading for goal in spec.initial_goals] == ["Keep the tables true.", "Learn the estuary"]
+    assert [goal.priority for goal in spec.initial_goals] == [80, 50]
+    long = InitialGoal(type=GoalType.LEARN, description="word " * 100)
+    assert len(long.heading) == 300
+    assert long.heading.endswith("…")
+
+
+def test_a_goal_that_can_be_finished_is_an_objective_and_any_other_an_aspiration() -> None:
+    layers = {kind: InitialGoal(type=kind, description="x").layer for kind in GoalType}
+    objectives = {kind for kind, layer in layers.items() if layer is GoalLayer.OBJECTIVE}
+    assert objectives == {"achieve", "explore", "learn", "capability"}
+    assert {layers[kind] for kind in set(GoalType) - objectives} == {GoalLayer.ASPIRATION}
+
+
+def test_values_of_the_character_s_own_take_precedence_in_its_prompt() -> None:
+    spec = parse_template(
+        changed("  role: harbour clerk", "  role: clerk\n  values: [salt]"), known_actions=ACTIONS
+    )
+    assert spec.values == ("punctuality",)
+    assert spec.character.values == ("salt",)
+
+
+def test_instructions_may_be_paragraphs_or_a_numbered_list() -> None:
+    listed = "## Instructions\n\n1. Look\n   twice.\n2) Speak once.\n"
+    written = "## Instructions\n\nLook\ntwice.\n\nSpeak once.\n"
+    for body in (listed, written):
+        spec = parse_template(SMALL + body, known_actions=ACTIONS)
+        assert spec.character.instructions == ("Look twice.", "Speak once.")
+
+
+def test_a_section_s_heading_may_be_of_level_one_and_any_case_and_subheadings_belong_to_it() -> None:
+    spec = parse_template(
+        SMALL + "# DOMAIN context\n\nA.\n\n### B\n\n~~~\n## no heading\n~~~\n", known_actions=ACTIONS
+    )
+    assert spec.character.domain_context == "A.\n\n### B\n\n~~~\n## no heading\n~~~"
+
+
+def test_a_pipeline_may_stand_in_the_front_matter() -> None:
+    spec = parse_template(
+        changed("actions:", "pipeline: |\n  digraph g { a -> b }\nactions:", within=SMALL),
+        known_actions=ACTIONS,
+    )
+    assert spec.pipeline == "digraph g { a -> b }\n"
+
+
+def test_wrapped_paragraphs_are_joined_and_lists_and_code_are_left_alone() -> None:
+    def background(text: str) -> str:
+        return parse_template(f"{SMALL}## Background\n\n{text}\n", known_actions=ACTIONS).character.background
+
+    assert background("One\nline.\n\nAnd\nmore.") == "One line.\n\nAnd more."
+    for kept in (
+        "Few:\n\n- one\n- two",
+        "So:\n\n    code\n    more",
+        "~~~\na\n\nb\n~~~",
+        "1. a\n2. b",
+        "a  \nb",
+    ):
+        assert background(kept) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "line 1: the file begins with YAML front matter between two lines of ---; found none"),
+        ("# Hello", "line 1: the file begins with YAML front matter between two lines of ---; found none"),
+        ("---\nname: x\n", "line 1: the file begins with YAML front matter between two lines of ---; found none"),
+        ("---\n---\n", "line 2: the front matter is empty"),
+        ("---\n- a\n---\n", "line 2: the front matter must be a list of `key: value`"),
+        ("---\nname: [a\nb: c\n---\n", "line 3: the front matter is not valid YAML: "),
+        ("---\nname: {a\n---\n", "the front matter is not valid YAML: "),
+        ("---\nname: !!python/object:os.system x\n---\n", "line 2: the front matter is not valid YAML: could not"),
+        ("---\nname: 2024-13-45\n---\n", "line 2: the front matter is not valid YAML: month must be"),
+        ("---\nname: &a x\n---\n", "line 2: anchors and aliases"),
+        ("---\nname: x\nversion: *a\n---\n", "line 3: anchors and aliases"),
+        (f"---\nname: {'[' * 2000}{']' * 2000}\n---\n", "line 2: values are nested more than 12 deep"),
+        (SMALL + "\x00", "holds a NUL character"),
+        (SMALL + "\ud800", "holds half of a surrogate pair"),
+        (SMALL + "a" * 200_000, "a template has at most 200,000 characters"),
+        (changed("name: Small\n", "name: Small\x07\n", within=SMALL), "the front matter is not valid YAML"),
+        (changed("name: Small\n", 'name: "Sm\\0all"\n', within=SMALL), "line 2, name: holds a NUL character"),
+        (changed("name: Small\n", 'name: "Sm\\ud800"\n', within=SMALL), "line 2, name: holds half of a surrogate"),
+        (changed("version: \"1\"", "version: 1.0", within=SMALL), "line 3, version: must be text, got 1.0; put it in"),
+        (changed("version: \"1\"", "version: 2024-01-02", within=SMALL), "line 3, version: is read as a date; put it"),
+        (changed("name: Small\n", "name: Small\nname: Two\n", within=SMALL), "line 3, name: is given twice; keep one"),
+        (changed("name: Small\n", "", within=SMALL), "line 2, name: is required"),
+        (changed("name: Small\n", "name: no way\n", within=SMALL), "line 2, name: must be a letter, then up to 63"),
+        (changed("character: {name: Small}\n", "", within=SMALL), "line 2, character: is required"),
+        (changed("{name: Small}", "{}", within=SMALL), "line 4, character.name: is required"),
+        (changed("{name: Small}", "{name: ' '}", within=SMALL), "line 4, character.name: must not be empty"),
+        (changed("{name: Small}", "Small", within=SMALL), "line 4, character: must be a valid dictionary"),
+        (changed("actions: [rest]\n", "", within=SMALL), "line 2, actions: is required"),
+        (changed("[rest]", "[]", within=SMALL), "line 5, actions: must have at least 1 item"),
+        (changed("[rest]", "[rest, fly]", within=SMALL), "line 5, actions[1]: unknown action 'fly'; known: recall, "),
+        (changed("[rest]", "[rest, rest]", within=SMALL), "line 5, actions[1]: 'rest' is listed twice; keep one"),
+        (changed("[rest]", "rest", within=SMALL), "line 5, actions: must be a valid tuple"),
+        (changed("name: Small\n", "nmae: x\nname: Small\n", within=SMALL), "line 2, nmae: is not a known key; known: name,"),
+        (changed("name: Small}", "name: Small, rôle: x}", within=SMALL), "character.rôle: is not a known key; known: name"),
+        (changed("trust_tier: established", "trust_tier: high"), "line 5, trust_tier: must be one of 'untrusted', "),
+        (changed("intensity: 0.9", "intensity: 1.9"), "line 17, character.traits[0].intensity: must be at most 1, got 1.9"),
+        (changed("intensity: 0.9", "intensity: -1"), "line 17, character.traits[0].intensity: must be at least 0, got -1"),
+        (changed("intensity: 0.9", "intensity: .nan"), "character.traits[0].intensity: must be a finite number"),
+        (changed("priority: 80", "priority: high"), "initial_goals[0].priority: must be a valid integer, got 'high'"),
+        (changed("  - type: maintain\n    desc", "  - desc"), "line 30, initial_goals[0].type: is required"),
+        (changed("    description: Keep the tables true.\n", ""), "line 30, initial_goals[0].description: is required"),
+        (changed("type: maintain", "type: dream"), "line 30, initial_goals[0].type: must be one of 'achieve', "),
+        (changed("arbor://fs/read/", "arbor://fs/../x"), "required_capabilities[0].resource: 'arbor://fs/../x': a segment"),
+        (changed("resource: arbor://fs/read/\n    desc", "desc"), "required_capabilities[0].resource: is required"),
+        (changed("rate_limit: 10", "from: 2024-01-02"), "required_capabilities[0].constraints.from: is read as a date"),
+        (changed("rate_limit: 10", "rate_limit: .inf"), "constraints.rate_limit: must be a finite number, got inf"),
+        (changed("rate_limit: 10", "1: 10"), "required_capabilities[0].constraints: the key 1 must be text"),
+        (changed("  model: gemma3\n", ""), "line 6, metadata: provider and model go together: give both, or neither"),
+        (changed("conflict:", "konflict:"), "line 43, relationship_style.konflict: is not a known key; known: approach"),
+        (changed("role: LIBRARIAN", "role: PIRATE"), "line 46, genome.role: must be one of 'GENERALIST', "),
+        (changed("collaboration: 0.7, ", ""), "line 47, genome.traits.collaboration: is required"),
+        (changed("heartbeat_interval_s: 900", "heartbeat_interval_s: 0"), "heartbeat_interval_s: must be at least 1, got 0"),
+        (changed("  - punctuality\n", "  - ''\n"), "line 24, values[0]: must not be empty"),
+        (changed("  - the moon\n", "  - x\n" * 11), "initial_interests: must have at most 10 items, got 11"),
+        (SMALL + "Hello", "line 7: text before the first section; put it under a heading"),
+        (SMALL + "\n## Bio\n\nx", "line 8, ## Bio: unknown section; the sections are Description, Nature, "),
+        (SMALL + "## Nature\nx\n## nature\ny", "line 9, ## nature: is given twice; keep one"),
+        (SMALL + "## Nature\n\n", "line 7, ## Nature: is empty; write it or leave the heading out"),
+        (SMALL + "## Nature\nx\n```\nopen", "a code block is not closed: ``` is missing"),
+        (SMALL + "## Nature\n" + "x" * 8001, "line 7, ## Nature: must have at most 8000 characters, got 8001"),
+        (SMALL + "## Instructions\n- a\n- " + "x" * 8001, "line 7, ## Instructions[1]: must have at most 8000"),
+        (SMALL + "## Pipeline\ndigraph {}", "line 7, ## Pipeline: holds one block fenced as ```dot, and nothing else"),
+        (SMALL + "## Pipeline\n```dot\n\n```", "line 7, ## Pipeline: holds one block fenced as ```dot"),
+        (SMALL + "## Pipeline\n```dot\na\n```\n```dot\nb\n```", "line 7, ## Pipeline: holds one block fenced as ```dot"),
+        (SMALL + "## Nature\n```dot\na\n```", "line 7, ## Nature: a pipeline's ```dot block belongs under ## Pipeline"),
+        (changed("actions:", "pipeline: a\nactions:"), "## Pipeline: is given here and as pipeline in the front matter"),
+        (
+            changed("  tone: dry", "  tone: dry\n  nature: x"),
+            "## Nature: is given here and as character.nature in the front matter; keep one",
+        ),
+        (
+            changed("  tone: dry", "  tone: dry\n  relationship_style: {approach: x}"),
+            "relationship_style: is given here and as character.relationship_style in the front matter; keep one",
+        ),
+    ],
+)  # fmt: skip
+def test_a_fault_is_named_with_its_place_and_what_would_be_right(text: str, fault: str) -> None:
+    found = faults_in(text)
+    assert any(fault in line for line in found), found
+    assert len(found) == 1, found
+
+
+def test_all_faults_are_named_at_once_in_order_of_their_lines() -> None:
+    text = changed("priority: 80", "priority: 101")
+    text = changed("[recall, rest]", "[recall, swim]", within=text)
+    text = changed('version: "1.2"\n', "", within=text)
+    text += "## Hobbies\n\nGulls.\n"
+    with pytest.raises(TemplateInvalid) as caught:
+        parse_template(text, known_actions=ACTIONS)
+    assert str(caught.value) == (
+        "template Harbour has 4 faults:\n"
+        "  line 2, version: is required\n"
+        "  line 31, initial_goals[0].priority: must be at most 100, got 101\n"
+        "  line 47, actions[1]: unknown action 'swim'; known: recall, reflect, remember, rest\n"
+        "  line 78, ## Hobbies: unknown section; the sections are Description, Nature, Background, Domain Context, "
+        "Instructions, Pipeline"
+    )
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_no_text_makes_the_reader_fail_in_another_way(front: str, body: str) -> None:
+    with pytest.raises(TemplateInvalid):
+        parse_template(f"---\n{front}\n---\n{body}", known_actions=ACTIONS)
