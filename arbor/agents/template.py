@@ -26,13 +26,13 @@ from arbor.agents.fields import FROZEN, LINE_LENGTH, Line, Lines, OptionalLine, 
 from arbor.agents.genome import AgentGenome
 from arbor.agents.template_file import ReadTemplate, faults_of, read_template_file
 from arbor.errors import CapabilityInvalid, TemplateInvalid
-from arbor.goals.values import GoalLayer
+from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer
 
 # What a new agent can take in at once: working memory holds 20 thoughts and 10 points of curiosity (the origin's
-# defaults), the backlog 3 active goals and 10 queued ones.
+# defaults), the backlog its active and its queued goals.
 MAX_THOUGHTS = 20
 MAX_INTERESTS = 10
-MAX_GOALS = 13
+MAX_GOALS = MAX_ACTIVE + MAX_QUEUED
 MAX_CAPABILITIES = 100
 MAX_ACTIONS = 100
 MAX_PRIORITY = 100
