@@ -76,25 +76,33 @@ def unsafe_role() -> list[str]:
 
 
 def unprotected_tables() -> list[str]:
-    """Return each tenant's table without forced row-level security, policy, or a key that starts with the tenant."""
+    """Return each tenant's table without forced row-level security, policy, or a key that starts with the tenant.
+
+    A tenant's table is one of a tenant's model, or one with a column `tenant_id` that no model knows.
+    """
     with connections[APP].cursor() as cursor:
         cursor.execute(
             "SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,"
             " EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'tenant_isolation'),"
             " (SELECT a.attname FROM pg_constraint k JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]"
-            "  WHERE k.conrelid = c.oid AND k.contype = 'p')"
-            " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND n.nspname = current_schema()"
+            "  WHERE k.conrelid = c.oid AND k.contype = 'p'),"
+            " EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id')"
+            " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname = current_schema()"
         )
-        tables = {name: (forced, policy, key) for name, forced, policy, key in cursor.fetchall()}
+        tables = {name: found for name, *found in cursor.fetchall()}
+    known = {model._meta.db_table for model in tenant_models()}
+    unknown = {name for name, (*_, has_tenant) in tables.items() if has_tenant} - known
     faults = []
-    for model in tenant_models():
-        forced, policy, key = tables.get(model._meta.db_table, (False, False, None))
+    for name in sorted(known | unknown):
+        forced, policy, key, _ = tables.get(name, (False, False, None, False))
+        remedy = (
+            "run `arbor manage migrate`" if name in known else "no model knows it: give it one, or drop it"
+        )
         if not forced:
-            faults.append(
-                f"{model._meta.db_table} has no forced row-level security; run `arbor manage migrate`"
-            )
+            faults.append(f"{name} has no forced row-level security; {remedy}")
         if not policy:
-            faults.append(f"{model._meta.db_table} has no policy; run `arbor manage migrate`")
+            faults.append(f"{name} has no policy; {remedy}")
         if key != "tenant_id":
-            faults.append(f"{model._meta.db_table} has a primary key that does not start with the tenant")
+            faults.append(f"{name} has a primary key that does not start with the tenant")
     return faults

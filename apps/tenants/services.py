@@ -61,11 +61,14 @@ def set_status(*, slug: str, status: TenantStatus) -> Tenant:
 
 def add_member(*, tenant: Tenant, user: User, role: Role) -> Membership:
     """Make the user a member, or change the role they have."""
-    with transaction.atomic(using=OPS):
-        membership, _ = Membership.own.using(OPS).update_or_create(
-            tenant_id=tenant.id, user_id=user.pk, defaults={"role": role}
-        )
-    return membership
+    # One statement, and no `save()`: an instance writes through the manager that needs a tenant.
+    Membership.own.using(OPS).bulk_create(
+        [Membership(tenant_id=tenant.id, user_id=user.pk, role=role)],
+        update_conflicts=True,
+        unique_fields=["tenant", "user"],
+        update_fields=["role"],
+    )
+    return Membership.own.using(OPS).get(tenant_id=tenant.id, user_id=user.pk)
 
 
 def tenants_of(user: User) -> list[Access]:

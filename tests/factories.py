@@ -1,0 +1,337 @@
+"""Rows for tests. Everything that belongs to a tenant is made inside `tenant_transaction`, in that tenant."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+import factory
+from django.contrib.auth.hashers import make_password
+from django.utils import timezone
+from factory.django import DjangoModelFactory
+
+from apps.agents.models import Agent, AgentKey, AgentState, Template
+from apps.goals.models import Goal, Intent, ProgressNote
+from apps.heartbeats.models import (
+    CallStatus,
+    ExternalCall,
+    Heartbeat,
+    HeartbeatSchedule,
+    HeartbeatStatus,
+    LedgerEntry,
+    Percept,
+    PerceptKind,
+    Process,
+    ScheduleState,
+    Step,
+    Trigger,
+)
+from apps.memories.models import Edge, Memory, MemoryAccess
+from apps.tenants.models import User
+from apps.tenants.scope import OPS, current_tenant
+from arbor.agents.lifecycle import AgentStatus
+from arbor.goals.intents import IntentStatus
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.memory.values import MemoryStatus, MemoryType
+
+#: The password of every user made here.
+PASSWORD = "correct horse battery staple"
+
+
+@cache
+def _hashed() -> str:
+    # A real hash takes its time: one for all.
+    return make_password(PASSWORD)
+
+
+def _ago(minutes: int) -> datetime:
+    return timezone.now() - timedelta(minutes=minutes)
+
+
+class UserFactory(DjangoModelFactory[User]):
+    class Meta:
+        model = User
+        database = OPS
+        skip_postgeneration_save = True
+
+    username = factory.Sequence(lambda n: f"person{n}")
+    is_staff = True
+
+    @classmethod
+    def _create(cls, model_class: Any, *args: Any, **kwargs: Any) -> User:
+        user: User = model_class(*args, **kwargs, password=_hashed())
+        user.save(using=OPS)
+        return user
+
+
+class TenantRowFactory(DjangoModelFactory[Any]):
+    class Meta:
+        abstract = True
+
+    tenant_id = factory.LazyFunction(current_tenant)
+
+
+class TemplateFactory(TenantRowFactory):
+    class Meta:
+        model = Template
+
+    name = factory.Sequence(lambda n: f"Template {n}")
+    version = "1.0.0"
+    description = "An archetype."
+    source_text = "---\nname: Scout\n---\n"
+    spec = factory.LazyFunction(dict)
+    content_hash = factory.Sequence(lambda n: hashlib.sha256(str(n).encode()).hexdigest())
+
+
+class AgentFactory(TenantRowFactory):
+    class Meta:
+        model = Agent
+
+    name = factory.Sequence(lambda n: f"agent-{n}")
+    public_id = factory.LazyAttribute(lambda o: "agent_" + hashlib.sha256(o.name.encode()).hexdigest())
+    status = AgentStatus.ACTIVE
+    template_name = "Scout"
+    template_version = "1.0.0"
+    trust_tier = "probationary"
+    character = factory.LazyFunction(
+        lambda: {
+            "name": "Scout",
+            "identity": {"role": "Explorer", "background": "Looks where others do not."},
+            "voice": {"tone": "curious", "style": "concise"},
+        }
+    )
+    allowed_actions = factory.LazyFunction(lambda: ["recall", "remember", "reflect", "rest"])
+
+
+class AgentStateFactory(TenantRowFactory):
+    class Meta:
+        model = AgentState
+
+    agent = factory.SubFactory(AgentFactory)
+    energy = 12.0
+    beats = 7
+    working_memory = factory.LazyFunction(
+        lambda: {
+            "thoughts": [{"text": "The archive has no index.", "at": timezone.now().isoformat()}],
+            "concerns": ["Nobody answered the last question."],
+            "curiosity": ["Who wrote the first entry?"],
+            "engagement": 0.6,
+        }
+    )
+    last_beat_at = factory.LazyFunction(lambda: _ago(5))
+
+
+class AgentKeyFactory(TenantRowFactory):
+    class Meta:
+        model = AgentKey
+
+    agent = factory.SubFactory(AgentFactory)
+    public_key = factory.LazyAttribute(lambda o: hashlib.sha256(o.agent.name.encode()).digest())
+    sealed_private_key = factory.LazyFunction(
+        lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
+    )
+
+
+class ScheduleFactory(TenantRowFactory):
+    class Meta:
+        model = HeartbeatSchedule
+
+    agent = factory.SubFactory(AgentFactory)
+    state = ScheduleState.IDLE
+    next_due_at = factory.LazyFunction(lambda: timezone.now() + timedelta(minutes=12))
+    interval_s = 3600.0
+
+
+class MemoryFactory(TenantRowFactory):
+    class Meta:
+        model = Memory
+
+    agent = factory.SubFactory(AgentFactory)
+    type = MemoryType.EPISODIC
+    status = MemoryStatus.ACTIVE
+    content = factory.Sequence(lambda n: f"On day {n} the river was frozen.")
+    content_hash = factory.LazyAttribute(lambda o: hashlib.sha256(o.content.encode()).digest())
+    importance = 0.6
+    role = "user"
+    session = "session-1"
+    position = factory.Sequence(int)
+    source = "operator"
+    occurred_at = factory.LazyFunction(lambda: _ago(60))
+
+
+class MemoryAccessFactory(TenantRowFactory):
+    class Meta:
+        model = MemoryAccess
+
+    memory = factory.SubFactory(MemoryFactory)
+    count = 3
+    last_at = factory.LazyFunction(lambda: _ago(30))
+
+
+class EdgeFactory(TenantRowFactory):
+    class Meta:
+        model = Edge
+
+    agent = factory.SubFactory(AgentFactory)
+    source = factory.SubFactory(MemoryFactory, agent=factory.SelfAttribute("..agent"))
+    target = factory.SubFactory(MemoryFactory, agent=factory.SelfAttribute("..agent"))
+    relation = "relates_to"
+
+
+class GoalFactory(TenantRowFactory):
+    class Meta:
+        model = Goal
+
+    agent = factory.SubFactory(AgentFactory)
+    title = factory.Sequence(lambda n: f"Map region {n}")
+    description = "Every path is on the map."
+    state = GoalState.ACTIVE
+    layer = GoalLayer.OBJECTIVE
+    source = GoalSource.CURIOSITY
+    fraction = 0.4
+    touched_at = factory.LazyFunction(lambda: _ago(20))
+
+
+class ProgressNoteFactory(TenantRowFactory):
+    class Meta:
+        model = ProgressNote
+
+    goal = factory.SubFactory(GoalFactory)
+    text = factory.Sequence(lambda n: f"Found path {n}.")
+
+
+class IntentFactory(TenantRowFactory):
+    class Meta:
+        model = Intent
+
+    agent = factory.SubFactory(AgentFactory)
+    goal = factory.SubFactory(GoalFactory, agent=factory.SelfAttribute("..agent"))
+    action = "recall"
+    description = "Recall what is known of the river."
+    status = IntentStatus.PENDING
+
+
+class HeartbeatFactory(TenantRowFactory):
+    class Meta:
+        model = Heartbeat
+
+    agent = factory.SubFactory(AgentFactory)
+    number = factory.Sequence(lambda n: n + 1)
+    slot_at = factory.Sequence(lambda n: timezone.now() - timedelta(minutes=5000 - n))
+    trigger = Trigger.TIMER
+    status = HeartbeatStatus.DONE
+    mode = "goal_pursuit"
+    epoch = factory.Sequence(lambda n: n + 1)
+    energy_start = 10.0
+    energy_end = 14.0
+    reasoning = "The map is not finished, so I look at what I know of the river."
+    actions = factory.LazyFunction(
+        lambda: [
+            {
+                "action": "recall",
+                "params": {"query": "the river"},
+                "verdict": "run",
+                "reason": "",
+                "cost": 1,
+                "outcome": "success",
+                "result": {"found": 2},
+            },
+            {
+                "action": "deploy",
+                "params": {},
+                "verdict": "refused",
+                "reason": "the template does not allow deploy",
+                "cost": 0,
+                "outcome": "blocked",
+                "result": {},
+            },
+        ]
+    )
+    goal_changes = factory.LazyFunction(list)
+    dropped = factory.LazyFunction(
+        lambda: [{"path": "goal_updates[0].progress", "value": 7, "reason": "progress is 0 to 1, got 7"}]
+    )
+    narrative = "I recalled the river and noted a new path."
+    model = "openai/gpt-5-mini"
+    own_ms = 18.4
+    started_at = factory.LazyAttribute(lambda o: o.slot_at + timedelta(seconds=1))
+    ended_at = factory.LazyAttribute(lambda o: o.started_at + timedelta(seconds=2))
+
+
+class StepFactory(TenantRowFactory):
+    class Meta:
+        model = Step
+
+    heartbeat = factory.SubFactory(HeartbeatFactory)
+    sequence = factory.Sequence(lambda n: n + 1)
+    node = "observe"
+    handler = "observe"
+    phase = "inside"
+    outcome = "success"
+    changed = factory.LazyFunction(list)
+    started_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at)
+    duration_ms = 1.5
+
+
+class ExternalCallFactory(TenantRowFactory):
+    class Meta:
+        model = ExternalCall
+
+    agent = factory.SelfAttribute("heartbeat.agent")
+    heartbeat = factory.SubFactory(HeartbeatFactory)
+    purpose = "think"
+    status = CallStatus.COMPLETE
+    model = "openai/gpt-5-mini"
+    request = factory.LazyFunction(
+        lambda: {"purpose": "think", "system": "You are Scout.", "messages": [], "max_tokens": 2048}
+    )
+    sections = factory.LazyFunction(
+        lambda: [
+            {"name": "character", "text": "You are Scout.", "tokens": 4},
+            {"name": "goals", "text": "1. Map the river.", "tokens": 6},
+        ]
+    )
+    reply = '{"thinking": "The map is not finished."}'
+    attempts = 1
+    requested_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at)
+    started_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at)
+    ended_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at + timedelta(milliseconds=900))
+
+
+class LedgerEntryFactory(TenantRowFactory):
+    class Meta:
+        model = LedgerEntry
+
+    agent = factory.SelfAttribute("call.agent")
+    call = factory.SubFactory(ExternalCallFactory)
+    purpose = "think"
+    provider = "openai"
+    model = "gpt-5-mini"
+    input_tokens = 1200
+    output_tokens = 240
+    cost_usd = "0.00078"
+    latency_ms = 900.0
+
+
+class PerceptFactory(TenantRowFactory):
+    class Meta:
+        model = Percept
+
+    agent = factory.SubFactory(AgentFactory)
+    kind = PerceptKind.USER_MESSAGE
+    content = "Is the river frozen?"
+
+
+class ProcessFactory(DjangoModelFactory[Process]):
+    class Meta:
+        model = Process
+
+    name = factory.Sequence(lambda n: f"host:{1000 + n}")
+    kind = "worker"
+    queues = "heartbeat"
+    pool = "prefork"
+    concurrency = 2
+    started_at = factory.LazyFunction(lambda: _ago(90))
+    seen_at = factory.LazyFunction(timezone.now)

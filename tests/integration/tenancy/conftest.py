@@ -1,0 +1,48 @@
+"""Two tenants with one agent, memory and goal each: what the attacks are after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.goals.models import Goal
+from apps.memories.models import Memory
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from tests.factories import AgentFactory, GoalFactory, MemoryFactory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Home:
+    """A tenant, and what lives in it."""
+
+    id: UUID
+    slug: str
+    agent: Agent
+    memory: Memory
+    goal: Goal
+
+
+def furnish(tenant: Tenant) -> Home:
+    with tenant_transaction(tenant.id):
+        agent = AgentFactory(name=f"scout of {tenant.slug}")
+        return Home(
+            id=tenant.id,
+            slug=tenant.slug,
+            agent=agent,
+            memory=MemoryFactory(agent=agent, content=f"the secret of {tenant.slug}"),
+            goal=GoalFactory(agent=agent),
+        )
+
+
+@pytest.fixture
+def ours(tenant: Tenant) -> Home:
+    return furnish(tenant)
+
+
+@pytest.fixture
+def theirs(other_tenant: Tenant) -> Home:
+    return furnish(other_tenant)

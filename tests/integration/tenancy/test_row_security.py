@@ -1,0 +1,176 @@
+"""The second lock: what PostgreSQL gives to the application's role, whatever SQL it sends."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, transaction
+from django.utils import timezone
+
+from apps.agents.models import Agent
+from apps.memories.models import Memory
+from apps.tenants.checks import tenant_models, unsafe_role
+from apps.tenants.scope import TENANT_SETTING, tenant_transaction
+from tests.factories import AgentFactory, GoalFactory, MemoryFactory
+from tests.integration.tenancy.conftest import Home
+
+TABLES = sorted(model._meta.db_table for model in tenant_models())
+
+
+def fetch(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return list(cursor.fetchall())
+
+
+@pytest.mark.parametrize("table", [*TABLES, "tenants_tenant"])
+def test_without_a_tenant_a_table_is_empty(ours: Home, theirs: Home, table: str) -> None:
+    assert fetch(f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_the_tables_are_not_empty(ours: Home) -> None:
+    with tenant_transaction(ours.id):
+        assert fetch("SELECT tenant_id FROM memories_memory") == [(ours.id,)]
+
+
+def test_raw_sql_sees_one_tenant(ours: Home, theirs: Home) -> None:
+    with tenant_transaction(ours.id):
+        assert fetch("SELECT content FROM memories_memory WHERE tenant_id = %s", theirs.id) == []
+        assert fetch("SELECT slug FROM tenants_tenant") == [("acme",)]
+        assert fetch("SELECT content FROM memories_memory OFFSET 0") == [("the secret of acme",)]
+
+
+def test_raw_updates_and_deletes_stay_inside(ours: Home, theirs: Home) -> None:
+    with tenant_transaction(ours.id), connection.cursor() as cursor:
+        cursor.execute("UPDATE memories_memory SET content = 'changed'")
+        assert cursor.rowcount == 1
+        cursor.execute("DELETE FROM memories_memory")
+        assert cursor.rowcount == 1
+    with tenant_transaction(theirs.id):
+        assert Memory.objects.get().content == "the secret of globex"
+
+
+def test_without_a_tenant_nothing_can_be_inserted(ours: Home) -> None:
+    with pytest.raises(ProgrammingError, match="row-level security"), connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO memories_memoryaccess (tenant_id, memory_id, count, last_at) VALUES (%s, %s, 1, now())",
+            [ours.id, ours.memory.id],
+        )
+
+
+def test_a_row_of_another_tenant_cannot_be_inserted(ours: Home, theirs: Home) -> None:
+    with pytest.raises(ProgrammingError, match="row-level security"), tenant_transaction(ours.id):
+        MemoryFactory(tenant_id=theirs.id, agent=theirs.agent)
+
+
+def test_rows_of_another_tenant_cannot_be_inserted_in_bulk(ours: Home, theirs: Home) -> None:
+    rows = [
+        Memory(
+            tenant_id=home.id,
+            agent_id=home.agent.id,
+            content="new",
+            content_hash=b"new",
+            occurred_at=timezone.now(),
+        )
+        for home in (ours, theirs)
+    ]
+    with pytest.raises(ProgrammingError, match="row-level security"), tenant_transaction(ours.id):
+        Memory.objects.bulk_create(rows)
+    with tenant_transaction(ours.id):
+        assert Memory.objects.count() == 1
+
+
+def test_a_row_cannot_be_moved_to_another_tenant(ours: Home, theirs: Home) -> None:
+    with pytest.raises(ProgrammingError, match="row-level security"), tenant_transaction(ours.id):
+        Memory.objects.update(tenant_id=theirs.id)
+
+
+def test_a_reference_to_another_tenants_row_is_refused(ours: Home, theirs: Home) -> None:
+    with (
+        pytest.raises(IntegrityError, match="memories_memory_agent_id_in_tenant"),
+        tenant_transaction(ours.id),
+    ):
+        MemoryFactory(agent_id=theirs.agent.id, agent=None)
+    with pytest.raises(IntegrityError, match="goals_goal_parent_id_in_tenant"), tenant_transaction(ours.id):
+        GoalFactory(agent=ours.agent, parent_id=theirs.goal.id)
+    with pytest.raises(IntegrityError, match="goals_goal_parent_id_in_tenant"), tenant_transaction(ours.id):
+        type(ours.goal).objects.update(parent_id=theirs.goal.id)
+
+
+def test_an_id_that_another_tenant_uses_tells_nothing(ours: Home, theirs: Home) -> None:
+    # A key or a unique constraint that left the tenant out would answer "taken".
+    with tenant_transaction(ours.id):
+        twin = AgentFactory(id=theirs.agent.id, name=theirs.agent.name, public_id=theirs.agent.public_id)
+        assert Agent.objects.get(id=theirs.agent.id) == twin
+    with tenant_transaction(theirs.id):
+        assert Agent.objects.get().status == theirs.agent.status
+
+
+def test_a_reference_is_emptied_without_its_tenant(ours: Home) -> None:
+    with tenant_transaction(ours.id):
+        child = GoalFactory(agent=ours.agent, parent=ours.goal)
+        type(ours.goal).objects.filter(id=ours.goal.id).delete()
+        child.refresh_from_db()
+        assert (child.parent_id, child.tenant_id) == (None, ours.id)
+
+
+def test_the_setting_outside_a_transaction_gives_nothing(ours: Home) -> None:
+    fetch("SELECT set_config(%s, %s, true)", TENANT_SETTING, str(ours.id))
+    assert fetch("SELECT count(*) FROM memories_memory") == [(0,)]
+
+
+@pytest.mark.parametrize("tenant_id", [uuid4(), UUID(int=0)])
+def test_a_tenant_that_does_not_exist_has_nothing(ours: Home, tenant_id: UUID) -> None:
+    with tenant_transaction(tenant_id):
+        assert fetch("SELECT count(*) FROM memories_memory") == [(0,)]
+        assert fetch("SELECT count(*) FROM tenants_tenant") == [(0,)]
+
+
+ESCAPES = {
+    "disable the policies": "ALTER TABLE memories_memory DISABLE ROW LEVEL SECURITY",
+    "drop the policy": "DROP POLICY tenant_isolation ON memories_memory",
+    "add a policy": "CREATE POLICY mine ON memories_memory USING (true)",
+    "become the owner": "SET ROLE arbor_owner",
+    "become the operations role": "SET ROLE arbor_ops",
+    "bypass the policies": "ALTER ROLE arbor_app BYPASSRLS",
+    "make a table": "CREATE TABLE public.mine (id int)",
+    "make a function": "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "empty a table": "TRUNCATE memories_memory",
+    "read with row security off": "SET LOCAL row_security = off; SELECT * FROM memories_memory",
+    "read the passwords of roles": "SELECT * FROM pg_authid",
+    "read the server's files": "SELECT pg_read_file('/etc/passwd')",
+    "run a program": "COPY (SELECT 1) TO PROGRAM 'true'",
+    "write a user": "INSERT INTO tenants_user SELECT * FROM tenants_user",
+    "write a tenant": "INSERT INTO tenants_tenant SELECT * FROM tenants_tenant",
+    "rename a tenant": "UPDATE tenants_tenant SET name = 'mine'",
+    "change a built-in template": "UPDATE agents_builtintemplate SET spec = '{}'",
+    "read acts on the installation": "SELECT * FROM audit_platformevent",
+}
+
+
+@pytest.mark.parametrize("statement", ESCAPES.values(), ids=ESCAPES.keys())
+def test_the_role_cannot(ours: Home, statement: str) -> None:
+    with pytest.raises(DatabaseError) as refusal, tenant_transaction(ours.id), connection.cursor() as cursor:
+        cursor.execute(statement)
+    assert isinstance(refusal.value.__cause__, psycopg.errors.InsufficientPrivilege)
+
+
+def test_the_serving_role_is_bound_by_the_policies(database: None) -> None:
+    assert unsafe_role() == []
+    row = fetch(
+        "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication,"
+        " EXISTS (SELECT FROM pg_auth_members m WHERE m.member = r.oid),"
+        " EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid)"
+        " FROM pg_roles r WHERE rolname = current_user"
+    )
+    assert row == [("arbor_app", False, False, False, False, False, False, False)]
+
+
+def test_a_failed_statement_leaves_the_tenant_in_place(ours: Home, theirs: Home) -> None:
+    with tenant_transaction(ours.id):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            MemoryFactory(agent_id=theirs.agent.id, agent=None)
+        assert fetch("SELECT tenant_id FROM memories_memory") == [(ours.id,)]
