@@ -26,7 +26,7 @@ from arbor.agents.fields import FROZEN, LINE_LENGTH, Line, Lines, OptionalLine, 
 from arbor.agents.genome import AgentGenome
 from arbor.agents.template_file import ReadTemplate, faults_of, read_template_file
 from arbor.errors import CapabilityInvalid, TemplateInvalid
-from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer
+from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer, title_key
 
 # What a new agent can take in at once: working memory holds 20 thoughts and 10 points of curiosity (the origin's
 # defaults), the backlog its active and its queued goals.
@@ -184,6 +184,18 @@ class TemplateSpec(BaseModel):
         if not _NAME.fullmatch(name):
             raise ValueError(f"must be a letter, then up to 63 letters, digits, - or _, got {name!r}")
         return name
+
+    @field_validator("initial_goals")
+    @classmethod
+    def _no_goal_twice(cls, goals: tuple[InitialGoal, ...]) -> tuple[InitialGoal, ...]:
+        # The backlog holds no two open goals of one title, so the agent could not be made.
+        titles = [title_key(goal.heading) for goal in goals]
+        for at, title in enumerate(titles):
+            if title in titles[:at]:
+                raise ValueError(
+                    f"goals {titles.index(title)} and {at} have the same title: {goals[at].heading!r}"
+                )
+        return goals
 
     @field_validator("trust_tier", mode="before")
     @classmethod
