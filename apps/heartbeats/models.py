@@ -26,6 +26,15 @@ class ScheduleState(models.TextChoices):
     OFF = "off"
 
 
+class Trigger(models.TextChoices):
+    """What brought a heartbeat about."""
+
+    #: Its time had come.
+    TIMER = "timer"
+    #: An operator asked for it.
+    OPERATOR = "operator"
+
+
 class HeartbeatSchedule(TenantModel):
     """When an agent beats next. All that the dispatcher touches."""
 
@@ -37,10 +46,12 @@ class HeartbeatSchedule(TenantModel):
     interval_s = models.FloatField()
     #: The due time of the heartbeat under way: its identity, with the agent.
     slot_at = models.DateTimeField(null=True)
+    #: What brought that heartbeat about.
+    trigger = models.CharField(max_length=12, choices=Trigger, default=Trigger.TIMER)
     #: The lease's token: each claim makes a new one, and every later write carries it.
     epoch = models.BigIntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
-    #: Leases lost in a row.
+    #: Running leases lost in a row.
     attempts = models.PositiveSmallIntegerField(default=0)
     last_error = models.TextField(blank=True)
 
@@ -79,15 +90,6 @@ class HeartbeatStatus(models.TextChoices):
     FAILED = "failed"
     #: It never began; the receipt says why.
     SKIPPED = "skipped"
-
-
-class Trigger(models.TextChoices):
-    """What brought a heartbeat about."""
-
-    #: Its time had come.
-    TIMER = "timer"
-    #: An operator asked for it.
-    OPERATOR = "operator"
 
 
 class Heartbeat(TenantModel):
@@ -147,6 +149,8 @@ class Heartbeat(TenantModel):
         indexes = [
             models.Index(fields=["tenant", "agent", "-started_at"], name="heartbeats_by_agent"),
             models.Index(fields=["tenant", "-started_at"], name="heartbeats_by_time"),
+            # For the operator's figures over all tenants.
+            models.Index(fields=["started_at"], name="heartbeats_by_time_all"),
         ]
 
     def __str__(self) -> str:

@@ -30,7 +30,9 @@ TITLE_LENGTH = 300
 class Backlog:
     """The open goals and intents of one agent, inside a tenant's transaction."""
 
-    def __init__(self, agent_id: UUID, goals: Iterable[Goal], intents: Iterable[Intent], now: datetime) -> None:
+    def __init__(
+        self, agent_id: UUID, goals: Iterable[Goal], intents: Iterable[Intent], now: datetime
+    ) -> None:
         self._agent_id = agent_id
         self._now = now
         self._goals = {goal.id: goal for goal in goals}
@@ -42,7 +44,9 @@ class Backlog:
     @classmethod
     def lock(cls, agent_id: UUID, *, now: datetime) -> Self:
         """Load the backlog and lock it until the transaction ends. Two queries."""
-        goals = Goal.objects.select_for_update().filter(agent_id=agent_id, state__in=OPEN_STATES).order_by("id")
+        goals = (
+            Goal.objects.select_for_update().filter(agent_id=agent_id, state__in=OPEN_STATES).order_by("id")
+        )
         intents = Intent.objects.filter(agent_id=agent_id, status__in=OPEN_INTENTS).order_by("id")
         return cls(agent_id, goals, intents, now)
 
@@ -54,14 +58,16 @@ class Backlog:
 
     def goal(self, goal_id: str | UUID) -> Goal:
         """Return an open goal; raises NotFound."""
-        goal = self._goals.get(_uuid(goal_id))
+        key = _uuid(goal_id)
+        goal = self._goals.get(key) if key else None
         if goal is None or not GoalState(goal.state).is_open:
             raise NotFound(f"there is no open goal {goal_id}")
         return goal
 
     def intent(self, intent_id: str | UUID) -> Intent:
         """Return an open intent; raises NotFound."""
-        intent = self._intents.get(_uuid(intent_id))
+        key = _uuid(intent_id)
+        intent = self._intents.get(key) if key else None
         if intent is None:
             raise NotFound(f"there is no open intent {intent_id}")
         return intent
@@ -126,7 +132,12 @@ class Backlog:
         return goal
 
     def progress(
-        self, goal_id: str | UUID, *, fraction: float | None = None, note: str = "", heartbeat_id: UUID | None = None
+        self,
+        goal_id: str | UUID,
+        *,
+        fraction: float | None = None,
+        note: str = "",
+        heartbeat_id: UUID | None = None,
     ) -> Goal:
         """Note how a goal is going; `fraction` is the share done, 0 to 1. At 1 an active goal is completed."""
         goal = self.goal(goal_id)
@@ -148,9 +159,15 @@ class Backlog:
         """Commit to a step of an active goal. Raises TransitionIllegal for a goal that is not active."""
         goal = self.goal(goal_id)
         if goal.state != GoalState.ACTIVE:
-            raise TransitionIllegal(f"only an active goal is broken into intents; {goal.title!r} is {goal.state}")
+            raise TransitionIllegal(
+                f"only an active goal is broken into intents; {goal.title!r} is {goal.state}"
+            )
         intent = Intent(
-            tenant_id=current_tenant(), agent_id=self._agent_id, goal=goal, action=action, description=description
+            tenant_id=current_tenant(),
+            agent_id=self._agent_id,
+            goal=goal,
+            action=action,
+            description=description,
         )
         self._intents[intent.id] = intent
         self._new.append(intent)

@@ -25,7 +25,9 @@ def goal_views(*, agent_id: UUID, traits: AgentTraits | None, now: datetime) -> 
     """Return the open goals, most important first. One query."""
     weights = PriorityWeights.of(traits) if traits else PriorityWeights()
     latest = ProgressNote.objects.filter(goal_id=OuterRef("id")).order_by("-at").values("text")[:NOTES_SHOWN]
-    rows = Goal.objects.filter(agent_id=agent_id, state__in=OPEN_STATES).annotate(latest=ArraySubquery(latest))
+    rows = Goal.objects.filter(agent_id=agent_id, state__in=OPEN_STATES).annotate(
+        latest=ArraySubquery(latest)
+    )
     views = [_view(row, row.latest, weights, now) for row in rows]
     return sorted(views, key=lambda view: (-view.priority, view.id))
 

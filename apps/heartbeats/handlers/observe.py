@@ -1,0 +1,215 @@
+"""Observe and orient: what the agent sees before it decides."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from apps.agents.models import Agent, AgentState
+from apps.goals.services.views import goal_views, intent_views
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept, PerceptKind
+from apps.heartbeats.providers import default_model
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.recall import note_access, recall_in_scope, recent_memories
+from arbor.agents.character import Character, to_system_prompt
+from arbor.agents.genome import AgentGenome
+from arbor.clock import Clock
+from arbor.errors import EmbeddingFailed
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.energy import MAX_ENERGY, EnergyBudget
+from arbor.heartbeat.modes import Mode, choose_mode
+from arbor.heartbeat.situation import (
+    Environment,
+    LastBeat,
+    MemoryView,
+    PerceptView,
+    Situation,
+    WorkingMemory,
+)
+from arbor.memory.values import Recalled
+from arbor.models.handles import REFLEX
+from arbor.pipeline.engine import Context, NodeResult, Phase
+
+log = structlog.get_logger(__name__)
+
+#: Seed 004, 5.1: the last five events; its origin shows five percepts and five recalled memories.
+RECENT_SHOWN = 5
+RELEVANT_SHOWN = 5
+PERCEPTS_SHOWN = 5
+
+
+class Observe:
+    """Reads the agent's state, goals, intents, percepts and last beat. Five queries."""
+
+    phase = Phase.INSIDE
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def run(self, context: Context) -> NodeResult:
+        """Put the situation, as far as it is known without recall, into the context."""
+        agent: Agent = Agent.objects.select_related("state", "tenant").get(id=UUID(context["agent_id"]))
+        genome = AgentGenome.model_validate(agent.genome) if agent.genome else None
+        model = agent.model or default_model()
+        situation = self._situation(agent, agent.state, genome, model)
+        return NodeResult(
+            updates={
+                "situation": situation.model_dump(mode="json"),
+                "allowed": list(agent.allowed_actions),
+                "model": model,
+                "character": to_system_prompt(
+                    Character.model_validate(agent.character), name=agent.name, genome=genome
+                ),
+                "record": {
+                    "number": situation.beat_number,
+                    "energy_start": situation.energy,
+                    "model": model,
+                },
+            }
+        )
+
+    def _situation(
+        self, agent: Agent, state: AgentState, genome: AgentGenome | None, model: str
+    ) -> Situation:
+        now = self._clock.now()
+        percepts = waiting_percepts(agent.id)
+        contact = state.last_user_contact_at
+        return Situation(
+            agent_id=str(agent.id),
+            name=agent.name,
+            public_id=agent.public_id,
+            tenant=agent.tenant.slug,
+            model_is_reflex=model.startswith(f"{REFLEX}/"),
+            beat_number=state.beats + 1,
+            environment=Environment(
+                now=now,
+                user_waiting=any(percept.kind == PerceptKind.USER_MESSAGE for percept in percepts),
+                hours_since_user=(now - contact) / timedelta(hours=1) if contact else None,
+                pending_percepts=len(percepts),
+            ),
+            energy=EnergyBudget().regenerate(state.energy),
+            max_energy=MAX_ENERGY,
+            actions=ACTIONS.offers(agent.allowed_actions),
+            goals=goal_views(agent_id=agent.id, traits=genome.traits if genome else None, now=now),
+            intents=intent_views(agent_id=agent.id),
+            percepts=[
+                PerceptView(id=str(each.id), kind=each.kind, content=each.content, at=each.at)
+                for each in percepts
+            ],
+            working_memory=WorkingMemory.model_validate(state.working_memory),
+            last_beat=_last_beat(agent.id),
+        )
+
+
+class Focus:
+    """Chooses what to recall about, and embeds it: outside any transaction."""
+
+    phase = Phase.OUTSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Put the text to recall about, and its vector if the embedder answers, into the context."""
+        text = focus_text(Situation.model_validate(context["situation"]))
+        vector: list[float] | None = None
+        if text:
+            try:
+                vector = embed_texts(tenant_id=UUID(context["tenant_id"]), texts=[text])[0].tolist()
+            except EmbeddingFailed as error:
+                # Recall by words alone is poorer, and better than no heartbeat.
+                log.warning("recall_by_words_alone", agent_id=context["agent_id"], error=str(error))
+        return NodeResult(updates={"focus": {"text": text, "vector": vector}})
+
+
+class Orient:
+    """Recalls what bears on the focus, and what happened last."""
+
+    phase = Phase.INSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Complete the situation with memories; what the agent recalls counts as used."""
+        agent_id = UUID(context["agent_id"])
+        focus = context["focus"]
+        found: list[Recalled] = []
+        if focus["text"]:
+            found = recall_in_scope(
+                agent_id=agent_id, text=focus["text"], vector=focus["vector"], limit=RELEVANT_SHOWN
+            )
+            note_access([memory.id for memory in found])
+        recent = recent_memories(agent_id=agent_id, limit=RECENT_SHOWN)
+        situation = Situation.model_validate(context["situation"]).model_copy(
+            update={"relevant": [memory_view(memory) for memory in found], "recent": recent}
+        )
+        return NodeResult(updates={"situation": situation.model_dump(mode="json"), "focus": None})
+
+
+class SelectMode:
+    """Chooses what kind of heartbeat it is going to be."""
+
+    phase = Phase.INSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Put the mode into the context and the situation."""
+        situation = Situation.model_validate(context["situation"])
+        mode = choose_mode(
+            user_waiting=situation.environment.user_waiting,
+            beat_number=situation.beat_number,
+            active_goals=len(situation.active_goals),
+            pending_intents=len(situation.pending_intents),
+        )
+        return NodeResult(
+            updates={"mode": mode.value, "situation": {**context["situation"], "mode": mode.value}}
+        )
+
+
+def waiting_percepts(agent_id: UUID) -> list[Percept]:
+    """Return what reached the agent and waits, oldest first, as many as one beat takes in."""
+    return list(
+        Percept.objects.filter(agent_id=agent_id, heartbeat__isnull=True).order_by("at")[:PERCEPTS_SHOWN]
+    )
+
+
+def focus_text(situation: Situation) -> str:
+    """Return what the beat should recall about: who speaks to it, else its first goal, else its last thought."""
+    if situation.percepts:
+        return situation.percepts[-1].content
+    active = situation.active_goals
+    if active:
+        intents = [
+            intent.description for intent in situation.pending_intents if intent.goal_id == active[0].id
+        ]
+        return " ".join([active[0].title, *intents[:1]])
+    for lines in (situation.working_memory.curiosity, situation.working_memory.concerns):
+        if lines:
+            return lines[-1]
+    thoughts = situation.working_memory.thoughts
+    return thoughts[-1].text if thoughts else ""
+
+
+def memory_view(memory: Recalled) -> MemoryView:
+    """Return a recalled memory as an agent sees it."""
+    return MemoryView(
+        id=str(memory.id),
+        type=memory.type,
+        content=memory.content,
+        role=memory.role,
+        at=memory.occurred_at,
+        importance=memory.importance,
+        score=round(memory.score, 4),
+    )
+
+
+def _last_beat(agent_id: UUID) -> LastBeat | None:
+    beat: dict[str, Any] | None = (
+        Heartbeat.objects.filter(agent_id=agent_id, status=HeartbeatStatus.DONE)
+        .order_by("-started_at")
+        .values("number", "mode", "narrative", "actions")
+        .first()
+    )
+    if beat is None:
+        return None
+    outcomes = [f"{action['action']}: {action['summary']}" for action in beat["actions"]]
+    return LastBeat(
+        number=beat["number"], mode=Mode(beat["mode"]), narrative=beat["narrative"], outcomes=outcomes
+    )

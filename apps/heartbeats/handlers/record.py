@@ -1,0 +1,159 @@
+"""Record: what the beat was, as the agent will remember it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+from typing import Any
+from uuid import UUID
+
+import structlog
+from arbor.heartbeat.narrative import emotional_valence, narrate
+from django.db.models import F
+
+from apps.agents.models import AgentState
+from apps.agents.services.dormancy import make_dormant
+from apps.heartbeats.handlers.act import vectors_of
+from apps.heartbeats.models import Percept
+from apps.memories.services.remember import store
+from arbor.clock import Clock
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import ActionResult
+from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.working_memory import after_beat
+from arbor.memory.values import MemoryType, NewMemory
+from arbor.pipeline.engine import Context, NodeResult, Phase
+
+log = structlog.get_logger(__name__)
+
+#: Seed 003, 10.7: heartbeats in a row without a usable reply.
+NOPS_TO_WARN = 3
+NOPS_TO_DORMANCY = 10
+
+#: The session that an agent's own heartbeats form, in the order of their numbers.
+BEATS_SESSION = "heartbeats"
+NARRATIVE_IMPORTANCE = 0.4
+NOTE_IMPORTANCE = 0.6
+
+
+class Record:
+    """Stores the narrative and the notes as memories, and the agent's state for the next beat."""
+
+    phase = Phase.INSIDE
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def run(self, context: Context) -> NodeResult:
+        """Write the record; the heartbeat's own row is written by the walk, from `record` in the context."""
+        now = self._clock.now()
+        situation = Situation.model_validate(context["situation"])
+        reply = Reply.model_validate(context["reply"])
+        results = [ActionResult.model_validate(each) for each in context["results"]]
+        narrative = narrate(situation, reply, results)
+        valence = emotional_valence(situation, reply, results)
+        agent_id, heartbeat_id = UUID(context["agent_id"]), context["heartbeat_id"]
+        memory_id = self._remember(context, situation, reply, narrative, valence, now)
+        _update_state(agent_id, context, situation, reply, results, now)
+        # The percepts point at the heartbeat's row, which exists: this node comes after a suspension.
+        seen = [UUID(percept.id) for percept in situation.percepts]
+        Percept.objects.filter(id__in=seen).update(heartbeat_id=UUID(heartbeat_id))
+        record: dict[str, Any] = {
+            **context["record"],
+            "situation": context["situation"],
+            "narrative": narrative,
+            "emotional_valence": valence,
+            "memory_id": str(memory_id),
+        }
+        return NodeResult(
+            updates={"record": record}, changed=(f"remembered the beat and {len(reply.memory_notes)} notes",)
+        )
+
+    def _remember(
+        self,
+        context: Context,
+        situation: Situation,
+        reply: Reply,
+        narrative: str,
+        valence: float,
+        now: datetime,
+    ) -> UUID:
+        agent_id, source = UUID(context["agent_id"]), f"heartbeat:{context['heartbeat_id']}"
+        if reply.memory_notes:
+            texts = [note.text for note in reply.memory_notes]
+            notes = [
+                NewMemory(
+                    content=note.text,
+                    type=MemoryType.SEMANTIC,
+                    importance=NOTE_IMPORTANCE,
+                    occurred_at=datetime.combine(note.referenced_date, time(12), UTC)
+                    if note.referenced_date
+                    else now,
+                    source=source,
+                )
+                for note in reply.memory_notes
+            ]
+            store(agent_id=agent_id, memories=notes, vectors=vectors_of(texts, context["vectors"]))
+        beat = NewMemory(
+            content=narrative,
+            type=MemoryType.EPISODIC,
+            importance=NARRATIVE_IMPORTANCE,
+            emotional_valence=valence,
+            occurred_at=now,
+            session=BEATS_SESSION,
+            position=situation.beat_number,
+            source=source,
+            detail={"mode": situation.mode.value},
+        )
+        # The narrative is known only now, and embedding is not for transactions: upkeep embeds it, with many others.
+        return store(agent_id=agent_id, memories=[beat], vectors=None).ids[0]
+
+
+def _update_state(
+    agent_id: UUID,
+    context: Context,
+    situation: Situation,
+    reply: Reply,
+    results: list[ActionResult],
+    now: datetime,
+) -> None:
+    mind = after_beat(
+        situation.working_memory,
+        thinking=reply.thinking,
+        concerns=reply.concerns,
+        curiosity=reply.curiosity,
+        user_waiting=situation.environment.user_waiting,
+        acted=any(result.cost for result in results),
+        now=now,
+    )
+    AgentState.objects.filter(agent_id=agent_id).update(
+        energy=context["record"]["energy_end"],
+        beats=situation.beat_number,
+        nops=0,
+        last_beat_at=now,
+        working_memory=mind.model_dump(mode="json"),
+    )
+
+
+class Nop:
+    """Records that no reply could be used: nothing is done, no energy comes back, and it counts."""
+
+    phase = Phase.INSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Count it; three in a row warn, ten send the agent to sleep."""
+        agent_id = UUID(context["agent_id"])
+        AgentState.objects.filter(agent_id=agent_id).update(nops=F("nops") + 1)
+        nops: int = AgentState.objects.values_list("nops", flat=True).get(agent_id=agent_id)
+        if nops >= NOPS_TO_DORMANCY:
+            make_dormant(agent_id=agent_id, reason=f"{nops} heartbeats in a row without a usable reply")
+        elif nops >= NOPS_TO_WARN:
+            log.warning(
+                "no_usable_replies",
+                agent=context["situation"]["name"],
+                in_a_row=nops,
+                dormant_at=NOPS_TO_DORMANCY,
+            )
+        record = {**context["record"], "situation": context["situation"]}
+        return NodeResult(
+            updates={"record": record}, changed=(f"{nops} heartbeats in a row without a usable reply",)
+        )

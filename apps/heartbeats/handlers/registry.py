@@ -1,0 +1,34 @@
+"""The nodes there are, by the name that a graph calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from apps.heartbeats.handlers.act import Act
+from apps.heartbeats.handlers.goals import Goals
+from apps.heartbeats.handlers.observe import Focus, Observe, Orient, SelectMode
+from apps.heartbeats.handlers.record import Nop, Record
+from apps.heartbeats.handlers.think import BuildPrompt, Decide, Embed, Parse, Think
+from arbor.clock import SystemClock
+from arbor.pipeline.engine import Handler
+
+_clock = SystemClock()
+
+HANDLERS: Mapping[str, Handler] = MappingProxyType(
+    {
+        "observe": Observe(_clock),
+        "focus": Focus(),
+        "orient": Orient(),
+        "select_mode": SelectMode(),
+        "build_prompt": BuildPrompt(),
+        "think": Think(),
+        "parse": Parse(),
+        "decide": Decide(),
+        "embed": Embed(),
+        "act": Act(_clock),
+        "goals": Goals(_clock),
+        "record": Record(_clock),
+        "nop": Nop(),
+    }
+)

@@ -1,0 +1,157 @@
+"""Decide: the prompt, the model's reply, and which of the proposed actions run."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+from uuid import UUID
+
+import structlog
+from arbor.heartbeat.prompt import build_prompt
+from django.conf import settings
+
+from apps.heartbeats.models import CallStatus
+from apps.memories.services.embedding import embed_texts
+from arbor.errors import EmbeddingFailed, ReplyInvalid
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.decision import Decision, decide, texts_to_embed
+from arbor.heartbeat.energy import EnergyBudget
+from arbor.heartbeat.parsing import parse_reply
+from arbor.heartbeat.reply import SCHEMA_NAME, Reply, reply_schema
+from arbor.heartbeat.situation import Situation
+from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.pipeline.engine import Context, NodeResult, Outcome, Phase, Suspension
+
+log = structlog.get_logger(__name__)
+
+#: A beat's decision wants some variety, and a reply that can be read.
+TEMPERATURE = 0.7
+
+
+class BuildPrompt:
+    """Renders the situation as a prompt."""
+
+    phase = Phase.INSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Put the prompt, and its sections with their sizes, into the context."""
+        # Nobody outside can guess the nonce, so no memory can close its own data block and speak as the prompt.
+        prompt = build_prompt(
+            Situation.model_validate(context["situation"]), context["character"], nonce=secrets.token_hex(8)
+        )
+        sections = [
+            {"name": section.name, "text": section.text, "tokens": section.tokens}
+            for section in prompt.sections
+        ]
+        return NodeResult(
+            updates={
+                "prompt": {"system": prompt.system, "user": prompt.user, "sections": sections},
+                "character": None,
+            }
+        )
+
+
+class Think:
+    """Asks the model, and waits."""
+
+    phase = Phase.INSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Suspend on a call; after a reply that could not be read, the model is told what was wrong with it."""
+        prompt = context["prompt"]
+        messages = [Message(role="user", content=prompt["user"])]
+        if context.get("unreadable"):
+            messages += [
+                Message(role="assistant", content=context["reply_text"] or "(nothing)"),
+                Message(
+                    role="user", content=f"That could not be read: {context['unreadable']} Answer again."
+                ),
+            ]
+        situation = context["situation"]
+        request = ModelRequest(
+            purpose=CallPurpose.THINK,
+            system=prompt["system"],
+            messages=tuple(messages),
+            schema=reply_schema(ACTIONS, context["allowed"]),
+            schema_name=SCHEMA_NAME,
+            max_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+            temperature=TEMPERATURE,
+            # Only the reflex policy reads the situation itself.
+            context=situation if situation["model_is_reflex"] else {},
+        )
+        payload = {"model": context["model"], "request": request.to_json(), "sections": prompt["sections"]}
+        return NodeResult(suspend=Suspension(kind=CallPurpose.THINK.value, payload=payload))
+
+    def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
+        """Take the reply; a call that failed fails the heartbeat, and nothing is made up in its place."""
+        if result["status"] != CallStatus.COMPLETE:
+            reason = f"{result['error_kind']}: {result['error']}"
+            return NodeResult(outcome=Outcome.FAILURE, updates={"failure": {"reason": reason}})
+        return NodeResult(updates={"reply_text": result["text"]})
+
+
+class Parse:
+    """Reads the reply."""
+
+    phase = Phase.INSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Put the reply and what of it was not used into the context; ask again when there is nothing to read."""
+        try:
+            parsed = parse_reply(context["reply_text"])
+        except ReplyInvalid as error:
+            tries = context.get("invalid_replies", 0) + 1
+            return NodeResult(
+                outcome=Outcome.RETRY,
+                updates={
+                    "invalid_replies": tries,
+                    "unreadable": str(error),
+                    "failure": {"reason": f"no usable reply in {tries} tries: {error}"},
+                },
+            )
+        dropped = [{"path": each.path, "value": each.value, "reason": each.reason} for each in parsed.dropped]
+        return NodeResult(
+            updates={
+                "reply": parsed.reply.model_dump(mode="json"),
+                "failure": None,
+                "record": {**context["record"], "dropped": dropped, "reasoning": parsed.reply.thinking},
+            }
+        )
+
+
+class Decide:
+    """Chooses which of the proposed actions run: known, permitted, well-formed, affordable."""
+
+    phase = Phase.INSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Put the decisions into the context."""
+        reply = Reply.model_validate(context["reply"])
+        decisions = decide(
+            reply.actions,
+            registry=ACTIONS,
+            allowed=context["allowed"],
+            energy=context["situation"]["energy"],
+            budget=EnergyBudget(),
+        )
+        return NodeResult(updates={"decisions": [each.model_dump(mode="json") for each in decisions]})
+
+
+class Embed:
+    """Embeds what the actions will search for and store: outside any transaction."""
+
+    phase = Phase.OUTSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Put the vectors by text into the context; without an embedder, words must do until upkeep catches up."""
+        decisions = [Decision.model_validate(each) for each in context["decisions"]]
+        texts = texts_to_embed(decisions, Reply.model_validate(context["reply"]))
+        vectors: dict[str, list[float]] = {}
+        if texts:
+            try:
+                found = embed_texts(tenant_id=UUID(context["tenant_id"]), texts=texts)
+                vectors = {text: vector.tolist() for text, vector in zip(texts, found, strict=True)}
+            except EmbeddingFailed as error:
+                # Words alone will do; upkeep embeds what is stored without a vector.
+                log.warning("acting_by_words_alone", agent_id=context["agent_id"], error=str(error))
+        return NodeResult(updates={"vectors": vectors})

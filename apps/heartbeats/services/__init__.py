@@ -1,0 +1,1 @@
+"""Heartbeats: when they are due, how they are walked, what they ask of models."""

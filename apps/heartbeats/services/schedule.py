@@ -1,0 +1,185 @@
+"""When agents beat: claiming the due, recovering the lost, and beats asked for now."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db import connections, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import HeartbeatSchedule, ScheduleState, Trigger
+from apps.queues import Message, Task, enqueue
+from apps.tenants.models import TenantStatus
+from apps.tenants.scope import OPS, current_tenant
+from arbor.agents.lifecycle import AgentStatus
+from arbor.errors import NotFound, TransitionIllegal
+
+#: A beat's time is moved by up to this share of the interval either way, so that a fleet does not beat in step.
+JITTER = 0.05
+
+# Top-n per tenant, tenants in an order that starts elsewhere each time: none starves the others. MATERIALIZED keeps
+# the planner from running a limited subselect more than once, which would claim more rows than the limit.
+_CLAIM_DUE = """
+WITH tenants AS MATERIALIZED (
+    SELECT id FROM tenants_tenant WHERE status = %(active)s ORDER BY (id < %(pivot)s), id
+), due AS MATERIALIZED (
+    SELECT s.tenant_id, s.agent_id FROM tenants t CROSS JOIN LATERAL (
+        SELECT tenant_id, agent_id FROM heartbeats_heartbeatschedule
+        WHERE tenant_id = t.id AND state = 'idle' AND next_due_at <= now()
+        ORDER BY next_due_at LIMIT %(per_tenant)s FOR UPDATE SKIP LOCKED
+    ) s LIMIT %(budget)s
+)
+UPDATE heartbeats_heartbeatschedule s
+SET state = 'queued', epoch = s.epoch + 1, slot_at = s.next_due_at, trigger = 'timer',
+    lease_until = now() + %(lease)s * interval '1 second',
+    next_due_at = greatest(now(), s.next_due_at)
+        + s.interval_s * (1 - %(jitter)s + 2 * %(jitter)s * random()) * interval '1 second'
+FROM due JOIN agents_agent a ON a.tenant_id = due.tenant_id AND a.id = due.agent_id
+WHERE s.tenant_id = due.tenant_id AND s.agent_id = due.agent_id
+RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
+"""
+
+# A lease that was lost while running counts against the heartbeat; one lost in the queue is the broker's fault.
+_RECLAIM_LOST = """
+WITH lost AS MATERIALIZED (
+    SELECT tenant_id, agent_id FROM heartbeats_heartbeatschedule
+    WHERE state IN ('queued', 'running') AND lease_until < now()
+    ORDER BY lease_until LIMIT %(budget)s FOR UPDATE SKIP LOCKED
+)
+UPDATE heartbeats_heartbeatschedule s
+SET state = 'queued', epoch = s.epoch + 1, attempts = s.attempts + (s.state = 'running')::int,
+    lease_until = now() + %(lease)s * interval '1 second'
+FROM lost JOIN agents_agent a ON a.tenant_id = lost.tenant_id AND a.id = lost.agent_id
+WHERE s.tenant_id = lost.tenant_id AND s.agent_id = lost.agent_id
+RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
+"""
+
+_ANY_DUE = (
+    "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE state = 'idle' AND next_due_at <= now())"
+)
+_IN_FLIGHT = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state IN ('queued', 'running')"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dispatched:
+    """What one tick of the dispatcher handed out."""
+
+    due: int = 0
+    lost: int = 0
+
+
+def dispatch() -> Dispatched:
+    """Claim due agents and lost leases, and tell the workers. Any number of dispatchers may do so at once."""
+    with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
+        lost = _run(cursor, _RECLAIM_LOST, budget=settings.ARBOR_CLAIM_BATCH)
+        due = _claim_due(cursor)
+        for agent_id, tenant_id, epoch, name in (*lost, *due):
+            enqueue(
+                advance_message(agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name), using=OPS
+            )
+    return Dispatched(due=len(due), lost=len(lost))
+
+
+def _claim_due(cursor: Any) -> list[tuple[UUID, UUID, int, str]]:
+    cursor.execute(_ANY_DUE)
+    if not cursor.fetchone()[0]:
+        return []
+    cursor.execute(_IN_FLIGHT)
+    room = settings.ARBOR_MAX_IN_FLIGHT - cursor.fetchone()[0]
+    budget = min(settings.ARBOR_CLAIM_BATCH, room)
+    if budget <= 0:
+        return []
+    return _run(
+        cursor,
+        _CLAIM_DUE,
+        budget=budget,
+        per_tenant=min(settings.ARBOR_TENANT_CLAIM_LIMIT, budget),
+        pivot=uuid4(),
+        jitter=JITTER,
+        active=TenantStatus.ACTIVE.value,
+    )
+
+
+def _run(cursor: Any, statement: str, **parameters: Any) -> list[tuple[UUID, UUID, int, str]]:
+    cursor.execute(statement, {**parameters, "lease": settings.ARBOR_QUEUE_LEASE.total_seconds()})
+    rows: list[tuple[UUID, UUID, int, str]] = cursor.fetchall()
+    return rows
+
+
+def advance_message(*, agent_id: UUID, tenant_id: UUID, epoch: int, name: str) -> Message:
+    """Return the hint that this agent's heartbeat can be walked on."""
+    return Message(
+        task=Task.ADVANCE,
+        tenant_id=tenant_id,
+        arguments={"agent_id": str(agent_id), "epoch": epoch},
+        shown=f"agent={name} ({agent_id}) epoch={epoch}",
+    )
+
+
+def first_due(*, agent_id: UUID, now: datetime, interval: timedelta) -> datetime:
+    """Return when a started agent beats first: somewhere in its interval, fixed by its id, so a fleet spreads out."""
+    phase = zlib.crc32(agent_id.bytes) / 2**32
+    return now + interval * phase
+
+
+def create_schedule(*, agent: Agent, interval: timedelta, now: datetime) -> HeartbeatSchedule:
+    """Make the schedule of a new agent; it stays off until the agent starts."""
+    schedule: HeartbeatSchedule = HeartbeatSchedule.objects.create(
+        tenant_id=agent.tenant_id, agent=agent, next_due_at=now, interval_s=interval.total_seconds()
+    )
+    return schedule
+
+
+def switch_on(*, agent_id: UUID, now: datetime) -> None:
+    """Let a started or resumed agent beat: for the first time at its phase, else an interval after its last."""
+    schedule = HeartbeatSchedule.objects.select_for_update().get(agent_id=agent_id)
+    if schedule.state != ScheduleState.OFF:
+        return
+    interval = timedelta(seconds=schedule.interval_s)
+    schedule.state = ScheduleState.IDLE
+    schedule.next_due_at = first_due(agent_id=agent_id, now=now, interval=interval)
+    schedule.attempts = 0
+    schedule.save(update_fields=["state", "next_due_at", "attempts"])
+
+
+def switch_off(*, agent_id: UUID) -> None:
+    """Let no further heartbeat begin. One that runs goes on to its end; a claimed one is dropped by its epoch."""
+    HeartbeatSchedule.objects.filter(
+        agent_id=agent_id, state__in=[ScheduleState.IDLE, ScheduleState.QUEUED]
+    ).update(state=ScheduleState.OFF, epoch=F("epoch") + 1, lease_until=None, slot_at=None)
+
+
+def tick_now(*, agent_id: UUID) -> int:
+    """Claim the agent for a heartbeat at once and tell the workers; return the lease's token.
+
+    Raises NotFound, and TransitionIllegal when the agent may not beat or is beating already.
+    """
+    agent = Agent.objects.filter(id=agent_id).first()
+    if agent is None:
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    if agent.status != AgentStatus.ACTIVE:
+        raise TransitionIllegal(
+            f"{agent.name} is {agent.status}; only an active agent beats: start or resume it first"
+        )
+    claimed = HeartbeatSchedule.objects.filter(agent_id=agent_id, state=ScheduleState.IDLE).update(
+        state=ScheduleState.QUEUED,
+        epoch=F("epoch") + 1,
+        slot_at=Now(),
+        trigger=Trigger.OPERATOR,
+        lease_until=Now() + settings.ARBOR_QUEUE_LEASE,
+    )
+    schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)
+    if not claimed:
+        raise TransitionIllegal(
+            f"{agent.name} is beating already (state {schedule.state}); wait for it to end"
+        )
+    epoch: int = schedule.epoch
+    enqueue(advance_message(agent_id=agent_id, tenant_id=current_tenant(), epoch=epoch, name=agent.name))
+    return epoch

@@ -1,0 +1,112 @@
+"""The fleet in figures, from the database alone: it answers when the broker does not."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import connections
+
+from apps.heartbeats.models import HeartbeatStatus, Process
+from apps.heartbeats.services.processes import living_processes
+from apps.queues import Queue
+from apps.tenants.scope import OPS
+from arbor.agents.lifecycle import AgentStatus
+
+#: Heartbeats are counted over this time; older ones are in the console.
+WINDOW = timedelta(hours=24)
+
+_BEATS = """
+SELECT status, count(*) FROM heartbeats_heartbeat WHERE started_at > now() - %s * interval '1 second' GROUP BY status
+"""
+_DUE = """
+SELECT count(*) FILTER (WHERE state = 'idle' AND next_due_at <= now()),
+    coalesce(extract(epoch FROM now() - min(next_due_at) FILTER (WHERE state = 'idle' AND next_due_at <= now())), 0),
+    count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'),
+    count(*) FILTER (WHERE state IN ('queued', 'running') AND lease_until < now()),
+    extract(epoch FROM min(next_due_at) FILTER (WHERE state = 'idle') - now())
+FROM heartbeats_heartbeatschedule
+"""
+_AGENTS = "SELECT status, count(*) FROM agents_agent GROUP BY status"
+_BACKLOGS = """
+SELECT (SELECT count(*) FROM memories_memory WHERE embedding IS NULL AND status = 'active'),
+    (SELECT count(*) FROM memories_memory WHERE expires_at <= now() AND status = 'active'),
+    (SELECT count(*) FROM heartbeats_externalcall WHERE status = 'pending')
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beats:
+    """The heartbeats of the last `window_h` hours, and those that are due or under way now."""
+
+    window_h: float
+    completed: int
+    failed: int
+    skipped: int
+    due: int
+    oldest_due_s: float
+    queued: int
+    running: int
+    lost_leases: int
+    next_due_in_s: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """How the installation is doing."""
+
+    heartbeats: Beats
+    agents: dict[str, int]
+    #: Processes that listen to each queue.
+    queues: dict[str, int]
+    workers: list[dict[str, Any]]
+    backlogs: dict[str, int]
+    beat_alive: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return asdict(self)
+
+
+def fleet_status() -> Fleet:
+    """Count everything. Five queries, over all tenants: figures only, no tenant's data."""
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(_BEATS, [WINDOW.total_seconds()])
+        ended: dict[str, int] = dict(cursor.fetchall())
+        cursor.execute(_DUE)
+        due, oldest, queued, running, lost, next_in = cursor.fetchone()
+        cursor.execute(_AGENTS)
+        agents = dict.fromkeys((status.value for status in AgentStatus), 0) | dict(cursor.fetchall())
+        cursor.execute(_BACKLOGS)
+        unembedded, unexpired, calls = cursor.fetchone()
+    processes = living_processes()
+    return Fleet(
+        heartbeats=Beats(
+            window_h=WINDOW / timedelta(hours=1),
+            completed=ended.get(HeartbeatStatus.DONE, 0),
+            failed=ended.get(HeartbeatStatus.FAILED, 0),
+            skipped=ended.get(HeartbeatStatus.SKIPPED, 0),
+            due=due,
+            oldest_due_s=round(max(float(oldest), 0.0), 1),
+            queued=queued,
+            running=running,
+            lost_leases=lost,
+            next_due_in_s=None if next_in is None else round(float(next_in), 1),
+        ),
+        agents=agents,
+        queues={queue.value: sum(queue.value in each.queues.split(",") for each in processes) for queue in Queue},
+        workers=[_worker(process) for process in processes if process.kind == "worker"],
+        backlogs={"unembedded_memories": unembedded, "expired_memories": unexpired, "pending_calls": calls},
+        beat_alive=any(process.kind == "beat" for process in processes),
+    )
+
+
+def _worker(process: Process) -> dict[str, Any]:
+    return {
+        "name": process.name,
+        "queues": process.queues.split(","),
+        "pool": process.pool,
+        "concurrency": process.concurrency,
+        "since": process.started_at.isoformat(),
+    }

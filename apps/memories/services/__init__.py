@@ -1,0 +1,1 @@
+"""Remembering, recalling, and the upkeep of memories."""

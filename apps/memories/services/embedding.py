@@ -1,0 +1,128 @@
+"""Texts to vectors, never inside a transaction: from this process's cache, the tenant's cache, or the embedder."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import lru_cache
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+from arbor.adapters.connect import EmbedderSettings, connect_embedder
+from arbor.embedding.ports import Embedder
+from django.conf import settings
+from django.db import connections
+from django.db.models.functions import Now
+from pgvector import HalfVector
+
+from apps.memories.models import EmbeddingCacheEntry
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.errors import ConfigurationInvalid
+from arbor.memory.content import content_hash
+
+type Vectors = npt.NDArray[np.float32]
+
+#: Vectors that one process keeps: a query that comes again, a text that is recalled about and then stored.
+_KEPT = 4096
+
+
+@lru_cache(maxsize=1)
+def embedder() -> Embedder:
+    """Return the installation's embedder.
+
+    Raises ConfigurationInvalid when its vectors are of another length than the database's columns.
+    """
+    made = connect_embedder(
+        settings.ARBOR_EMBEDDING_MODEL,
+        EmbedderSettings(
+            url=settings.ARBOR_EMBEDDING_URL,
+            dimension=settings.ARBOR_EMBEDDING_DIMENSION,
+            openai_api_key=settings.OPENAI_API_KEY,
+            openai_base_url=settings.OPENAI_BASE_URL,
+        ),
+    )
+    if made.dimension != settings.ARBOR_EMBEDDING_DIMENSION:
+        raise ConfigurationInvalid(
+            f"{made.model} gives {made.dimension} dimensions; ARBOR_EMBEDDING_DIMENSION is "
+            f"{settings.ARBOR_EMBEDDING_DIMENSION}: set it to {made.dimension} before the first migrate"
+        )
+    return made
+
+
+class _Kept:
+    """The vectors used last in this process, by model and content hash. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._vectors: OrderedDict[tuple[str, bytes], Vectors] = OrderedDict()
+
+    def find(self, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
+        with self._lock:
+            found = {}
+            for each in hashes:
+                vector = self._vectors.get((model, each))
+                if vector is not None:
+                    self._vectors.move_to_end((model, each))
+                    found[each] = vector
+            return found
+
+    def keep(self, model: str, vectors: dict[bytes, Vectors]) -> None:
+        with self._lock:
+            for key, vector in vectors.items():
+                self._vectors[(model, key)] = vector
+            while len(self._vectors) > _KEPT:
+                self._vectors.popitem(last=False)
+
+
+_kept = _Kept()
+
+
+def embed_texts(*, tenant_id: UUID, texts: Sequence[str]) -> Vectors:
+    """Return one vector per text, in order: float32, (len(texts), dimension), rows of length 1.
+
+    Raises EmbeddingFailed, and RuntimeError inside a transaction: an embedder may be a network away.
+    """
+    if connections[APP].in_atomic_block:
+        raise RuntimeError("texts are embedded before the transaction opens, not inside it")
+    model = embedder()
+    hashes = [content_hash(text) for text in texts]
+    known = _kept.find(model.model, hashes)
+    if not model.in_process:
+        known |= _from_tenant(tenant_id, model.model, [each for each in hashes if each not in known])
+    missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
+    if missing:
+        fresh = dict(zip(missing, model.embed(list(missing.values())), strict=True))
+        if not model.in_process:
+            _to_tenant(tenant_id, model.model, fresh)
+        _kept.keep(model.model, fresh)
+        known |= fresh
+    if not texts:
+        return np.zeros((0, model.dimension), dtype=np.float32)
+    return np.stack([known[key] for key in hashes])
+
+
+def _from_tenant(tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
+    if not hashes:
+        return {}
+    with tenant_transaction(tenant_id):
+        entries = EmbeddingCacheEntry.objects.filter(model=model, content_hash__in=hashes)
+        found = {
+            bytes(entry.content_hash): entry.embedding.to_numpy().astype(np.float32) for entry in entries
+        }
+        entries.update(used_at=Now())
+    return found
+
+
+def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
+    with tenant_transaction(tenant_id):
+        EmbeddingCacheEntry.objects.bulk_create(
+            [
+                EmbeddingCacheEntry(
+                    tenant_id=tenant_id, model=model, content_hash=key, embedding=HalfVector(vector)
+                )
+                for key, vector in vectors.items()
+            ],
+            ignore_conflicts=True,
+        )

@@ -1,0 +1,60 @@
+"""The Celery application: JSON only, no results, messages as hints (the rows are the truth)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import django
+from celery import Celery
+from celery.signals import setup_logging
+from django.conf import settings
+from kombu import Queue as KombuQueue
+
+from apps.queues import Queue
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+app = Celery("arbor", broker=settings.CELERY_BROKER_URL, include=["workers.tasks", "workers.liveness"])
+app.conf.update(
+    accept_content=["json"],
+    task_serializer="json",
+    result_serializer="json",
+    task_ignore_result=True,
+    task_queues=[KombuQueue(queue.value) for queue in Queue],
+    task_create_missing_queues=False,
+    # Heartbeats acknowledge early: the lease is the one recovery, so no visibility timeout can double them.
+    task_acks_late=False,
+    task_default_queue=Queue.CLEANUP.value,
+    worker_prefetch_multiplier=1,
+    worker_send_task_events=True,
+    task_send_sent_event=True,
+    task_track_started=False,
+    worker_soft_shutdown_timeout=5,
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    worker_hijack_root_logger=False,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={
+        "global_keyprefix": "arbor:",
+        "visibility_timeout": 600,
+        "unacked_restore_interval": 5,
+        "unacked_restore_throttle": 1,
+        "socket_timeout": 30,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+        "health_check_interval": 25,
+        "max_connections": 100,
+        "queue_order_strategy": "round_robin",
+    },
+    # The entries are static and few (workers.schedule): nothing to remember between two starts.
+    beat_scheduler="celery.beat:Scheduler",
+    beat_max_loop_interval=1,
+    timezone="UTC",
+)
+
+
+@setup_logging.connect
+def _keep_logging(**_: Any) -> None:
+    """Leave logging as Django's settings made it."""

@@ -1,0 +1,66 @@
+"""Workers and beat say in the database that they live."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+from celery.signals import beat_init, worker_ready, worker_shutting_down
+from psycopg import OperationalError
+
+from apps.heartbeats.services.processes import SAYS_EVERY, say_alive, say_goodbye
+
+log = structlog.get_logger(__name__)
+
+_stopping = threading.Event()
+
+
+def _name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _keep_saying(*, kind: str, queues: str = "", pool: str = "", concurrency: int = 1) -> None:
+    started_at = datetime.now(UTC)
+
+    def run() -> None:
+        while not _stopping.is_set():
+            try:
+                say_alive(
+                    name=_name(),
+                    kind=kind,
+                    queues=queues,
+                    pool=pool,
+                    concurrency=concurrency,
+                    started_at=started_at,
+                )
+            except OperationalError as error:
+                log.warning("liveness_not_written", error=str(error).strip())
+            _stopping.wait(SAYS_EVERY.total_seconds())
+
+    threading.Thread(target=run, name="liveness", daemon=True).start()
+
+
+@worker_ready.connect
+def _worker_lives(sender: Any, **_: Any) -> None:
+    pool = type(sender.controller.pool).__module__.rpartition(".")[2]
+    _keep_saying(
+        kind="worker",
+        queues=",".join(sorted(queue.name for queue in sender.task_consumer.queues)),
+        pool=pool,
+        concurrency=int(sender.controller.concurrency or 1),
+    )
+
+
+@beat_init.connect
+def _beat_lives(**_: Any) -> None:
+    _keep_saying(kind="beat")
+
+
+@worker_shutting_down.connect
+def _worker_goes(**_: Any) -> None:
+    _stopping.set()
+    say_goodbye(name=_name())

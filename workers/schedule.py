@@ -1,0 +1,29 @@
+"""What beat sends, and how often. Agents are not here: they are due in their table."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+
+from apps.queues import QUEUE_OF, Task
+
+
+def entries() -> dict[str, dict[str, Any]]:
+    """Return beat's entries; a message that waited longer than its period is dropped, for the next one is there."""
+    periods = {
+        Task.DISPATCH: settings.ARBOR_DISPATCH_PERIOD,
+        Task.EMBED_BACKLOG: timedelta(seconds=10),
+        Task.EXPIRE_MEMORIES: timedelta(minutes=5),
+        Task.TRIM_EMBEDDING_CACHE: timedelta(hours=1),
+        Task.FORGET_PROCESSES: timedelta(minutes=1),
+    }
+    return {
+        task.value: {
+            "task": task.value,
+            "schedule": period,
+            "options": {"queue": QUEUE_OF[task].value, "expires": max(period.total_seconds(), 2.0)},
+        }
+        for task, period in periods.items()
+    }

@@ -1,0 +1,71 @@
+"""Every task of the fleet: ids in, one call, no rules."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from celery import Task as CeleryTask
+
+from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.processes import forget_silent_processes
+from apps.heartbeats.services.schedule import dispatch
+from apps.heartbeats.services.walk import advance_heartbeat
+from apps.memories.services.upkeep import embed_backlog, expire_memories, trim_embedding_cache
+from apps.queues import TENANT_HEADER, Task
+from arbor.errors import TenantRequired
+from workers.app import app
+from workers.schedule import entries
+
+
+def tenant_of(task: CeleryTask[Any, Any]) -> UUID:
+    """Return the tenant that the message works for; raises TenantRequired for a message that names none."""
+    named = (task.request.headers or {}).get(TENANT_HEADER) or task.request.get(TENANT_HEADER)
+    if not named:
+        raise TenantRequired(f"a message for {task.name} came without its header {TENANT_HEADER}")
+    return UUID(named)
+
+
+@app.task(name=Task.DISPATCH.value)
+def tick() -> None:
+    """Claim what is due and what was lost."""
+    dispatch()
+
+
+@app.task(name=Task.ADVANCE.value, bind=True)
+def advance(self: CeleryTask[Any, Any], *, agent_id: str, epoch: int) -> None:
+    """Walk an agent's heartbeat on."""
+    advance_heartbeat(agent_id=UUID(agent_id), tenant_id=tenant_of(self), epoch=epoch)
+
+
+@app.task(name=Task.FULFIL.value, bind=True)
+def fulfil(self: CeleryTask[Any, Any], *, call_id: str) -> None:
+    """Ask a model."""
+    fulfil_call(call_id=UUID(call_id), tenant_id=tenant_of(self))
+
+
+@app.task(name=Task.EMBED_BACKLOG.value, acks_late=True)
+def embed_waiting() -> None:
+    """Embed the memories that have no vector yet."""
+    embed_backlog()
+
+
+@app.task(name=Task.EXPIRE_MEMORIES.value, acks_late=True)
+def expire() -> None:
+    """Archive the memories whose time is over."""
+    expire_memories()
+
+
+@app.task(name=Task.TRIM_EMBEDDING_CACHE.value, acks_late=True)
+def trim_cache() -> None:
+    """Drop what nobody has used for long from the embedding cache."""
+    trim_embedding_cache()
+
+
+@app.task(name=Task.FORGET_PROCESSES.value, acks_late=True)
+def forget_processes() -> None:
+    """Forget processes that have not been heard of."""
+    forget_silent_processes()
+
+
+app.conf.beat_schedule = entries()
