@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from arbor.errors import AlreadyRunning
 
 
@@ -52,15 +54,20 @@ class RunFolder:
                 raise AlreadyRunning(f"Arbor already runs from {self.path.parent}") from None
             yield
 
-    def is_held(self) -> bool:
-        """Say whether a supervisor runs from this folder now."""
-        if not self.path.exists():
-            return False
+    def supervisor(self) -> psutil.Process | None:
+        """Return the supervisor that runs from this folder now, if one does."""
+        state = self.state()
         try:
-            with self.held():
-                return False
-        except AlreadyRunning:
-            return True
+            process = psutil.Process(state["pid"])
+            same = process.create_time() == state["created"] and process.status() != psutil.STATUS_ZOMBIE
+        except (KeyError, psutil.NoSuchProcess):
+            return None
+        return process if same else None
+
+    def note(self, **news: Any) -> None:
+        """Write what others may know of this supervisor: how to find it, and its parts."""
+        ourselves = psutil.Process()
+        write_private(self.state_file, {"pid": ourselves.pid, "created": ourselves.create_time(), **news})
 
     def state(self) -> dict[str, Any]:
         """Return what the supervisor last wrote of itself, or nothing."""

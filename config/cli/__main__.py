@@ -1,0 +1,5 @@
+"""`python -m config.cli` is `arbor`."""
+
+from config.cli.main import main
+
+main()

@@ -1,0 +1,34 @@
+"""`arbor down`: stops what `arbor up` runs from another terminal."""
+
+from __future__ import annotations
+
+import click
+import psutil
+
+from arbor.errors import ServerError
+from config.environment import data_dir
+from config.supervisor.run_folder import RunFolder
+from config.supervisor.strays import end_strays, find_strays
+
+#: The supervisor needs at most 10 s for all its parts.
+STOPPED_WITHIN_S = 15
+
+
+@click.command()
+def down() -> None:
+    """Stop what `arbor up` runs from this data folder, and whatever a killed one left."""
+    supervisor = RunFolder(data_dir()).supervisor()
+    if supervisor is not None:
+        supervisor.terminate()
+        try:
+            supervisor.wait(STOPPED_WITHIN_S)
+        except psutil.TimeoutExpired:
+            raise ServerError(
+                f"Arbor (process {supervisor.pid}) does not stop; `kill -9 {supervisor.pid}` ends it"
+            ) from None
+    strays = find_strays(data_dir())
+    end_strays(strays)
+    if supervisor is None and not strays:
+        click.echo(f"Arbor does not run from {data_dir()}.")
+    else:
+        click.echo("Arbor has stopped.")

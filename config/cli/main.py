@@ -1,0 +1,124 @@
+"""The `arbor` command: a table of commands, each loaded when it is called, and one place where errors end.
+
+Exit codes: 0 done · 1 failed · 2 wrong usage · 3 already running · 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import click
+
+from arbor.errors import AlreadyRunning, ArborError
+
+
+class ExitCode(IntEnum):
+    """What the shell is told."""
+
+    #: It is done.
+    DONE = 0
+    #: It failed; the reason is on standard error.
+    FAILED = 1
+    #: The command line is wrong (click's own code).
+    USAGE = 2
+    #: This folder's installation runs already.
+    ALREADY_RUNNING = 3
+    #: Stopped by Ctrl-C (what shells expect).
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """Where a command lives, and its line in the overview (which must not load it)."""
+
+    target: str
+    summary: str
+    #: Its module imports Django's models, so Django is set up before it is loaded.
+    needs_django: bool = True
+
+
+def _process(target: str, summary: str) -> Entry:
+    return Entry(target=f"config.cli.{target}", summary=summary, needs_django=False)
+
+
+def _command(target: str, summary: str) -> Entry:
+    return Entry(target=f"config.cli.{target}", summary=summary)
+
+
+#: One line per command, in the order of the overview.
+COMMANDS: dict[str, Entry] = {
+    "up": _process("up:up", "Run everything from this terminal; Ctrl-C stops it."),
+    "down": _process("down:down", "Stop what `arbor up` runs."),
+    "prepare": _command("prepare:prepare", "Migrate, seed the templates, make the operator and the demo."),
+    "worker": _process("worker:worker", "Run one pool of workers."),
+    "beat": _process("beat:beat", "Run the schedule: one per installation is enough, two do no harm."),
+    "web": _process("web:web", "Run the console."),
+    "flower": _process("flower:flower", "Run Flower, the view of the queues."),
+    "manage": _process("manage:manage", "Run a management command of Django."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is called, not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load and return the command."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        if entry.needs_django:
+            importlib.import_module("config.cli.with_django")
+        module, _, attribute = entry.target.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command), f"{entry.target} is no command"
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the overview from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Arbor keeps autonomous agents alive: identity, memory, goals, boundaries and a heartbeat."""
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and exit with one of the codes above."""
+    try:
+        code = cli.main(args=args, prog_name="arbor", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(ExitCode.INTERRUPTED)
+    except ArborError as error:
+        sys.exit(
+            _fail(error, ExitCode.ALREADY_RUNNING if isinstance(error, AlreadyRunning) else ExitCode.FAILED)
+        )
+    except Exception as error:
+        if not _is_database_away(error):
+            raise
+        reason = str(error).strip().splitlines()[0]
+        sys.exit(_fail(f"the database does not answer: {reason}. Is `arbor up` running?", ExitCode.FAILED))
+    sys.exit(code if isinstance(code, int) else ExitCode.DONE)
+
+
+def _fail(what: Any, code: ExitCode) -> ExitCode:
+    click.echo(f"{click.style('arbor:', fg='red', bold=True)} {what}", err=True)
+    return code
+
+
+def _is_database_away(error: Exception) -> bool:
+    # Only a command that loaded Django can raise it, so nothing is imported to ask.
+    database = sys.modules.get("django.db")
+    return database is not None and isinstance(error, database.OperationalError)

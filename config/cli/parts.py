@@ -1,0 +1,194 @@
+"""The parts of one installation, as the supervisor is told about them."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from config.environment import BASE_DIR
+from config.pools import POOLS, WorkerPool
+from config.servers.ports import LOOPBACK
+from config.servers.postgres import EmbeddedPostgres
+from config.servers.process import EmbeddedServer
+from config.servers.valkey import EmbeddedValkey
+from config.supervisor.launch import Launch
+from config.supervisor.part import Part
+from config.supervisor.run_folder import RunFolder
+from config.supervisor.strays import mark
+
+#: The file that a worker or beat touches when it is ready (the same name in `celery_process`).
+READY_FILE = "ARBOR_READY_FILE"
+#: What `--only worker` stands for.
+WORKERS = tuple(pool.name for pool in POOLS)
+NAMES = (*WORKERS, "beat", "web", "flower")
+
+_PROBE_WITHIN_S = 0.5
+#: What PostgreSQL says at every healthy start and end.
+_POSTGRES_NOISE = re.compile(
+    r"LOG:  (starting PostgreSQL|listening on|database system (was shut down|is ready|is shut down)|"
+    r"received fast shutdown|aborting any active|background worker .* exited with exit code 1|shutting down)|"
+    r"FATAL:  terminating (connection|background worker|autovacuum)"
+)
+#: Valkey advises the machine's administrator at every start, and takes leave at every end.
+_VALKEY_NOISE = re.compile(r"Memory overcommit must be enabled|signal-handler|bye bye")
+#: Celery warns every worker that runs as root; in a container that is the usual way.
+_CELERY_NOISE = re.compile(
+    r"superuser privileges|Please specify a different user|^User information: uid=|warnings.warn\("
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is to run, and where."""
+
+    run: RunFolder
+    postgres: EmbeddedPostgres | None
+    valkey: EmbeddedValkey | None
+    web_host: str
+    web_port: int
+    flower_port: int
+    demo: bool
+    only: frozenset[str]
+
+    @property
+    def web_reached_at(self) -> str:
+        """The host under which this machine reaches the console."""
+        return LOOPBACK if self.web_host == "0.0.0.0" else self.web_host  # noqa: S104 (asked, not chosen)
+
+    @property
+    def web_url(self) -> str:
+        """Where the console is found."""
+        return f"http://{self.web_reached_at}:{self.web_port}/"
+
+    @property
+    def flower_url(self) -> str:
+        """Where Flower is found."""
+        return f"http://{LOOPBACK}:{self.flower_port}/"
+
+    def server_urls(self) -> dict[str, str]:
+        """Return what every process of this installation reads to find the servers."""
+        urls = {"web_url": self.web_url, "flower_url": self.flower_url}
+        if self.postgres is not None:
+            urls["database_url"] = self.postgres.owner_url
+        if self.valkey is not None:
+            urls["broker_url"] = self.valkey.url
+        return urls
+
+
+def parts_of(plan: Plan) -> list[Part]:
+    """Return the parts in starting order: servers, the preparing step, then everything that was asked for."""
+    servers = []
+    if plan.postgres is not None:
+        servers.append(_server_part("postgres", plan.postgres, noise=_POSTGRES_NOISE))
+    if plan.valkey is not None:
+        servers.append(_server_part("valkey", plan.valkey, noise=_VALKEY_NOISE))
+    arguments = ["prepare", "--report", str(plan.run.prepared_file)]
+    prepare = Part(
+        name="prepare",
+        launch=_arbor(plan, "prepare", *arguments, *(() if plan.demo else ("--no-demo",))),
+        needs=tuple(part.name for part in servers),
+        once=True,
+    )
+    processes = [_pool_part(plan, pool) for pool in POOLS]
+    processes += [_beat_part(plan), _web_part(plan), _flower_part(plan)]
+    return [*servers, prepare, *(part for part in processes if part.name in plan.only)]
+
+
+def _server_part(name: str, server: EmbeddedServer, *, noise: re.Pattern[str] | None = None) -> Part:
+    return Part(
+        name=name,
+        launch=server.launch,
+        prepare=server.prepare,
+        ready=server.is_ready,
+        after_ready=server.after_ready,
+        essential=True,
+        stop_within_s=4.0,
+        noise=noise,
+    )
+
+
+def _pool_part(plan: Plan, pool: WorkerPool) -> Part:
+    return _signalling_part(
+        plan,
+        pool.name,
+        "worker",
+        f"--queues={','.join(pool.queues)}",
+        f"--pool={pool.kind}",
+        f"--concurrency={pool.concurrency}",
+        f"--name={pool.name}",
+        env=pool.env,
+    )
+
+
+def _beat_part(plan: Plan) -> Part:
+    return _signalling_part(plan, "beat", "beat")
+
+
+def _signalling_part(plan: Plan, name: str, *arguments: str, env: dict[str, str] | None = None) -> Part:
+    """Return a part that touches a file when it is ready."""
+    ready_file = plan.run.ready_file(name)
+
+    def forget_readiness() -> None:
+        ready_file.unlink(missing_ok=True)
+
+    return Part(
+        name=name,
+        launch=_arbor(plan, name, *arguments, env={**(env or {}), READY_FILE: str(ready_file)}),
+        needs=("prepare",),
+        prepare=forget_readiness,
+        ready=ready_file.exists,
+        noise=_CELERY_NOISE,
+    )
+
+
+def _web_part(plan: Plan) -> Part:
+    return Part(
+        name="web",
+        launch=_arbor(plan, "web", "web", f"--host={plan.web_host}", f"--port={plan.web_port}"),
+        needs=("prepare",),
+        ready=_answers(plan.web_reached_at, plan.web_port, "/healthz"),
+    )
+
+
+def _flower_part(plan: Plan) -> Part:
+    return Part(
+        name="flower",
+        launch=_arbor(plan, "flower", "flower", f"--host={LOOPBACK}", f"--port={plan.flower_port}"),
+        needs=("prepare",),
+        ready=_answers(LOOPBACK, plan.flower_port, "/healthcheck"),
+    )
+
+
+def _arbor(plan: Plan, name: str, *arguments: str, env: dict[str, str] | None = None) -> Callable[[], Launch]:
+    data_dir = plan.run.path.parent
+    launch = Launch(
+        argv=(sys.executable, "-m", "config.cli", *arguments),
+        env={
+            **os.environ,
+            "ARBOR_DATA_DIR": str(data_dir),
+            "ARBOR_PROCESS_NAME": f"arbor {name}",
+            "PYTHONUNBUFFERED": "1",
+            **(env or {}),
+            **mark(data_dir),
+        },
+        cwd=BASE_DIR,
+    )
+    return lambda: launch
+
+
+def _answers(host: str, port: int, path: str) -> Callable[[], bool]:
+    def probe() -> bool:
+        connection = http.client.HTTPConnection(host, port, timeout=_PROBE_WITHIN_S)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == http.client.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    return probe

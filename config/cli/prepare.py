@@ -1,0 +1,68 @@
+"""`arbor prepare`: brings a database to the point where the processes can start. Run again it changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+from django.core.management import call_command
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.agents.services.templates import SeedChange, seed_builtin_templates
+from apps.heartbeats.providers import default_model
+from apps.tenants.models import Tenant, User
+from apps.tenants.scope import OPS, ops_scope
+from arbor.errors import ConfigurationInvalid
+from config.environment import env, secret, secret_folder
+from config.secrets import SecretName
+from config.supervisor.run_folder import write_private
+
+
+@click.command()
+@click.option(
+    "--demo/--no-demo", default=True, show_default=True, help="Make two tenants with three agents each."
+)
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), hidden=True)
+def prepare(demo: bool, report: Path | None) -> None:  # noqa: ARG001 (the demo follows)
+    """Migrate, seed the built-in templates, make the operator's account and the demo. Idempotent."""
+    call_command("migrate", verbosity=0, interactive=False)
+    click.echo("the database is migrated")
+    _seed_templates()
+    operator, made = _make_operator()
+    if report is not None:
+        with ops_scope():
+            agents, tenants = Agent.objects.count(), Tenant.objects.using(OPS).count()
+        write_private(
+            report,
+            {
+                "operator": operator,
+                "operator_made": made,
+                "model": default_model(),
+                "agents": agents,
+                "tenants": tenants,
+            },
+        )
+    connections.close_all()
+
+
+def _seed_templates() -> None:
+    changes = Counter(seed_builtin_templates().values())
+    news = ", ".join(f"{changes[change]} {change}" for change in SeedChange if changes[change])
+    click.echo(f"built-in templates: {news}")
+
+
+def _make_operator() -> tuple[str, bool]:
+    """Make the first operator's account; return its name, and whether it is new."""
+    name = env.str("ARBOR_OPERATOR", default="operator")
+    if User.objects.using(OPS).filter(username=name).exists():
+        return name, False
+    password = secret("ARBOR_OPERATOR_PASSWORD") or secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
+    if len(password) < 8:
+        raise ConfigurationInvalid(
+            f"ARBOR_OPERATOR_PASSWORD must have at least 8 characters, got {len(password)}"
+        )
+    User.objects.db_manager(OPS).create_superuser(username=name, password=password)
+    click.echo(f"made the account {name}")
+    return name, True

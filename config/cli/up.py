@@ -1,0 +1,169 @@
+"""`arbor up`: the whole installation in one terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from config.cli.panel import Summary, panel
+from config.cli.parts import NAMES, WORKERS, Plan, parts_of
+from config.environment import data_dir, env, secret, secret_folder
+from config.secrets import SecretName
+from config.servers.ports import free_port
+from config.servers.postgres import EmbeddedPostgres
+from config.servers.valkey import EmbeddedValkey
+from config.supervisor.log import Log, Mask
+from config.supervisor.run_folder import RunFolder, write_private
+from config.supervisor.strays import end_strays, find_strays
+from config.supervisor.supervisor import Supervisor
+
+#: Not the servers' usual ports: those often belong to a server of the machine's own.
+POSTGRES_PORT, VALKEY_PORT = 5442, 6389
+#: Variables whose values must never reach the log.
+_SECRET_ENDINGS = ("_KEY", "_TOKEN", "_PASSWORD", "_SECRET")
+
+
+def _say(text: str) -> None:
+    click.echo(f"{click.style('·', dim=True)} {text}")
+
+
+def _choose_parts(_context: click.Context, _parameter: click.Parameter, value: str | None) -> frozenset[str]:
+    if not value:
+        return frozenset(NAMES)
+    wanted = {name.strip() for name in value.split(",")}
+    if wanted & {"worker", "workers"}:
+        wanted = (wanted - {"worker", "workers"}) | set(WORKERS)
+    unknown = wanted - set(NAMES)
+    if unknown:
+        raise click.BadParameter(f"{', '.join(sorted(unknown))}: choose from worker, {', '.join(NAMES)}")
+    return frozenset(wanted)
+
+
+@click.command()
+@click.option("--only", callback=_choose_parts, help="Parts to run, such as web,worker,beat.  [default: all]")
+@click.option("--no-demo", is_flag=True, help="Make no demo tenants and agents.")
+@click.option("--port", type=click.IntRange(1, 65_535), help="Port of the console.  [default: 8000]")
+def up(only: frozenset[str], no_demo: bool, port: int | None) -> None:
+    """Run everything from this terminal: servers, workers, schedule, console, Flower. Ctrl-C stops it.
+
+    With DATABASE_URL or CELERY_BROKER_URL set, that server is yours and none is started here.
+    """
+    started = time.monotonic()
+    run = RunFolder(data_dir())
+    data_dir().mkdir(parents=True, exist_ok=True)
+    with run.held():
+        run.note(parts=[])
+        _clear_strays()
+        _make_secrets()
+        plan = _plan(run, only=only, demo=not no_demo, web_port=port)
+        write_private(run.servers_file, plan.server_urls())
+        run.prepared_file.unlink(missing_ok=True)
+        try:
+            _supervise(plan, started)
+        finally:
+            run.clear()
+    _say("everything has stopped; the next start goes on from here")
+
+
+def _clear_strays() -> None:
+    strays = find_strays(data_dir())
+    if strays:
+        _say(f"ending {len(strays)} processes that an earlier run left behind")
+        end_strays(strays)
+
+
+def _make_secrets() -> None:
+    """Make what the environment does not bring."""
+    if not secret("ARBOR_MASTER_KEY"):
+        secret_folder().ensure(SecretName.MASTER_KEY)
+    if not secret("ARBOR_OPERATOR_PASSWORD"):
+        secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
+
+
+def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | None) -> Plan:
+    folder = secret_folder()
+    postgres = valkey = None
+    if not secret("DATABASE_URL"):
+        wanted = env.int("ARBOR_POSTGRES_PORT", default=POSTGRES_PORT)
+        postgres = EmbeddedPostgres(
+            data_dir() / "postgres",
+            password=folder.ensure(SecretName.POSTGRES_PASSWORD),
+            port=wanted,
+            say=_say,
+        )
+        _say_if_moved("PostgreSQL", wanted, postgres.port)
+        if not postgres.data_dir.exists():
+            _say(f"making the database in {postgres.data_dir}")
+    if not secret("CELERY_BROKER_URL") and not secret("REDIS_URL"):
+        wanted = env.int("ARBOR_VALKEY_PORT", default=VALKEY_PORT)
+        valkey = EmbeddedValkey(
+            data_dir() / "valkey", password=folder.ensure(SecretName.VALKEY_PASSWORD), port=wanted
+        )
+        _say_if_moved("Valkey", wanted, valkey.port)
+    host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
+    return Plan(
+        run=run,
+        postgres=postgres,
+        valkey=valkey,
+        web_host=host,
+        web_port=_port("the console", web_port or env.int("ARBOR_WEB_PORT", default=8000), host),
+        flower_port=_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
+        demo=demo,
+        only=only,
+    )
+
+
+def _port(title: str, wanted: int, host: str) -> int:
+    port = free_port(wanted, host=host)
+    _say_if_moved(title, wanted, port)
+    return port
+
+
+def _say_if_moved(title: str, wanted: int, got: int) -> None:
+    if got != wanted:
+        _say(f"port {wanted} is taken: {title} listens on {click.style(str(got), bold=True)}")
+
+
+def _supervise(plan: Plan, started: float) -> None:
+    parts = parts_of(plan)
+    log = Log([part.name for part in parts], mask=Mask(_known_secrets()))
+
+    def note(states: list[dict[str, Any]]) -> None:
+        plan.run.note(web_url=plan.web_url, flower_url=plan.flower_url, parts=states)
+
+    def show_panel() -> None:
+        Console().print(panel(_summary(plan, time.monotonic() - started)))
+
+    Supervisor(parts, log=log, on_change=note, on_ready=show_panel).run()
+
+
+def _known_secrets() -> set[str]:
+    known = {value for name, value in os.environ.items() if name.endswith(_SECRET_ENDINGS)}
+    made = {secret_folder().read(name) for name in SecretName}
+    return known | {value for value in made if value}
+
+
+def _summary(plan: Plan, ready_in_s: float) -> Summary:
+    report: dict[str, Any] = json.loads(plan.run.prepared_file.read_text(encoding="utf-8"))
+    folder = secret_folder()
+    own_password = bool(secret("ARBOR_OPERATOR_PASSWORD"))
+    first_time = report["operator_made"] and not own_password
+    return Summary(
+        web_url=plan.web_url,
+        flower_url=plan.flower_url,
+        operator=report["operator"],
+        password=folder.read(SecretName.OPERATOR_PASSWORD) if first_time else None,
+        password_file=Path("ARBOR_OPERATOR_PASSWORD")
+        if own_password
+        else folder.file(SecretName.OPERATOR_PASSWORD),
+        model=report["model"],
+        agents=report["agents"],
+        tenants=report["tenants"],
+        ready_in_s=ready_in_s,
+    )

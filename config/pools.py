@@ -1,0 +1,49 @@
+"""The pools of workers: which queues each serves, and how. `arbor up` and `compose.yaml` run one of each."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class PoolKind(StrEnum):
+    """How a worker runs several tasks at once."""
+
+    #: Processes: for work that computes.
+    PREFORK = "prefork"
+    #: Threads: for work that waits.
+    THREADS = "threads"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerPool:
+    """One kind of worker process."""
+
+    name: str
+    queues: tuple[str, ...]
+    kind: PoolKind
+    concurrency: int
+    #: Settings of its processes that differ from the others'.
+    env: dict[str, str] = field(default_factory=dict)
+
+
+#: Hundreds of calls may wait in one process; each costs a thread's stack, and no database connection (design 5).
+MODEL_THREADS = 200
+#: Database connections that those threads share while they do not wait.
+MODEL_CONNECTIONS = 20
+
+POOLS = (
+    WorkerPool(name="dispatcher", queues=("dispatch",), kind=PoolKind.PREFORK, concurrency=1),
+    WorkerPool(
+        name="heartbeat", queues=("heartbeat",), kind=PoolKind.PREFORK, concurrency=os.cpu_count() or 2
+    ),
+    WorkerPool(
+        name="model",
+        queues=("llm", "embedding"),
+        kind=PoolKind.THREADS,
+        concurrency=MODEL_THREADS,
+        env={"ARBOR_DB_POOL_SIZE": str(MODEL_CONNECTIONS)},
+    ),
+    WorkerPool(name="maintenance", queues=("cleanup",), kind=PoolKind.PREFORK, concurrency=1),
+)
