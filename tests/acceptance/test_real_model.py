@@ -1,0 +1,103 @@
+"""The adapter against a real model server: llama.cpp with a model of 270 million parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from arbor.adapters.dialect import DialectMemory
+from arbor.adapters.exchange import Door
+from arbor.adapters.openai import ChatCompletionsModel
+from arbor.adapters.transport import TIMEOUT, DeadlineTransport
+from arbor.errors import ModelTimeout, ReplyInvalid
+from arbor.heartbeat.parsing import parse_reply
+from arbor.heartbeat.reply import REPLY_KEYS, REPLY_SCHEMA, SCHEMA_NAME
+from arbor.models.handles import Handle
+from arbor.models.ports import CallPurpose, Message, ModelRequest
+from tests.acceptance.local_model import LocalModel
+
+pytestmark = pytest.mark.acceptance
+
+# A model of this size copies what it sees, so it is shown a reply.
+EXAMPLE = {
+    "thinking": "Ada's last message names a project. I look for it.",
+    "actions": [
+        {
+            "action": "recall",
+            "params": {"query": "Ada project", "limit": 5},
+            "reasoning": "it serves the goal",
+            "goal_id": "g1",
+            "intent_id": None,
+        }
+    ],
+    "memory_notes": [],
+    "goal_updates": [],
+    "new_goals": [],
+    "concerns": [],
+    "curiosity": [],
+    "decompositions": [],
+}
+
+PROMPT = f"""Energy: 12 of 20. Mode: goal_pursuit.
+Goals:
+- g1 "Learn what Ada is working on" (active, 20 % done)
+Actions: recall (1), remember (1), reflect (2), rest (0).
+What do you do? Be brief: at most one action. For example:
+{json.dumps(EXAMPLE)}"""
+
+
+@pytest.fixture
+def model(local_model_server: LocalModel) -> Iterator[ChatCompletionsModel]:
+    with httpx.Client(transport=DeadlineTransport(connections=2), timeout=TIMEOUT) as client:
+        yield ChatCompletionsModel(
+            Handle.parse(local_model_server.handle),
+            door=Door(provider="llamacpp", url=f"{local_model_server.base_url}/chat/completions"),
+            client=client,
+            memory=DialectMemory(),
+        )
+
+
+def heartbeat_request(*, max_tokens: int) -> ModelRequest:
+    return ModelRequest(
+        purpose=CallPurpose.THINK,
+        system="You are Scout, a curious agent. You reply with JSON.",
+        messages=(Message(role="user", content=PROMPT),),
+        schema=REPLY_SCHEMA,
+        schema_name=SCHEMA_NAME,
+        max_tokens=max_tokens,
+        temperature=0.0,
+    )
+
+
+def test_a_real_model_answers_in_the_schema_or_its_reply_is_known_to_be_invalid(
+    model: ChatCompletionsModel,
+) -> None:
+    reply = model.complete(heartbeat_request(max_tokens=250), deadline_s=55)
+
+    assert reply.usage.input_tokens > 50
+    assert 0 < reply.usage.output_tokens <= 250
+    assert reply.cost_usd is None
+    if reply.finish_reason == "stop":
+        parsed = parse_reply(reply.text)
+        assert set(json.loads(reply.text)) == set(REPLY_KEYS)
+        assert parsed.repairs == ()
+        assert all(item.reason for item in parsed.dropped)
+    else:
+        with pytest.raises(ReplyInvalid):
+            parse_reply(reply.text)
+
+
+def test_a_reply_that_is_cut_off_says_so_and_decides_nothing(model: ChatCompletionsModel) -> None:
+    reply = model.complete(heartbeat_request(max_tokens=20), deadline_s=55)
+
+    assert (reply.finish_reason, reply.usage.output_tokens) == ("length", 20)
+    with pytest.raises(ReplyInvalid):
+        parse_reply(reply.text)
+
+
+def test_a_real_model_that_is_too_slow_meets_the_deadline(model: ChatCompletionsModel) -> None:
+    with pytest.raises(ModelTimeout):
+        model.complete(heartbeat_request(max_tokens=2000), deadline_s=0.5)
