@@ -1,0 +1,46 @@
+"""The energy budget: what a heartbeat may spend, and what each action costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+# Seed 004, 2.2.
+REGENERATION = 10.0
+MAX_ENERGY = 20.0
+MIN_ENERGY = 0.0
+
+# Seed 004, 2.4. What the agent senses and records by itself (observe, review goals) is free and is no action.
+ACTION_COSTS: Mapping[str, int] = MappingProxyType(
+    {
+        "remember": 0,
+        "rest": 0,
+        "recall": 1,
+        "connect": 1,
+        "reprioritize": 1,
+        "reflect": 2,
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EnergyBudget:
+    """How energy comes back and how it is spent: never above the maximum, never into debt."""
+
+    regeneration: float = REGENERATION
+    maximum: float = MAX_ENERGY
+
+    def regenerate(self, energy: float) -> float:
+        """Return the energy at the start of a beat, given what the last one left; all of it carries over."""
+        return min(max(energy, MIN_ENERGY) + self.regeneration, self.maximum)
+
+    def affords(self, energy: float, cost: float) -> bool:
+        """Return whether the energy covers the cost."""
+        return energy >= cost
+
+    def spend(self, energy: float, cost: float) -> float:
+        """Return what is left after paying. Raises ValueError for a cost that is not covered, or negative."""
+        if not 0 <= cost <= energy:
+            raise ValueError(f"the cost must be from 0 to the energy there is ({energy:g}), got {cost:g}")
+        return energy - cost

@@ -1,0 +1,46 @@
+"""What a heartbeat recalls about before it thinks."""
+
+from __future__ import annotations
+
+from arbor.heartbeat.actions import QUERY_LENGTH
+from arbor.heartbeat.modes import Mode, choose_mode
+from arbor.heartbeat.situation import Situation
+
+# Consolidation looks around the latest memories, not at one question.
+_LATEST = 3
+
+
+def mode_of(situation: Situation) -> Mode:
+    """Return the mode that the situation calls for."""
+    return choose_mode(
+        user_waiting=situation.environment.user_waiting,
+        beat_number=situation.beat_number,
+        active_goals=len(situation.active_goals),
+        pending_intents=len(situation.pending_intents),
+    )
+
+
+def focus_text(situation: Situation) -> str:
+    """Return what to recall about, at most 500 characters; empty when there is nothing on the agent's mind.
+
+    What somebody just said goes before the step to be done, that before the goal, that before what the agent wonders or
+    worries about, and that before its latest thought or experience.
+    """
+    return " ".join(_focus(situation).split())[:QUERY_LENGTH]
+
+
+def _focus(situation: Situation) -> str:
+    if situation.percepts:
+        return situation.percepts[-1].content
+    memory = situation.working_memory
+    if mode_of(situation) is not Mode.CONSOLIDATION:
+        goals = {goal.id: goal for goal in situation.active_goals}
+        for intent in situation.pending_intents:
+            return f"{intent.description} {goals[intent.goal_id].title}"
+        for goal in goals.values():
+            return f"{goal.title} {goal.description}"
+        for line in (*reversed(memory.curiosity), *reversed(memory.concerns)):
+            return line
+    if memory.thoughts:
+        return memory.thoughts[-1].text
+    return " ".join(view.content for view in situation.recent[-_LATEST:])

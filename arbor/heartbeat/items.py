@@ -1,0 +1,206 @@
+"""The sieve that a reply's items pass through: what fits is kept, what does not is listed with its reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import date
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from arbor.heartbeat.json_text import storable
+
+# How much of a dropped value is shown, and how many are listed one by one.
+SHOWN_LENGTH = 200
+MAX_LISTED = 50
+ID_LENGTH = 100
+
+
+class Dropped(BaseModel):
+    """A part of a reply that is not used: where it stood, how it began, why."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    value: str
+    reason: str
+
+
+class Unfit(Exception):  # noqa: N818 - not an error: a word between a reader and the sieve
+    """An item cannot be used; the reason says what would be right."""
+
+
+class Sieve:
+    """Collects what is dropped and what is mended while a reply is read."""
+
+    def __init__(self) -> None:
+        self.repairs: list[str] = []
+        self._listed: list[Dropped] = []
+        self._unlisted = 0
+
+    @property
+    def dropped(self) -> tuple[Dropped, ...]:
+        """Return what was dropped; beyond so many, the last line counts the rest."""
+        if not self._unlisted:
+            return tuple(self._listed)
+        rest = Dropped(path="", value="", reason=f"{self._unlisted} further items were dropped")
+        return (*self._listed, rest)
+
+    def drop(self, path: str, value: Any, reason: str) -> None:
+        """List a value as not used."""
+        if len(self._listed) < MAX_LISTED:
+            self._listed.append(Dropped(path=path, value=show(value), reason=reason))
+        else:
+            self._unlisted += 1
+
+    def mend(self, repair: str) -> None:
+        """Name something that was mended, once."""
+        if repair not in self.repairs:
+            self.repairs.append(repair)
+
+    def text(self, path: str, value: Any, longest: int) -> str | None:
+        """Return a stripped text, None if there is none; a number counts as one; a long one is cut and listed."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = str(value)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            self.drop(path, value, "expected a text")
+            return None
+        value = value.strip()
+        if len(value) > longest:
+            self.drop(path, value[longest:], f"cut to {longest:,} characters, it had {len(value):,}")
+            value = value[:longest].rstrip()
+        return value or None
+
+    def items[T](self, path: str, value: Any, most: int, read: Callable[[Item], T]) -> list[T]:
+        """Read a list item by item; one for which `read` raises Unfit is dropped."""
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.mend(f"a single value under {path.split('[')[0]} was taken as a list of one")
+            value = [value]
+        kept: list[T] = []
+        for index, item in enumerate(value):
+            if len(kept) == most:
+                left = value[index:]
+                self.drop(f"{path}[{index}]", left, f"at most {most} are taken; {len(left)} are left over")
+                break
+            try:
+                kept.append(read(Item(self, f"{path}[{index}]", item)))
+            except Unfit as unfit:
+                self.drop(f"{path}[{index}]", item, str(unfit))
+        return kept
+
+
+class Item:
+    """One item of a list, with its place; reading a key that does not fit lists it and gives None."""
+
+    def __init__(self, sieve: Sieve, path: str, value: Any) -> None:
+        self.value = value
+        self._sieve = sieve
+        self._path = path
+
+    def drop_key(self, key: str, reason: str) -> None:
+        """List the value of one key as not used."""
+        self._sieve.drop(f"{self._path}.{key}", self.value[key], reason)
+
+    def mend(self, repair: str) -> None:
+        """Name something that was mended."""
+        self._sieve.mend(repair)
+
+    def replaced(self, value: Any) -> Item:
+        """Return the item with another value in the same place."""
+        return Item(self._sieve, self._path, value)
+
+    def renamed(self, names: Mapping[str, str]) -> Item:
+        """Return the item with other names taken for the right ones, where those are missing."""
+        value = dict(self.value)
+        for name, right in names.items():
+            if name in value and right not in value:
+                value[right] = value.pop(name)
+                self.mend(f"{name} was taken as {right}")
+        return self.replaced(value)
+
+    def require_object(self, otherwise: str) -> None:
+        """Raise Unfit unless it is an object."""
+        if not isinstance(self.value, dict):
+            raise Unfit(otherwise)
+
+    def only(self, *keys: str) -> None:
+        """List every other key as not used."""
+        for key in self.value:
+            if key not in keys:
+                self.drop_key(key, f"unknown key; expected {', '.join(keys)}")
+
+    def text(self, key: str, longest: int) -> str | None:
+        """Return the text under a key."""
+        return self._sieve.text(f"{self._path}.{key}", self.value.get(key), longest)
+
+    def identifier(self, key: str) -> str | None:
+        """Return the id under a key; the words that models write for "none" count as none."""
+        found = self.text(key, ID_LENGTH)
+        return None if found is None or found.lower() in ("null", "none") else found
+
+    def choice[E: StrEnum](self, key: str, kind: type[E]) -> E | None:
+        """Return the member under a key; case, blanks and hyphens do not matter."""
+        written = self.value.get(key)
+        if written is None:
+            return None
+        try:
+            return kind(snake(written) if isinstance(written, str) else written)
+        except ValueError:
+            self.drop_key(key, f"expected one of {', '.join(kind)}")
+            return None
+
+    def share(self, key: str) -> float | None:
+        """Return a share from 0 to 1: a number up to 1 as it is, up to 100 (or with a %) as percent."""
+        written = self.value.get(key)
+        if written is None:
+            return None
+        value, percent = written, False
+        if isinstance(written, str):
+            percent = written.strip().endswith("%")
+            value = _number(written.strip().removesuffix("%"))
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100:
+            if percent or value > 1:
+                self.mend("progress in percent was taken as a share of 1")
+                return float(value) / 100
+            return float(value)
+        self.drop_key(key, "expected a number from 0 to 1, or a percentage from 0 to 100")
+        return None
+
+    def day(self, key: str) -> date | None:
+        """Return the date under a key; the time of day is left out."""
+        written = self.value.get(key)
+        if written is None or written == "":
+            return None
+        try:
+            return date.fromisoformat(written[:10] if isinstance(written, str) else "")
+        except ValueError:
+            self.drop_key(key, "expected a date such as 2026-01-31")
+            return None
+
+    def items[T](self, key: str, most: int, read: Callable[[Item], T]) -> list[T]:
+        """Read the list under a key."""
+        return self._sieve.items(f"{self._path}.{key}", self.value.get(key), most, read)
+
+
+def show(value: Any) -> str:
+    """Return how a value begins, as JSON."""
+    written = storable(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return written if len(written) <= SHOWN_LENGTH else written[: SHOWN_LENGTH - 1] + "…"
+
+
+def snake(name: str) -> str:
+    """Return a name as our own are written: lower case, with underscores."""
+    return "_".join(name.lower().replace("-", " ").split())
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

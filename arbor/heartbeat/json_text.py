@@ -1,0 +1,234 @@
+"""Finds the JSON objects in what a model wrote, and mends what can be mended without guessing.
+
+Mended: code fences and prose around the object, a byte order mark, line breaks inside strings, trailing commas, single
+quotes, Python's `True`, `False` and `None`, comments, escapes that JSON does not know. Everything is read piece by piece, so
+a quote or comma inside a string is never touched, and the result still has to be valid JSON: `'it's'` is not mended.
+An object that breaks off is never completed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+# A reply nests five deep; more than this is an attack or an accident, and deep JSON breaks its readers.
+MAX_DEPTH = 32
+# Opening braces that are tried; prose may hold a few that begin nothing.
+MAX_TRIES = 32
+# Pieces (strings, numbers, braces…) that are looked at in all tries together: a reply has a few hundred.
+MAX_PIECES = 100_000
+
+_PIECE = re.compile(
+    r"""(?P<blank>\s++)
+      | (?P<double>"(?:[^"\\]++|\\.)*+")
+      | (?P<single>'(?:[^'\\]++|\\.)*+')
+      | (?P<mark>[{}\[\]:,])
+      | (?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)
+      | (?P<word>[A-Za-z]++)
+      | (?P<comment>//[^\n]*+|/\*.*?\*/)""",
+    re.VERBOSE | re.DOTALL,
+)
+_WORDS = {
+    "true": "true",
+    "false": "false",
+    "null": "null",
+    "True": "true",
+    "False": "false",
+    "None": "null",
+    "NaN": "null",
+    "Infinity": "null",
+}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f]")
+# What PostgreSQL cannot store in a text: NUL, and halves of surrogate pairs.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+@dataclass(kw_only=True, slots=True)
+class Found:
+    """A JSON object in a text: its place, what had to be mended, and values that a repeated key pushed out."""
+
+    value: dict[str, Any]
+    start: int
+    end: int
+    repairs: list[str] = field(default_factory=list)
+    repeated: list[tuple[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Broken:
+    """A JSON object that has one of the wanted keys and cannot be read from `at` on."""
+
+    start: int
+    at: int
+
+
+def find_objects(text: str, *, keys: Collection[str]) -> Iterator[Found | Broken]:
+    """Yield the JSON objects in a text, in order, those within others excepted.
+
+    After a broken object with one of the `keys` nothing more is looked for: what follows could be a part of it, such as
+    a quotation in one of its strings.
+    """
+    at, pieces = 0, MAX_PIECES
+    for _ in range(MAX_TRIES):
+        start = text.find("{", at)
+        if start < 0 or pieces <= 0:
+            return
+        found: Found | Broken | None = _strict(text, start)
+        if found is None:
+            pen = _Pen(keys)
+            found = _lenient(text, start, pen, pieces)
+            pieces -= pen.pieces
+        if found is not None:
+            yield found
+        if isinstance(found, Broken):
+            return
+        at = found.end if found is not None else start + 1
+
+
+def storable(text: str) -> str:
+    """Return the text with every character that PostgreSQL cannot store replaced by U+FFFD."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def _strict(text: str, start: int) -> Found | None:
+    """Read valid JSON, the common case, at the speed of the standard library."""
+    try:
+        return _decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _decode(text: str, start: int) -> Found:
+    repeated: list[tuple[str, Any]] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        for key, item in pairs:
+            if key in value:
+                repeated.append((key, value[key]))
+            value[key] = item
+        return value
+
+    # A line break inside a string is taken as one (strict=False).
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=collect)
+    value, end = decoder.raw_decode(text, start)
+    repairs: list[str] = []
+    cleaned = _clean(value, 0, repairs)
+    pushed_out = [(_clean(key, 0, repairs), _clean(item, 1, repairs)) for key, item in repeated]
+    return Found(
+        value=cleaned, start=start, end=end, repairs=list(dict.fromkeys(repairs)), repeated=pushed_out
+    )
+
+
+def _clean(value: Any, depth: int, repairs: list[str]) -> Any:
+    """Replace what cannot be stored. Raises ValueError where the nesting is too deep."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    if isinstance(value, str):
+        if value.isascii() and "\x00" not in value:
+            return value
+        cleaned = storable(value)
+        if cleaned != value:
+            repairs.append("characters that cannot be stored were replaced")
+        return cleaned
+    if isinstance(value, dict):
+        return {_clean(key, depth, repairs): _clean(item, depth + 1, repairs) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item, depth + 1, repairs) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        repairs.append("a number that is none (NaN, Infinity) was taken as null")
+        return None
+    return value
+
+
+def _lenient(text: str, start: int, pen: _Pen, most: int) -> Found | Broken | None:
+    """Read piece by piece, at most so many; None if this is no object, or a broken one without the wanted keys."""
+    at = start
+    while pen.pieces < most and (match := _PIECE.match(text, at)) and pen.write(match):
+        at = match.end()
+        if pen.depth == 0:
+            break
+    if pen.depth == 0:
+        try:
+            found = _decode("".join(pen.written), 0)
+        except (ValueError, RecursionError):
+            return Broken(start=start, at=at) if pen.saw_key else None
+        found.start, found.end = start, at
+        found.repairs = list(dict.fromkeys([*pen.repairs, *found.repairs]))
+        return found
+    return Broken(start=start, at=at) if pen.saw_key else None
+
+
+class _Pen:
+    """Writes the pieces of one object again, as JSON."""
+
+    def __init__(self, keys: Collection[str]) -> None:
+        self.written: list[str] = []
+        self.repairs: list[str] = []
+        self.pieces = 0
+        self.depth = 0
+        #: Whether one of the wanted keys was met in the outermost object.
+        self.saw_key = False
+        self._keys = keys
+
+    def write(self, match: re.Match[str]) -> bool:
+        """Write one piece; False if it has no place in JSON."""
+        piece = match.group()
+        self.pieces += 1
+        match match.lastgroup:
+            case "mark":
+                return self._mark(piece)
+            case "double" | "single":
+                self._string(piece)
+            case "number":
+                self.written.append(piece)
+            case "word":
+                if piece not in _WORDS:
+                    return False
+                if piece != _WORDS[piece]:
+                    self.repairs.append(f"{piece} was taken as {_WORDS[piece]}")
+                self.written.append(_WORDS[piece])
+            case "comment":
+                self.repairs.append("comments were left out")
+        return True
+
+    def _mark(self, piece: str) -> bool:
+        if piece in "{[":
+            self.depth += 1
+        elif piece in "}]":
+            self.depth -= 1
+            if self.written[-1] == ",":
+                self.written.pop()
+                self.repairs.append("a trailing comma was left out")
+        elif piece == ":" and self.depth == 1:
+            self.saw_key = self.saw_key or self.written[-1].strip('"') in self._keys
+        self.written.append(piece)
+        return self.depth <= MAX_DEPTH
+
+    def _string(self, piece: str) -> None:
+        inside = piece[1:-1]
+        if piece[0] == "'":
+            self.repairs.append("single quotes were taken as double quotes")
+        mended = _ESCAPE.sub(self._escape, inside)
+        if piece[0] == "'":
+            # A double quote needs an escape now; one that has it already is an escape of its own.
+            mended = re.sub(r'(\\.)|"', lambda found: found.group(1) or '\\"', mended, flags=re.DOTALL)
+        if _CONTROL.search(mended):
+            mended = _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", mended)
+        self.written.append(f'"{mended}"')
+
+    def _escape(self, found: re.Match[str]) -> str:
+        letter = found.group(1)
+        if letter[0] == "u" and len(letter) == 5:
+            return found.group()
+        if letter in '"\\/bfnrt':
+            return found.group()
+        self.repairs.append("an escape that JSON does not know was taken literally")
+        if letter == "'":
+            return letter
+        return letter if letter == "\n" else f"\\\\{letter}"

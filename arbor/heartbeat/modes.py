@@ -1,0 +1,39 @@
+"""What kind of heartbeat it is going to be."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+# Every fifth beat tends the memory (seed 000, 6).
+CONSOLIDATION_EVERY = 5
+
+
+class Mode(StrEnum):
+    """What a heartbeat turns to; decides the directive in its prompt."""
+
+    #: A user waits for an answer.
+    CONVERSATION = "conversation"
+    #: It is time to tend the memory.
+    CONSOLIDATION = "consolidation"
+    #: Goals are active but nothing is committed: break one into steps.
+    PLAN_EXECUTION = "plan_execution"
+    #: A committed step waits: do it.
+    GOAL_PURSUIT = "goal_pursuit"
+    #: Nothing presses: think, and find something worth wanting.
+    REFLECTION = "reflection"
+
+
+def choose_mode(*, user_waiting: bool, beat_number: int, active_goals: int, pending_intents: int) -> Mode:
+    """Choose the mode; the order is the origin's code, for its document's would starve consolidation.
+
+    `beat_number` counts from 1; `pending_intents` counts those of active goals.
+    """
+    if user_waiting:
+        return Mode.CONVERSATION
+    if beat_number > 0 and beat_number % CONSOLIDATION_EVERY == 0:
+        return Mode.CONSOLIDATION
+    if active_goals and not pending_intents:
+        return Mode.PLAN_EXECUTION
+    if active_goals:
+        return Mode.GOAL_PURSUIT
+    return Mode.REFLECTION

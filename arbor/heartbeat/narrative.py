@@ -1,0 +1,108 @@
+"""A heartbeat told by the agent that lived it, and how it felt. Only what really happened is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
+from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.working_memory import clip
+
+NARRATIVE_LENGTH = 4_000
+THOUGHT_LENGTH = 600
+SUMMARY_LENGTH = 300
+
+# What each thing does to the mood. Goal completed and abandoned, rest and failure: the origin of seed 004; a refusal
+# counts as a failure, small successes add up to its transcript's "mild satisfaction" (0.3).
+VALENCE_OF_OUTCOME: Mapping[ActionOutcome, float] = MappingProxyType(
+    {
+        ActionOutcome.SUCCESS: 0.05,
+        ActionOutcome.PARTIAL: 0.0,
+        ActionOutcome.UNKNOWN: 0.0,
+        ActionOutcome.BLOCKED: -0.1,
+        ActionOutcome.FAILURE: -0.1,
+    }
+)
+VALENCE_OF_REST = 0.1
+VALENCE_OF_CHANGE: Mapping[GoalChangeKind, float] = MappingProxyType(
+    {
+        GoalChangeKind.COMPLETED: 0.3,
+        GoalChangeKind.PROGRESSED: 0.1,
+        GoalChangeKind.CREATED: 0.05,
+        GoalChangeKind.PLANNED: 0.05,
+        GoalChangeKind.MOVED: 0.0,
+        # The action that carried the step out has counted already.
+        GoalChangeKind.STEPPED: 0.0,
+        GoalChangeKind.ABANDONED: -0.2,
+    }
+)
+VALENCE_OF_CONCERN = -0.05
+# Ours too: company is welcome.
+VALENCE_OF_COMPANY = 0.1
+
+_OPENINGS: Mapping[Mode, str] = MappingProxyType(
+    {
+        Mode.CONVERSATION: "Somebody was waiting for me.",
+        Mode.CONSOLIDATION: "I took time to tend my memory.",
+        Mode.PLAN_EXECUTION: "I had goals but no plan.",
+        Mode.GOAL_PURSUIT: "I worked on my goals.",
+        Mode.REFLECTION: "Nothing pressed, so I reflected.",
+    }
+)
+
+
+def narrate(
+    situation: Situation, reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange] = ()
+) -> str:
+    """Tell the beat in the first person, in at most 4,000 characters; the same input gives the same story."""
+    sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
+    if situation.percepts:
+        sentences.append(f"I heard: “{_short(situation.percepts[-1].content)}”.")
+    if reply.thinking:
+        sentences.append(f"I thought: “{clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH)}”")
+    sentences.extend(_deeds(results))
+    if changes:
+        sentences.append(f"Of my goals: {'; '.join(_short(change.change) for change in changes)}.")
+    sentences.extend(f"It worries me: {_short(concern)}." for concern in reply.concerns)
+    spent = sum(result.cost for result in results)
+    sentences.append(f"I spent {spent} energy and have {situation.energy - spent:g} left.")
+    return clip(" ".join(sentences), NARRATIVE_LENGTH)
+
+
+def emotional_valence(
+    situation: Situation, reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange] = ()
+) -> float:
+    """Return how the beat felt, from -1 (bad) to 1 (good): the sum of what happened, kept in range."""
+    felt = sum(
+        VALENCE_OF_REST
+        if result.action == "rest" and result.outcome is ActionOutcome.SUCCESS
+        else VALENCE_OF_OUTCOME[result.outcome]
+        for result in results
+    )
+    felt += sum(VALENCE_OF_CHANGE[change.kind] for change in changes)
+    felt += VALENCE_OF_CONCERN * len(reply.concerns)
+    felt += VALENCE_OF_COMPANY * situation.environment.user_waiting
+    return round(min(max(felt, -1.0), 1.0), 3)
+
+
+def _deeds(results: Sequence[ActionResult]) -> Iterator[str]:
+    done = [result for result in results if result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)]
+    failed = [result for result in results if result not in done]
+    if not done:
+        yield "I did nothing."
+    for result in done:
+        yield f"I did {_named(result)}: {_short(result.summary)}."
+    for result in failed:
+        word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
+        yield f"I {word} {_named(result)}: {_short(result.summary)}."
+
+
+def _named(result: ActionResult) -> str:
+    return result.action.replace("_", " ")
+
+
+def _short(text: str) -> str:
+    return clip(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH)

@@ -1,0 +1,128 @@
+"""A reply in the making: takes only actions that are offered and paid for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.working_memory import clip
+
+EXCERPT_LENGTH = 120
+
+
+def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
+    """Return the beginning of a text on one line."""
+    return clip(" ".join(text.split()), longest)
+
+
+class Draft:
+    """Collects a reply with every key of REPLY_SCHEMA, within the situation's offers and energy."""
+
+    def __init__(self, situation: Situation) -> None:
+        self.energy = situation.energy
+        self.actions: list[dict[str, Any]] = []
+        self._costs = {offer.name: offer.cost for offer in situation.actions}
+        self._thoughts: list[str] = []
+        self._lists: dict[str, list[Any]] = {
+            name: []
+            for name in (
+                "memory_notes",
+                "goal_updates",
+                "new_goals",
+                "concerns",
+                "curiosity",
+                "decompositions",
+            )
+        }
+
+    def may(self, action: str) -> bool:
+        """Return whether the action is offered, at whatever price."""
+        return action in self._costs
+
+    def act(
+        self,
+        action: str,
+        params: dict[str, Any],
+        reasoning: str,
+        *,
+        goal_id: str | None = None,
+        intent_id: str | None = None,
+    ) -> bool:
+        """Take an action if it is offered and affordable; return whether it was taken."""
+        if not self.may(action) or self._costs[action] > self.energy:
+            return False
+        self.energy -= self._costs[action]
+        self.actions.append(
+            {
+                "action": action,
+                "params": params,
+                "reasoning": reasoning,
+                "goal_id": goal_id,
+                "intent_id": intent_id,
+            }
+        )
+        return True
+
+    def think(self, sentence: str) -> None:
+        """Add a sentence to the thoughts."""
+        self._thoughts.append(sentence)
+
+    def note(self, text: str) -> None:
+        """Keep a text as a memory note."""
+        self._lists["memory_notes"].append({"text": text, "referenced_date": None})
+
+    def progress(
+        self,
+        goal_id: str,
+        fraction: float | None,
+        note: str,
+        *,
+        state: GoalState | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Say how a goal is going."""
+        self._lists["goal_updates"].append(
+            {
+                "goal_id": goal_id,
+                "progress": fraction,
+                "note": note,
+                "state": None if state is None else state.value,
+                "reason": reason,
+            }
+        )
+
+    def new_goal(self, title: str, description: str, layer: GoalLayer, source: GoalSource) -> None:
+        """Take up a goal."""
+        self._lists["new_goals"].append(
+            {
+                "title": title,
+                "description": description,
+                "layer": layer.value,
+                "source": source.value,
+                "parent_goal_id": None,
+            }
+        )
+
+    def decompose(self, goal_id: str, steps: list[tuple[str, str]]) -> None:
+        """Break a goal into steps: (action, description)."""
+        self._lists["decompositions"].append(
+            {
+                "goal_id": goal_id,
+                "intentions": [
+                    {"action": action, "description": description} for action, description in steps
+                ],
+            }
+        )
+
+    def concern(self, text: str) -> None:
+        """Worry about something."""
+        self._lists["concerns"].append(text)
+
+    def wonder(self, text: str) -> None:
+        """Wonder about something."""
+        self._lists["curiosity"].append(text)
+
+    def reply(self) -> dict[str, Any]:
+        """Return the reply."""
+        return {"thinking": " ".join(self._thoughts), "actions": self.actions, **self._lists}

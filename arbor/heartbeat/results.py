@@ -1,0 +1,87 @@
+"""What became of the actions of a heartbeat, and of the goals it touched."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from arbor.heartbeat.decision import Decision
+
+
+class ActionOutcome(StrEnum):
+    """How an action ended."""
+
+    #: It did what it was for.
+    SUCCESS = "success"
+    #: It was tried and did not work.
+    FAILURE = "failure"
+    #: Part of it was done.
+    PARTIAL = "partial"
+    #: It was refused; nothing was tried and nothing paid.
+    BLOCKED = "blocked"
+    #: Nobody can tell.
+    UNKNOWN = "unknown"
+
+
+class ActionResult(BaseModel):
+    """What became of one action; JSON by `model_dump(mode="json")`.
+
+    `summary` is one line in the words that the agent reads at its next beat.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    index: int
+    action: str
+    outcome: ActionOutcome
+    summary: str
+    cost: int = 0
+    #: Memories that were made, found or tied.
+    memory_ids: list[str] = []
+    goal_id: str | None = None
+    intent_id: str | None = None
+
+
+def refused(decision: Decision) -> ActionResult:
+    """Return the result of an action that does not run."""
+    return ActionResult(
+        index=decision.index,
+        action=decision.action,
+        outcome=ActionOutcome.BLOCKED,
+        summary=f"not done: {decision.reason}",
+        goal_id=decision.goal_id,
+        intent_id=decision.intent_id,
+    )
+
+
+class GoalChangeKind(StrEnum):
+    """What happened to a goal."""
+
+    #: It is further on, or has a new note.
+    PROGRESSED = "progressed"
+    #: It was taken up.
+    CREATED = "created"
+    #: It was moved within the backlog.
+    MOVED = "moved"
+    #: It was broken into intents.
+    PLANNED = "planned"
+    #: It is done.
+    COMPLETED = "completed"
+    #: It was given up.
+    ABANDONED = "abandoned"
+    #: A step towards it was done, or failed.
+    STEPPED = "stepped"
+
+
+class GoalChange(BaseModel):
+    """One thing that a heartbeat did to a goal; JSON by `model_dump(mode="json")`.
+
+    `change` is one line that names the goal, such as `'Map the harbour' is 40% done: read the survey`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    goal_id: str
+    kind: GoalChangeKind
+    change: str

@@ -1,0 +1,161 @@
+"""What an agent sees at a heartbeat: all that its prompt is rendered from, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from arbor.goals.intents import IntentStatus
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.working_memory import Thought, WorkingMemory
+from arbor.memory.values import MemoryType
+
+__all__ = [
+    "ActionOffer",
+    "Environment",
+    "GoalView",
+    "IntentView",
+    "LastBeat",
+    "MemoryView",
+    "PerceptView",
+    "Situation",
+    "Thought",
+    "WorkingMemory",
+]
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class Seen(BaseModel):
+    """A part of a situation. An unknown key is ignored: a beat may be resumed by an older or newer Arbor."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class GoalView(Seen):
+    """A goal as the agent sees it; the last three progress notes, oldest first."""
+
+    id: str
+    title: str
+    description: str = ""
+    state: GoalState
+    layer: GoalLayer
+    source: GoalSource
+    priority: float = 0.0
+    fraction: Fraction = 0.0
+    notes: list[str] = []
+    deadline: datetime | None = None
+    #: `arbor.goals.review.GoalFlag` values.
+    flags: list[str] = []
+
+
+class IntentView(Seen):
+    """A step the agent is committed to; `attempts` counts those that failed."""
+
+    id: str
+    goal_id: str
+    action: str
+    description: str
+    status: IntentStatus
+    attempts: int = 0
+
+
+class MemoryView(Seen):
+    """A memory as the agent sees it; `role` is empty for its own; `score` is set when it was recalled."""
+
+    id: str
+    type: MemoryType
+    content: str
+    role: str = ""
+    at: datetime
+    importance: float = 0.5
+    score: float | None = None
+
+
+class PerceptView(Seen):
+    """Something that reached the agent since its last beat."""
+
+    id: str
+    kind: str
+    content: str
+    at: datetime
+
+
+class LastBeat(Seen):
+    """The beat before this one; its actions' outcomes, one line each."""
+
+    number: int
+    mode: Mode
+    narrative: str
+    outcomes: list[str] = []
+
+
+class ActionOffer(Seen):
+    """An action the agent may use, with its parameters in words by name."""
+
+    name: str
+    cost: int
+    summary: str
+    params: dict[str, str] = {}
+
+
+class Environment(Seen):
+    """The world around the agent."""
+
+    now: datetime
+    user_waiting: bool = False
+    #: None: no user has ever been in contact.
+    hours_since_user: float | None = None
+    pending_percepts: int = 0
+
+
+class Situation(Seen):
+    """Everything an agent sees at a heartbeat. JSON by `model_dump(mode="json")`, back by `model_validate`."""
+
+    agent_id: str
+    name: str
+    public_id: str
+    tenant: str
+    #: No language model decides: the reflex policy does, and whoever looks is told so.
+    model_is_reflex: bool = False
+    #: Counts from 1.
+    beat_number: int
+    mode: Mode = Mode.REFLECTION
+    environment: Environment
+    energy: float
+    max_energy: float
+    actions: list[ActionOffer]
+    goals: list[GoalView] = []
+    intents: list[IntentView] = []
+    #: The latest memories, oldest first.
+    recent: list[MemoryView] = []
+    #: What recall found, best first.
+    relevant: list[MemoryView] = []
+    #: Oldest first.
+    percepts: list[PerceptView] = []
+    working_memory: WorkingMemory = WorkingMemory()
+    last_beat: LastBeat | None = None
+
+    @property
+    def active_goals(self) -> list[GoalView]:
+        """Return the active goals, most important first."""
+        return self.goals_in(GoalState.ACTIVE)
+
+    @property
+    def pending_intents(self) -> list[IntentView]:
+        """Return the intents that wait to be executed and serve an active goal, in order."""
+        active = {goal.id for goal in self.goals if goal.state is GoalState.ACTIVE}
+        return [
+            intent
+            for intent in self.intents
+            if intent.status is IntentStatus.PENDING and intent.goal_id in active
+        ]
+
+    def goals_in(self, state: GoalState) -> list[GoalView]:
+        """Return the goals in a state, most important first."""
+        return sorted(
+            (goal for goal in self.goals if goal.state is state), key=lambda goal: (-goal.priority, goal.id)
+        )
