@@ -34,14 +34,11 @@ VALENCE_OF_CHANGE: Mapping[GoalChangeKind, float] = MappingProxyType(
         GoalChangeKind.CREATED: 0.05,
         GoalChangeKind.PLANNED: 0.05,
         GoalChangeKind.MOVED: 0.0,
-        # The action that carried the step out has counted already.
-        GoalChangeKind.STEPPED: 0.0,
+        GoalChangeKind.REFUSED: -0.1,
         GoalChangeKind.ABANDONED: -0.2,
     }
 )
 VALENCE_OF_CONCERN = -0.05
-# Ours too: company is welcome.
-VALENCE_OF_COMPANY = 0.1
 
 _OPENINGS: Mapping[Mode, str] = MappingProxyType(
     {
@@ -54,8 +51,21 @@ _OPENINGS: Mapping[Mode, str] = MappingProxyType(
 )
 
 
+_CHANGES: Mapping[GoalChangeKind, str] = MappingProxyType(
+    {
+        GoalChangeKind.PROGRESSED: "went on",
+        GoalChangeKind.CREATED: "is new",
+        GoalChangeKind.MOVED: "moved",
+        GoalChangeKind.PLANNED: "has a plan",
+        GoalChangeKind.COMPLETED: "is done",
+        GoalChangeKind.ABANDONED: "is given up",
+        GoalChangeKind.REFUSED: "did not change as I wanted",
+    }
+)
+
+
 def narrate(
-    situation: Situation, reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange] = ()
+    situation: Situation, reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]
 ) -> str:
     """Tell the beat in the first person, in at most 4,000 characters; the same input gives the same story."""
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
@@ -64,17 +74,14 @@ def narrate(
     if reply.thinking:
         sentences.append(f"I thought: “{clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH)}”")
     sentences.extend(_deeds(results))
-    if changes:
-        sentences.append(f"Of my goals: {'; '.join(_short(change.change) for change in changes)}.")
+    sentences.extend(_moves(changes))
     sentences.extend(f"It worries me: {_short(concern)}." for concern in reply.concerns)
     spent = sum(result.cost for result in results)
     sentences.append(f"I spent {spent} energy and have {situation.energy - spent:g} left.")
     return clip(" ".join(sentences), NARRATIVE_LENGTH)
 
 
-def emotional_valence(
-    situation: Situation, reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange] = ()
-) -> float:
+def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> float:
     """Return how the beat felt, from -1 (bad) to 1 (good): the sum of what happened, kept in range."""
     felt = sum(
         VALENCE_OF_REST
@@ -84,7 +91,6 @@ def emotional_valence(
     )
     felt += sum(VALENCE_OF_CHANGE[change.kind] for change in changes)
     felt += VALENCE_OF_CONCERN * len(reply.concerns)
-    felt += VALENCE_OF_COMPANY * situation.environment.user_waiting
     return round(min(max(felt, -1.0), 1.0), 3)
 
 
@@ -98,6 +104,12 @@ def _deeds(results: Sequence[ActionResult]) -> Iterator[str]:
     for result in failed:
         word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
         yield f"I {word} {_named(result)}: {_short(result.summary)}."
+
+
+def _moves(changes: Sequence[GoalChange]) -> Iterator[str]:
+    for change in changes:
+        about = _short(change.change)
+        yield f"My goal “{_short(change.title)}” {_CHANGES[change.kind]}{f': {about}' if about else ''}."
 
 
 def _named(result: ActionResult) -> str:

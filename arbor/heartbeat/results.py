@@ -70,18 +70,19 @@ class GoalChangeKind(StrEnum):
     COMPLETED = "completed"
     #: It was given up.
     ABANDONED = "abandoned"
-    #: A step towards it was done, or failed.
-    STEPPED = "stepped"
+    #: What was wanted for it is not possible; the change says why.
+    REFUSED = "refused"
 
 
 class GoalChange(BaseModel):
-    """One thing that a heartbeat did to a goal; JSON by `model_dump(mode="json")`.
+    """One thing that a heartbeat did to a goal, or could not; JSON by `model_dump(mode="json")`.
 
-    `change` is one line that names the goal, such as `'Map the harbour' is 40% done: read the survey`.
+    `change` is one line about it, such as `read the survey`; `goal_id` is empty for a new goal that was refused.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    goal_id: str
     kind: GoalChangeKind
+    title: str
     change: str
+    goal_id: str = ""
