@@ -1,0 +1,50 @@
+"""Speaking to an agent."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Least, Now
+
+from apps.agents.models import AgentState
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState
+from apps.tenants.scope import current_tenant
+from arbor.errors import Invalid
+
+#: A message is shown whole in the prompt of the next heartbeat; a document is a matter for `arbor ingest`.
+MESSAGE_LENGTH = 8_000
+
+
+@transaction.atomic
+def tell_agent(*, agent_id: UUID, text: str, actor: str) -> Percept:
+    """Leave a message that the agent sees at its next heartbeat, which is brought forward to now.
+
+    An agent that does not beat keeps it until it does. Raises NotFound, Invalid.
+    """
+    text = text.strip()
+    if not text or len(text) > MESSAGE_LENGTH or "\0" in text:
+        raise Invalid(
+            f"a message has 1 to {MESSAGE_LENGTH:,} characters and no NUL, got {len(text):,};"
+            " longer texts are read with `arbor ingest`"
+        )
+    agent = agent_by_id(agent_id)
+    percept: Percept = Percept.objects.create(
+        tenant_id=current_tenant(), agent=agent, kind=PerceptKind.USER_MESSAGE, content=text
+    )
+    AgentState.objects.filter(agent_id=agent_id).update(last_user_contact_at=Now())
+    # Also while a heartbeat runs that may not have seen it: the one after it then comes at once.
+    HeartbeatSchedule.objects.filter(agent_id=agent_id).exclude(state=ScheduleState.OFF).update(
+        next_due_at=Least("next_due_at", Now())
+    )
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"told {agent.name} something",
+        detail={"percept_id": str(percept.id), "characters": len(text)},
+    )
+    return percept

@@ -1,0 +1,119 @@
+"""Starting, holding and ending an agent's life, by a person's hand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.db import models, transaction
+
+from apps.agents.models import Agent, AgentState
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.heartbeats.models import HeartbeatSchedule
+from apps.heartbeats.services.schedule import switch_off, switch_on
+from apps.tenants.fields import WithinTenant
+from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
+from arbor.errors import Invalid, NotFound
+
+_ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
+    LifecycleVerb.START: (AuditAction.AGENT_STARTED, "started"),
+    LifecycleVerb.PAUSE: (AuditAction.AGENT_PAUSED, "paused"),
+    LifecycleVerb.RESUME: (AuditAction.AGENT_RESUMED, "resumed"),
+    LifecycleVerb.STOP: (AuditAction.AGENT_STOPPED, "stopped"),
+    LifecycleVerb.WAKE: (AuditAction.AGENT_RESUMED, "woke"),
+}
+
+
+def start_agent(*, agent_id: UUID, actor: str) -> Agent:
+    """Let a new or stopped agent beat. Raises NotFound, TransitionIllegal."""
+    return _change(agent_id, LifecycleVerb.START, actor)
+
+
+def pause_agent(*, agent_id: UUID, actor: str) -> Agent:
+    """Hold an agent's heartbeats; one that runs goes on to its end. Raises NotFound, TransitionIllegal."""
+    return _change(agent_id, LifecycleVerb.PAUSE, actor)
+
+
+def resume_agent(*, agent_id: UUID, actor: str) -> Agent:
+    """End a pause. Raises NotFound, TransitionIllegal."""
+    return _change(agent_id, LifecycleVerb.RESUME, actor)
+
+
+def stop_agent(*, agent_id: UUID, actor: str) -> Agent:
+    """End an agent's life, reversibly; all it was is kept. Raises NotFound, TransitionIllegal."""
+    return _change(agent_id, LifecycleVerb.STOP, actor)
+
+
+def wake_agent(*, agent_id: UUID, actor: str) -> Agent:
+    """End an agent's sleep; its count of unusable replies begins anew. Raises NotFound, TransitionIllegal."""
+    with transaction.atomic():
+        agent = _change(agent_id, LifecycleVerb.WAKE, actor)
+        AgentState.objects.filter(agent_id=agent_id).update(nops=0)
+    return agent
+
+
+@transaction.atomic
+def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]:
+    """Delete an agent and all that is its own; `confirm` is its name. Return how many rows went, by kind.
+
+    The record of its acts stays. Raises NotFound, and Invalid when the name is not the agent's.
+    """
+    agent = _lock(agent_id)
+    if confirm != agent.name:
+        raise Invalid(f"to destroy {agent.name!r} its name must be given exactly, got {confirm!r}")
+    counts = _count_own(agent_id)
+    # The database deletes what refers to the agent (`apps.tenants.protection`).
+    Agent.objects.filter(id=agent_id).delete()
+    record(
+        action=AuditAction.AGENT_DESTROYED,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"destroyed {agent.name} and all that was its own",
+        detail={"name": agent.name, "public_id": agent.public_id, "status": agent.status, "deleted": counts},
+    )
+    return counts
+
+
+def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
+    with transaction.atomic():
+        agent = _lock(agent_id)
+        before = agent.status
+        agent.status = transition(AgentStatus(before), verb)
+        agent.save(update_fields=["status"])
+        if agent.status == AgentStatus.ACTIVE:
+            switch_on(agent_id=agent_id, now=datetime.now(UTC))
+        else:
+            switch_off(agent_id=agent_id)
+        action, word = _ACTS[verb]
+        record(
+            action=action,
+            actor=actor,
+            agent_id=agent_id,
+            message=f"{word} {agent.name}",
+            detail={"from": before, "to": agent.status},
+        )
+    return agent
+
+
+def _lock(agent_id: UUID) -> Agent:
+    """Lock the agent; first its schedule, as a heartbeat does, so that neither waits for the other in a circle.
+
+    A heartbeat that ends at this moment then sees the new status, and leaves the schedule as that wants it.
+    """
+    list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("epoch"))
+    agent: Agent | None = Agent.objects.select_for_update().filter(id=agent_id).first()
+    if agent is None:
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    return agent
+
+
+def _count_own(agent_id: UUID) -> dict[str, int]:
+    """Count the rows that refer to the agent, by the plural of their model's name."""
+    counts: dict[str, int] = {}
+    for relation in Agent._meta.related_objects:
+        if isinstance(relation.field, WithinTenant):
+            model: type[models.Model] = relation.related_model
+            rows = model._default_manager.filter(**{relation.field.name: agent_id})
+            counts[str(model._meta.verbose_name_plural)] = rows.count()
+    return {name: count for name, count in sorted(counts.items()) if count}

@@ -1,0 +1,60 @@
+"""Who an agent is: found by name, and said to a language model."""
+
+from __future__ import annotations
+
+import re
+from uuid import UUID
+
+from apps.agents.models import Agent
+from arbor.agents.character import Character, to_system_prompt
+from arbor.agents.genome import AgentGenome
+from arbor.errors import Invalid, NotFound
+
+NAME_LENGTH = 64
+#: Typed on a command line and read in a log: letters of any script, digits, and what names hold between them.
+_NAME = re.compile(rf"[^\W_][\w .'-]{{0,{NAME_LENGTH - 1}}}")
+
+
+def valid_name(name: str) -> str:
+    """Return an agent's name without blanks around it; raises Invalid."""
+    stripped = name.strip()
+    if not _NAME.fullmatch(stripped):
+        raise Invalid(
+            f"an agent's name begins with a letter or digit and has at most {NAME_LENGTH} letters, digits, blanks,"
+            f" dots, hyphens, apostrophes and underscores; got {name!r}"
+        )
+    return stripped
+
+
+def agent_by_name(name: str) -> Agent:
+    """Return the current tenant's agent of that name; of names that differ by case only, the exact one.
+
+    Raises NotFound, naming those there are.
+    """
+    found: list[Agent] = list(Agent.objects.filter(name__iexact=name.strip()))
+    exact = [agent for agent in found if agent.name == name.strip()]
+    if exact or len(found) == 1:
+        return (exact or found)[0]
+    names = list(Agent.objects.order_by("name").values_list("name", flat=True)[:20])
+    known = ", ".join(names) or "none yet; create one with `arbor agent create`"
+    raise NotFound(f"there is no agent {name!r}; there is: {known}")
+
+
+def agent_by_id(agent_id: UUID) -> Agent:
+    """Return the current tenant's agent of that id; raises NotFound."""
+    agent: Agent | None = Agent.objects.filter(id=agent_id).first()
+    if agent is None:
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    return agent
+
+
+def genome_of(agent: Agent) -> AgentGenome | None:
+    """Return the agent's role and leanings, if its template gave it any."""
+    return AgentGenome.model_validate(agent.genome) if agent.genome else None
+
+
+def system_prompt_of(agent: Agent) -> str:
+    """Return the agent's character as the system prompt of its heartbeats."""
+    return to_system_prompt(
+        Character.model_validate(agent.character), name=agent.name, genome=genome_of(agent)
+    )

@@ -1,0 +1,181 @@
+"""Templates: the built-in ones, kept as the code has them, and a tenant's own, which go before them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.db import IntegrityError, transaction
+
+from apps.agents.models import BuiltinTemplate, Template
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.heartbeats.handlers.registry import HANDLERS
+from apps.tenants.scope import OPS, current_tenant
+from arbor.agents.template import TemplateSource, TemplateSpec, load_builtin_templates, parse_template
+from arbor.errors import AlreadyExists, NotFound
+from arbor.heartbeat.actions import ACTIONS
+from arbor.pipeline.graph import load_graph
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundTemplate:
+    """A template as this tenant has it."""
+
+    name: str
+    version: str
+    origin: TemplateSource
+    source_text: str
+    spec: TemplateSpec
+
+
+class SeedChange(StrEnum):
+    """What seeding does to one built-in template."""
+
+    #: It was not there.
+    NEW = "new"
+    #: Its text is another.
+    CHANGED = "changed"
+    #: It is as the code has it.
+    UNCHANGED = "unchanged"
+    #: The code has it no longer.
+    REMOVED = "removed"
+
+
+def read_template(text: str) -> TemplateSpec:
+    """Read a template's Markdown; raises TemplateInvalid, and PipelineInvalid, with every fault."""
+    spec = parse_template(text, known_actions=ACTIONS)
+    if spec.pipeline:
+        load_graph(spec.pipeline, handlers=HANDLERS)
+    return spec
+
+
+# --- Built-in ----------------------------------------------------------------------------------------
+
+
+def seed_builtin_templates(*, dry_run: bool = False) -> dict[str, SeedChange]:
+    """Bring the built-in templates to what the code has; return what that did, or would do, by name."""
+    with transaction.atomic(using=OPS):
+        rows = {row.name: row for row in BuiltinTemplate.objects.using(OPS).select_for_update()}
+        changes: dict[str, SeedChange] = {}
+        for text, spec in load_builtin_templates(known_actions=ACTIONS):
+            row = rows.pop(spec.name, None)
+            changes[spec.name] = _seed(row, text, spec, dry_run=dry_run)
+        for name, row in rows.items():
+            changes[name] = SeedChange.REMOVED
+            if not dry_run:
+                row.delete(using=OPS)
+    return changes
+
+
+def _seed(row: BuiltinTemplate | None, text: str, spec: TemplateSpec, *, dry_run: bool) -> SeedChange:
+    if row is not None and row.content_hash == _hash(text) and row.spec == spec.model_dump(mode="json"):
+        return SeedChange.UNCHANGED
+    change = SeedChange.CHANGED if row else SeedChange.NEW
+    if not dry_run:
+        row = row or BuiltinTemplate(name=spec.name)
+        _fill(row, text, spec)
+        row.save(using=OPS)
+    return change
+
+
+# --- A tenant's own ----------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def add_template(*, text: str, actor: str) -> Template:
+    """Add a template of the current tenant. Raises TemplateInvalid, and AlreadyExists for a name it has."""
+    spec = read_template(text)
+    if Template.objects.filter(name__iexact=spec.name).exists():
+        raise AlreadyExists(
+            f"this tenant has a template {spec.name!r} already; update it, or choose another name"
+        )
+    template = Template(tenant_id=current_tenant(), name=spec.name)
+    _fill(template, text, spec)
+    try:
+        with transaction.atomic():
+            template.save(force_insert=True)
+    except IntegrityError as error:
+        raise AlreadyExists(f"this tenant has a template {spec.name!r} already") from error
+    _record(f"added template {spec.name} {spec.version}", spec, template.content_hash, actor)
+    return template
+
+
+@transaction.atomic
+def update_template(*, text: str, actor: str) -> Template:
+    """Replace the current tenant's template of the name in the text; agents made from it stay as they are.
+
+    Raises TemplateInvalid, and NotFound when the tenant has none of that name.
+    """
+    spec = read_template(text)
+    template: Template | None = Template.objects.select_for_update().filter(name__iexact=spec.name).first()
+    if template is None:
+        raise NotFound(f"this tenant has no template {spec.name!r} of its own; add it")
+    if template.content_hash == _hash(text):
+        return template
+    before = template.version
+    _fill(template, text, spec)
+    template.save()
+    _record(
+        f"changed template {spec.name} from {before} to {spec.version}", spec, template.content_hash, actor
+    )
+    return template
+
+
+def list_templates() -> list[FoundTemplate]:
+    """Return the templates that agents of this tenant can be made from, by name; its own hide built-in ones."""
+    own = [_found(row, TemplateSource.USER) for row in Template.objects.all()]
+    hidden = {template.name.casefold() for template in own}
+    builtin = [
+        _found(row, TemplateSource.BUILTIN)
+        for row in BuiltinTemplate.objects.all()
+        if row.name.casefold() not in hidden
+    ]
+    return sorted([*own, *builtin], key=lambda template: template.name.casefold())
+
+
+def find_template(name: str) -> FoundTemplate:
+    """Return the template of that name: the tenant's own before a built-in one. Raises NotFound."""
+    own = Template.objects.filter(name__iexact=name.strip()).first()
+    if own is not None:
+        return _found(own, TemplateSource.USER)
+    builtin = BuiltinTemplate.objects.filter(name__iexact=name.strip()).first()
+    if builtin is not None:
+        return _found(builtin, TemplateSource.BUILTIN)
+    known = ", ".join(template.name for template in list_templates())
+    raise NotFound(
+        f"there is no template {name!r}; there is: {known or 'none yet; run `arbor manage seed_templates`'}"
+    )
+
+
+def _found(row: BuiltinTemplate | Template, origin: TemplateSource) -> FoundTemplate:
+    return FoundTemplate(
+        name=row.name,
+        version=row.version,
+        origin=origin,
+        source_text=row.source_text,
+        spec=TemplateSpec.model_validate(row.spec),
+    )
+
+
+def _fill(row: BuiltinTemplate | Template, text: str, spec: TemplateSpec) -> None:
+    row.name = spec.name
+    row.version = spec.version
+    row.description = spec.description
+    row.source_text = text
+    row.spec = spec.model_dump(mode="json")
+    row.content_hash = _hash(text)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _record(message: str, spec: TemplateSpec, content_hash: str, actor: str) -> None:
+    record(
+        action=AuditAction.TEMPLATE_CHANGED,
+        actor=actor,
+        message=message,
+        detail={"template": spec.name, "version": spec.version, "content_hash": content_hash},
+    )

@@ -1,0 +1,92 @@
+"""What a new agent has in mind and wants: its template read as a working memory, a backlog and first memories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+
+from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
+from arbor.goals.values import GoalSource, title_key
+from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory, clip
+from arbor.memory.values import MemoryType, NewMemory
+
+#: What a goal that came with the template springs from: our choice. Most of it is what the agent was made for.
+SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
+    {
+        GoalType.ACHIEVE: GoalSource.ROLE,
+        GoalType.MAINTAIN: GoalSource.ROLE,
+        GoalType.EXPLORE: GoalSource.CURIOSITY,
+        GoalType.LEARN: GoalSource.CURIOSITY,
+        GoalType.AVOID: GoalSource.ROLE,
+        GoalType.COLLABORATE: GoalSource.SOCIAL,
+        GoalType.IMPROVE: GoalSource.IDENTITY,
+        GoalType.CAPABILITY: GoalSource.IDENTITY,
+    }
+)
+
+#: What an agent is born with does not fade, and matters more than a passing remark: our choice.
+INNATE_DECAY_RATE = 0.0
+KNOWLEDGE_IMPORTANCE = 0.6
+VALUE_IMPORTANCE = 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mind:
+    """A working memory, and what had to be shortened to fit into it (the beginning of each)."""
+
+    working_memory: WorkingMemory
+    shortened: tuple[str, ...] = ()
+
+
+def first_mind(spec: TemplateSpec, *, now: datetime) -> Mind:
+    """Return what a new agent of this template thinks and wonders about."""
+    thoughts = [clip(text, THOUGHT_LENGTH) for text in spec.initial_thoughts]
+    interests = [clip(text, LINE_LENGTH) for text in spec.initial_interests]
+    given = (*spec.initial_thoughts, *spec.initial_interests)
+    kept = (*thoughts, *interests)
+    return Mind(
+        working_memory=WorkingMemory(
+            thoughts=[Thought(text=text, at=now) for text in thoughts], curiosity=interests
+        ),
+        shortened=tuple(clip(whole, 80) for whole, short in zip(given, kept, strict=True) if whole != short),
+    )
+
+
+def first_goals(spec: TemplateSpec) -> tuple[InitialGoal, ...]:
+    """Return the template's goals, most important first; of two with one title, the first."""
+    by_title: dict[str, InitialGoal] = {}
+    for goal in sorted(spec.initial_goals, key=lambda goal: -goal.priority):
+        by_title.setdefault(title_key(goal.heading), goal)
+    return tuple(by_title.values())
+
+
+def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
+    """Return what a new agent of this template knows and holds dear, as semantic memories."""
+    source = f"template:{spec.name}"
+    knowledge = [
+        NewMemory(
+            content=item.content,
+            occurred_at=now,
+            type=MemoryType.SEMANTIC,
+            importance=KNOWLEDGE_IMPORTANCE,
+            decay_rate=INNATE_DECAY_RATE,
+            source=source,
+            detail={"category": item.category},
+        )
+        for item in spec.character.knowledge
+    ]
+    values = [
+        NewMemory(
+            content=f"I value {value}",
+            occurred_at=now,
+            type=MemoryType.SEMANTIC,
+            importance=VALUE_IMPORTANCE,
+            decay_rate=INNATE_DECAY_RATE,
+            source=source,
+            detail={"category": "value"},
+        )
+        for value in (spec.values or spec.character.values)
+    ]
+    return (*knowledge, *values)

@@ -1,0 +1,34 @@
+"""A tenant with templates, and agents made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.agents.services.creation import create_agent
+from apps.agents.services.templates import seed_builtin_templates
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+
+ACTOR = "cli:tests"
+
+type Make = Callable[..., Agent]
+
+
+@pytest.fixture
+def templates(database: None) -> None:
+    """Have the built-in templates in the database."""
+    seed_builtin_templates()
+
+
+@pytest.fixture
+def make(tenant: Tenant, templates: None) -> Make:
+    """Return a function that makes an agent of the tenant."""
+
+    def make_agent(name: str = "Vega", template_name: str = "Scout", **details: object) -> Agent:
+        with tenant_transaction(tenant.id):
+            return create_agent(name=name, template_name=template_name, actor=ACTOR, **details)  # type: ignore[arg-type]
+
+    return make_agent

@@ -1,0 +1,226 @@
+"""An agent is made whole, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connections
+
+from apps.agents.models import Agent, AgentKey, AgentState
+from apps.agents.services import creation
+from apps.agents.services.creation import create_agent
+from apps.agents.services.profile import system_prompt_of
+from apps.agents.services.templates import add_template, find_template
+from apps.audit.models import AuditAction, AuditEvent
+from apps.goals.models import Goal
+from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
+from apps.memories.models import Memory
+from apps.tenants.checks import tenant_models
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.agents.identity import SealedKey, open_private_key, public_id, sign, verify
+from arbor.agents.lifecycle import AgentStatus
+from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound, SealBroken
+from arbor.goals.values import GoalState
+from arbor.memory.values import MemoryType
+from tests.integration.agents.conftest import ACTOR, Make
+
+SMALL = """---
+name: {name}
+version: "2.0"
+character: {{name: Small}}
+actions: [rest]
+{more}
+---
+"""
+
+
+def rows_of_tenants() -> dict[str, int]:
+    """Count all rows of all tenants, as the owner of the tables would."""
+    counts = {}
+    with connections["owner"].cursor() as cursor:
+        for model in tenant_models():
+            cursor.execute("SET row_security = off")
+            cursor.execute(f"SELECT count(*) FROM {model._meta.db_table}")
+            counts[model._meta.db_table] = cursor.fetchone()[0]
+    return {table: count for table, count in counts.items() if count}
+
+
+def test_a_new_agent_has_everything_its_template_gives_it(make: Make, tenant: Tenant) -> None:
+    agent = make(template_name="monitor")
+    with tenant_transaction(tenant.id):
+        spec = find_template("Monitor").spec
+        state = AgentState.objects.get(agent=agent)
+        assert agent.status == AgentStatus.CREATED
+        assert (agent.template_name, agent.template_version) == ("Monitor", spec.version)
+        assert agent.allowed_actions == list(spec.actions)
+        assert [each["text"] for each in state.working_memory["thoughts"]] == list(spec.initial_thoughts)
+        assert state.working_memory["curiosity"] == list(spec.initial_interests)
+        assert {goal.title for goal in Goal.objects.all()} == {goal.heading for goal in spec.initial_goals}
+        known = set(Memory.objects.filter(type=MemoryType.SEMANTIC).values_list("content", flat=True))
+        assert {item.content for item in spec.character.knowledge} < known
+        assert {f"I value {value}" for value in spec.values} < known
+        event = AuditEvent.objects.get()
+        assert (event.action, event.actor, event.agent_id) == (AuditAction.AGENT_CREATED, ACTOR, agent.id)
+
+
+def test_its_id_is_derived_from_its_key_which_opens_for_it_alone(make: Make, tenant: Tenant) -> None:
+    agent = make()
+    with tenant_transaction(tenant.id):
+        key = AgentKey.objects.get(agent=agent)
+    assert agent.public_id == public_id(bytes(key.public_key))
+    sealed = SealedKey.from_json(key.sealed_private_key)
+    master: Any = settings.ARBOR_MASTER_KEY
+    private = open_private_key(
+        sealed, master_key=master, agent_public_id=agent.public_id, tenant_id=str(tenant.id)
+    )
+    assert verify(bytes(key.public_key), b"it is me", sign(private, b"it is me"))
+    with pytest.raises(SealBroken):
+        open_private_key(
+            sealed, master_key=master, agent_public_id=make(name="Rigel").public_id, tenant_id=str(tenant.id)
+        )
+
+
+def test_its_schedule_is_off_until_it_is_started(make: Make, tenant: Tenant) -> None:
+    agent = make(interval=timedelta(seconds=90))
+    with tenant_transaction(tenant.id):
+        schedule = HeartbeatSchedule.objects.get(agent=agent)
+    assert (schedule.state, schedule.interval_s) == (ScheduleState.OFF, 90)
+
+
+def test_the_templates_interval_holds_unless_another_is_asked_for(make: Make, tenant: Tenant) -> None:
+    agent = make()
+    with tenant_transaction(tenant.id):
+        assert HeartbeatSchedule.objects.get(agent=agent).interval_s == 1800
+
+
+def test_three_goals_are_active_by_priority_and_the_rest_is_queued(make: Make, tenant: Tenant) -> None:
+    goals = [f"  - {{type: explore, description: Region {n}, priority: {n * 10}}}" for n in range(6)]
+    text = SMALL.format(name="Mapper", more="initial_goals:\n" + "\n".join(goals))
+    with tenant_transaction(tenant.id):
+        add_template(text=text, actor=ACTOR)
+    make(template_name="Mapper")
+    with tenant_transaction(tenant.id):
+        states = dict(Goal.objects.values_list("title", "state"))
+    assert {title for title, state in states.items() if state == GoalState.ACTIVE} == {
+        "Region 5",
+        "Region 4",
+        "Region 3",
+    }
+    assert [state for state in states.values() if state != GoalState.ACTIVE] == [GoalState.QUEUED] * 3
+
+
+def test_a_tenants_own_template_goes_before_a_built_in_one(make: Make, tenant: Tenant) -> None:
+    with tenant_transaction(tenant.id):
+        add_template(text=SMALL.format(name="scout", more=""), actor=ACTOR)
+    assert make(template_name="Scout").template_version == "2.0"
+
+
+def test_its_system_prompt_names_the_individual_and_its_leanings(make: Make) -> None:
+    prompt = system_prompt_of(make(name="Wren", template_name="Kestrel"))
+    assert prompt.startswith("# Character: Wren\n")
+    assert "strongly experimental" in prompt
+
+
+def test_what_does_not_fit_into_working_memory_is_said_in_the_record(make: Make, tenant: Tenant) -> None:
+    long = "why " * 60
+    with tenant_transaction(tenant.id):
+        add_template(
+            text=SMALL.format(name="Asker", more=f"initial_interests: ['{long.strip()}']"), actor=ACTOR
+        )
+    make(template_name="Asker")
+    with tenant_transaction(tenant.id):
+        shortened = AuditEvent.objects.get(action=AuditAction.AGENT_CREATED).detail["shortened"]
+    assert len(shortened) == 1
+    assert shortened[0].startswith("why why")
+
+
+def test_a_template_that_is_not_there_is_refused_with_those_that_are(make: Make) -> None:
+    with pytest.raises(NotFound, match=r"no template 'Scot'; there is: Alder, .*Scout"):
+        make(template_name="Scot")
+
+
+def test_a_name_is_taken_whatever_its_case(make: Make) -> None:
+    make(name="Vega")
+    with pytest.raises(AlreadyExists, match="'vega'"):
+        make(name="vega")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "-dash", "a/b", "x" * 65, "two\nlines", "nul\0", "<b>"])
+def test_a_name_that_cannot_be_typed_or_read_is_refused(make: Make, name: str) -> None:
+    with pytest.raises(Invalid, match="an agent's name begins with"):
+        make(name=name)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 31 * 86400])
+def test_an_interval_out_of_range_is_refused(make: Make, seconds: float) -> None:
+    with pytest.raises(Invalid, match="1 second to 30 days"):
+        make(interval=timedelta(seconds=seconds))
+
+
+def test_a_model_that_is_no_handle_is_refused(make: Make) -> None:
+    with pytest.raises(ConfigurationInvalid, match="provider/model"):
+        make(model="gpt")
+
+
+def test_without_a_master_key_nothing_is_made(make: Make, settings: Any) -> None:
+    settings.ARBOR_MASTER_KEY = None
+    with pytest.raises(ConfigurationInvalid, match="openssl rand -base64 32"):
+        make()
+    assert rows_of_tenants() == {}
+
+
+class InjectedError(Exception):
+    """A fault put there by the test."""
+
+
+STEPS = [
+    (creation, "find_template"),
+    (creation, "generate_key_pair"),
+    (Agent, "save"),
+    (creation, "seal_private_key"),
+    (AgentKey, "save"),
+    (creation, "create_schedule"),
+    (creation, "first_mind"),
+    (AgentState, "save"),
+    (creation.Backlog, "add"),
+    (creation.Backlog, "save"),
+    (creation, "store"),
+    (creation, "record"),
+]
+
+
+def break_after(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
+    """Let the step do its work and then fail."""
+    step: Callable[..., object] = getattr(owner, name)
+
+    def broken(*args: object, **kwargs: object) -> None:
+        step(*args, **kwargs)
+        raise InjectedError
+
+    monkeypatch.setattr(owner, name, broken)
+
+
+@pytest.mark.parametrize(("owner", "name"), STEPS, ids=[name for _, name in STEPS])
+def test_a_failure_at_any_step_leaves_no_row(
+    make: Make, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+) -> None:
+    break_after(monkeypatch, owner, name)
+    with pytest.raises(InjectedError):
+        make()
+    assert rows_of_tenants() == {}
+
+
+def test_a_failure_undoes_the_agent_and_not_what_was_done_before_in_the_same_transaction(
+    tenant: Tenant, templates: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_after(monkeypatch, creation, "store")
+    with tenant_transaction(tenant.id):
+        add_template(text=SMALL.format(name="Kept", more=""), actor=ACTOR)
+        with pytest.raises(InjectedError):
+            create_agent(name="Vega", template_name="Scout", actor=ACTOR)
+    assert rows_of_tenants() == {"agents_template": 1, "audit_auditevent": 1}

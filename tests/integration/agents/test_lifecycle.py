@@ -1,0 +1,234 @@
+"""An agent's life in a person's hands: legal transitions only, its schedule follows, each act on record."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from apps.agents.models import Agent, AgentState
+from apps.agents.services import lifecycle
+from apps.agents.services.contact import tell_agent
+from apps.agents.services.dormancy import make_dormant
+from apps.agents.services.lifecycle import (
+    destroy_agent,
+    pause_agent,
+    resume_agent,
+    start_agent,
+    stop_agent,
+    wake_agent,
+)
+from apps.agents.services.profile import agent_by_name
+from apps.audit.models import AuditAction, AuditEvent
+from apps.heartbeats.models import HeartbeatSchedule, Percept, ScheduleState
+from apps.tenants.checks import tenant_models
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.agents.lifecycle import AgentStatus
+from arbor.errors import Invalid, NotFound, TransitionIllegal
+from tests.factories import (
+    AgentFactory,
+    EdgeFactory,
+    ExternalCallFactory,
+    HeartbeatFactory,
+    LedgerEntryFactory,
+    MemoryAccessFactory,
+    MemoryFactory,
+    PerceptFactory,
+    ScheduleFactory,
+    StepFactory,
+)
+from tests.integration.agents.conftest import ACTOR, Make
+
+type Verb = Callable[..., Agent]
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    """Return a stored agent that was never started."""
+    with tenant_transaction(tenant.id):
+        made: Agent = AgentFactory(name="Vega", status=AgentStatus.CREATED)
+        AgentState.objects.create(tenant_id=tenant.id, agent=made, nops=10)
+        ScheduleFactory(agent=made, state=ScheduleState.OFF)
+        return made
+
+
+def stand(agent: Agent) -> tuple[str, str]:
+    """Return the status and the state of the schedule."""
+    with tenant_transaction(agent.tenant_id):
+        found = Agent.objects.select_related("schedule").get(id=agent.id)
+        return found.status, found.schedule.state
+
+
+def do(agent: Agent, *verbs: Verb) -> None:
+    for verb in verbs:
+        with tenant_transaction(agent.tenant_id):
+            verb(agent_id=agent.id, actor=ACTOR)
+
+
+def sleep(*, agent_id: Any, actor: str) -> Agent:
+    return make_dormant(agent_id=agent_id, reason="ten replies in a row could not be used")
+
+
+@pytest.mark.parametrize(
+    ("verbs", "status", "state"),
+    [
+        ([start_agent], AgentStatus.ACTIVE, ScheduleState.IDLE),
+        ([start_agent, pause_agent], AgentStatus.PAUSED, ScheduleState.OFF),
+        ([start_agent, pause_agent, resume_agent], AgentStatus.ACTIVE, ScheduleState.IDLE),
+        ([start_agent, stop_agent], AgentStatus.STOPPED, ScheduleState.OFF),
+        ([start_agent, stop_agent, start_agent], AgentStatus.ACTIVE, ScheduleState.IDLE),
+        ([start_agent, sleep, wake_agent], AgentStatus.ACTIVE, ScheduleState.IDLE),
+    ],
+)
+def test_the_schedule_follows_the_status(agent: Agent, verbs: list[Verb], status: str, state: str) -> None:
+    do(agent, *verbs)
+    assert stand(agent) == (status, state)
+
+
+def test_an_illegal_step_changes_nothing_and_names_what_is_possible(agent: Agent) -> None:
+    with pytest.raises(TransitionIllegal, match="possible now: start, destroy"):
+        do(agent, pause_agent)
+    assert stand(agent) == (AgentStatus.CREATED, ScheduleState.OFF)
+    with tenant_transaction(agent.tenant_id):
+        assert not AuditEvent.objects.exists()
+
+
+def test_every_act_is_on_record(agent: Agent) -> None:
+    do(agent, start_agent, pause_agent, resume_agent, sleep, wake_agent, stop_agent)
+    with tenant_transaction(agent.tenant_id):
+        events = list(AuditEvent.objects.order_by("id").values_list("action", "actor"))
+    itself = f"agent:{agent.public_id}"
+    assert events == [
+        (AuditAction.AGENT_STARTED, ACTOR),
+        (AuditAction.AGENT_PAUSED, ACTOR),
+        (AuditAction.AGENT_RESUMED, ACTOR),
+        (AuditAction.AGENT_DORMANT, itself),
+        (AuditAction.AGENT_RESUMED, ACTOR),
+        (AuditAction.AGENT_STOPPED, ACTOR),
+    ]
+
+
+def test_a_woken_agent_is_not_a_step_from_sleep(agent: Agent) -> None:
+    do(agent, start_agent, sleep, wake_agent)
+    with tenant_transaction(agent.tenant_id):
+        assert AgentState.objects.get(agent=agent).nops == 0
+
+
+def test_the_record_and_the_status_are_one(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: Any) -> None:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(lifecycle, "record", fail)
+    with pytest.raises(RuntimeError):
+        do(agent, start_agent)
+    assert stand(agent) == (AgentStatus.CREATED, ScheduleState.OFF)
+
+
+def test_another_tenant_cannot_touch_it(agent: Agent, other_tenant: Tenant) -> None:
+    with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
+        start_agent(agent_id=agent.id, actor=ACTOR)
+    assert stand(agent)[0] == AgentStatus.CREATED
+
+
+def test_destroying_needs_the_name(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match="'Vega'"):
+        destroy_agent(agent_id=agent.id, confirm="vega", actor=ACTOR)
+    assert stand(agent)[0] == AgentStatus.CREATED
+
+
+def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
+    victim, bystander = make(name="Vega"), make(name="Rigel")
+    with tenant_transaction(tenant.id):
+        call = ExternalCallFactory(heartbeat=HeartbeatFactory(agent=victim))
+        StepFactory(heartbeat=call.heartbeat)
+        LedgerEntryFactory(call=call)
+        PerceptFactory(agent=victim)
+        memory = MemoryFactory(agent=victim)
+        MemoryAccessFactory(memory=memory)
+        EdgeFactory(agent=victim, source=memory, target=MemoryFactory(agent=victim))
+        before = {model: model.objects.count() for model in tenant_models() if hasattr(model, "agent")}
+        counts = destroy_agent(agent_id=victim.id, confirm="Vega", actor=ACTOR)
+        event = AuditEvent.objects.get(action=AuditAction.AGENT_DESTROYED)
+    assert counts["heartbeats"] == 1
+    assert counts["memories"] > 2
+    assert event.detail["deleted"] == counts
+    assert event.agent_id == victim.id
+    with tenant_transaction(tenant.id):
+        assert before
+        for model in before:
+            assert set(model.objects.values_list("agent_id", flat=True)) <= {bystander.id}, model
+        assert [agent.name for agent in Agent.objects.all()] == ["Rigel"]
+
+
+def test_a_message_brings_the_next_beat_forward(agent: Agent) -> None:
+    do(agent, start_agent)
+    with tenant_transaction(agent.tenant_id):
+        HeartbeatSchedule.objects.update(next_due_at=timezone.now() + timedelta(hours=1))
+        tell_agent(agent_id=agent.id, text="  Is the river frozen? ", actor=ACTOR)
+        assert Percept.objects.get().content == "Is the river frozen?"
+        assert AgentState.objects.get().last_user_contact_at is not None
+        assert HeartbeatSchedule.objects.get().next_due_at <= timezone.now()
+
+
+def test_a_message_does_not_wake_an_agent_that_is_held(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        due = HeartbeatSchedule.objects.get().next_due_at
+        tell_agent(agent_id=agent.id, text="Hello", actor=ACTOR)
+        assert HeartbeatSchedule.objects.get().next_due_at == due
+
+
+@pytest.mark.parametrize("text", ["", " \n", "nul\0", "x" * 8001])
+def test_a_message_that_cannot_be_kept_is_refused(agent: Agent, text: str) -> None:
+    with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match="1 to 8,000 characters"):
+        tell_agent(agent_id=agent.id, text=text, actor=ACTOR)
+
+
+def test_an_agent_is_found_by_its_name(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        AgentFactory(name="VEGA")
+        assert agent_by_name(" Vega ").id == agent.id
+        with pytest.raises(NotFound, match="there is: VEGA, Vega"):
+            agent_by_name("vega")
+        with pytest.raises(NotFound, match="there is: VEGA, Vega"):
+            agent_by_name("Sirius")
+
+
+def test_a_pause_waits_for_a_heartbeat_that_is_just_ending_and_has_the_last_word(agent: Agent) -> None:
+    do(agent, start_agent)
+    with tenant_transaction(agent.tenant_id):
+        HeartbeatSchedule.objects.update(state=ScheduleState.RUNNING)
+    pausing = threading.Thread(target=in_own_connection, args=(lambda: do(agent, pause_agent),))
+    with tenant_transaction(agent.tenant_id):
+        # As the end of a heartbeat does: it has the schedule, and still sees an active agent.
+        HeartbeatSchedule.objects.select_for_update().get(agent=agent)
+        pausing.start()
+        await_blocked_session()
+        HeartbeatSchedule.objects.update(state=ScheduleState.IDLE)
+    pausing.join(10)
+    assert stand(agent) == (AgentStatus.PAUSED, ScheduleState.OFF)
+
+
+def in_own_connection(work: Callable[[], None]) -> None:
+    try:
+        work()
+    finally:
+        connections.close_all()
+
+
+def await_blocked_session() -> None:
+    """Return when a session of the application waits for a lock."""
+    deadline = time.monotonic() + 10
+    with connections["owner"].cursor() as cursor:
+        while time.monotonic() < deadline:
+            cursor.execute("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock')")
+            if cursor.fetchone()[0]:
+                return
+            cursor.execute("SELECT pg_sleep(0.01)")
+    raise AssertionError("nobody waited for a lock")
