@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 
 import click
-from celery.signals import beat_init
+from celery.signals import after_task_publish, beat_init
 
-from config.cli.celery_process import note_ready, run_celery
+from config.cli.celery_process import note_alive, run_celery
 
 
 @click.command()
-@click.option("--log-level", envvar="ARBOR_LOG_LEVEL", default="INFO", show_default=True)
-def beat(log_level: str) -> None:
+def beat() -> None:
     """Run the schedule. One per installation is enough; two do no harm."""
     os.environ["ARBOR_PROCESS_NAME"] = "arbor beat"
-    beat_init.connect(note_ready, weak=False)
-    run_celery("beat", "--pidfile=", f"--loglevel={log_level}")
+    # Ready when it begins; alive as long as it sends what is due.
+    beat_init.connect(note_alive, weak=False)
+    after_task_publish.connect(note_alive, weak=False)
+    run_celery("beat", "--pidfile=")

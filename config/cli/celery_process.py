@@ -8,8 +8,10 @@ from typing import Any
 
 from celery.bin.celery import celery
 
-#: Set by the supervisor: the file that a process touches when it has become ready.
+#: Names the file that a process touches when it is ready and, every few seconds, while it lives. The supervisor sets
+#: it; so does `compose.yaml`, whose health checks ask how old the file is.
 READY_FILE = "ARBOR_READY_FILE"
+NOTED_EVERY_S = 5.0
 _APP = "workers.app"
 
 
@@ -18,8 +20,8 @@ def run_celery(*arguments: str) -> None:
     celery(args=["--quiet", "--app", _APP, *arguments], prog_name="arbor")
 
 
-def note_ready(**_: Any) -> None:
-    """Tell the supervisor, if there is one, that this process is ready: a receiver of Celery's signals."""
+def note_alive(**_: Any) -> None:
+    """Touch the file, if one is named: a receiver of Celery's signals."""
     path = os.environ.get(READY_FILE)
     if path:
         Path(path).touch(mode=0o600)

@@ -53,6 +53,8 @@ def _command(target: str, summary: str) -> Entry:
 COMMANDS: dict[str, Entry] = {
     "up": _process("up:up", "Run everything from this terminal; Ctrl-C stops it."),
     "down": _process("down:down", "Stop what `arbor up` runs."),
+    "status": _command("status:status", "Show how the fleet is doing."),
+    "doctor": _command("doctor:doctor", "Check everything, with a remedy for what is wrong."),
     "prepare": _command("prepare:prepare", "Migrate, seed the templates, make the operator and the demo."),
     "worker": _process("worker:worker", "Run one pool of workers."),
     "beat": _process("beat:beat", "Run the schedule: one per installation is enough, two do no harm."),

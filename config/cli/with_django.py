@@ -4,6 +4,10 @@ import os
 
 import django
 
+from config.environment import env
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-os.environ.setdefault("ARBOR_LOG_LEVEL", "WARNING")
+# A command says what it did itself; what it logs on the way is for those who ask (`.env` is read by now).
+if not env.str("ARBOR_LOG_LEVEL", default=""):
+    os.environ["ARBOR_LOG_LEVEL"] = "WARNING"
 django.setup()

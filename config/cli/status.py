@@ -1,0 +1,104 @@
+"""`arbor status`: how the fleet is doing, from the database and the supervisor's own file."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import click
+from django.db import connections
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from apps.heartbeats.providers import default_model
+from apps.heartbeats.services.status import fleet_status
+from config.environment import data_dir, server_urls
+from config.supervisor.run_folder import RunFolder
+
+REFRESHED_EVERY_S = 2.0
+_GOOD = {"ready", "done"}
+
+
+@click.command()
+@click.option("--watch", is_flag=True, help="Keep showing it; Ctrl-C ends.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object (with --watch: one per line).")
+def status(watch: bool, as_json: bool) -> None:
+    """Show heartbeats, agents, queues, workers, backlogs and addresses."""
+    if as_json:
+        while True:
+            click.echo(json.dumps(_now(), indent=None if watch else 2))
+            if not watch:
+                return
+            time.sleep(REFRESHED_EVERY_S)
+    if not watch:
+        Console().print(_render(_now()))
+        return
+    with Live(_render(_now()), screen=True, auto_refresh=False) as live:
+        while True:
+            time.sleep(REFRESHED_EVERY_S)
+            live.update(_render(_now()), refresh=True)
+
+
+def _now() -> dict[str, Any]:
+    run = RunFolder(data_dir())
+    state = run.state() if run.supervisor() is not None else {}
+    urls = server_urls(data_dir())
+    fleet = fleet_status().as_json()
+    connections.close_all()
+    return {
+        **fleet,
+        "model": default_model(),
+        "urls": {name: url for name in ("web", "flower") if (url := urls.get(f"{name}_url"))},
+        "supervised": bool(state),
+        "parts": state.get("parts", []),
+    }
+
+
+def _render(now: dict[str, Any]) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", justify="right")
+    table.add_column()
+    beats = now["heartbeats"]
+    table.add_row(
+        "heartbeats",
+        _counts(beats, "completed", "failed", "skipped") + f" in the last {beats['window_h']:g} h",
+    )
+    table.add_row("now", _counts(beats, "due", "queued", "running", "lost_leases") + _due(beats))
+    table.add_row("agents", _counts(now["agents"], *now["agents"]))
+    table.add_row("backlogs", _counts(now["backlogs"], *now["backlogs"]))
+    table.add_row("queues", _queues(now["queues"]))
+    table.add_row("beat", Text("alive", "green") if now["beat_alive"] else Text("silent", "red"))
+    table.add_row("model", now["model"])
+    for name, url in now["urls"].items():
+        table.add_row(name, url)
+    if not now["supervised"]:
+        return table
+    parts = Table("part", "status", "process", "restarts", box=None, header_style="dim", padding=(0, 2))
+    for part in now["parts"]:
+        colour = "green" if part["status"] in _GOOD else "yellow" if part["status"] != "crash loop" else "red"
+        state = Text(part["status"], colour)
+        parts.add_row(part["name"], state, str(part["pid"] or ""), str(part["restarts"] or ""))
+    return Group(table, Text(), parts)
+
+
+def _counts(figures: dict[str, int], *names: str) -> str:
+    return ", ".join(f"{figures[name]} {name.replace('_', ' ')}" for name in names)
+
+
+def _due(beats: dict[str, Any]) -> str:
+    if beats["due"]:
+        return f"; the oldest due for {beats['oldest_due_s']:g} s"
+    if beats["next_due_in_s"] is not None:
+        return f"; the next in {beats['next_due_in_s']:g} s"
+    return ""
+
+
+def _queues(listening: dict[str, int]) -> Text:
+    text = Text()
+    for name, count in listening.items():
+        text.append(f"{name} ")
+        text.append(f"{count} {'worker' if count == 1 else 'workers'}  ", "" if count else "red")
+    return text

@@ -1,0 +1,158 @@
+"""What is written for operators names what the code has: settings, pools, queues, secrets."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from apps.queues import Queue
+from config.pools import POOLS
+
+ROOT = Path(__file__).parents[3]
+#: Set by Arbor for its own processes, or by what runs it; not for an operator to set.
+INTERNAL = {"ARBOR_PROCESS_NAME", "ARBOR_READY_FILE", "ARBOR_SUPERVISED", "DJANGO_SETTINGS_MODULE"}
+#: Read by compose itself.
+COMPOSE_ONLY = {"POSTGRES_PASSWORD", "VALKEY_PASSWORD"}
+SECRET = re.compile(r"_KEY$|PASSWORD$|TOKEN$|SECRET$")
+
+
+def is_name(text: object) -> bool:
+    return isinstance(text, str) and re.fullmatch(r"[A-Z][A-Z0-9_]{2,}", text) is not None
+
+
+def names_read(tree: ast.AST) -> Iterator[str]:
+    """Yield what a module reads: env.str("X"), secret("X"), envvar="X", os.environ["X"], os.environ.get("X")."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            reads = name == "secret" or re.fullmatch(
+                r"(env\.(str|int|float|bool|list)|os\.environ\.get|os\.getenv)", name
+            )
+            first = node.args[0] if node.args else None
+            if reads and isinstance(first, ast.Constant) and is_name(first.value):
+                yield str(first.value)
+            for keyword in node.keywords:
+                if keyword.arg == "envvar" and isinstance(keyword.value, ast.Constant):
+                    yield str(keyword.value.value)
+
+
+def settings_read() -> set[str]:
+    found: set[str] = set()
+    for package in ("config", "workers", "apps", "arbor"):
+        for file in (ROOT / package).rglob("*.py"):
+            found.update(names_read(ast.parse(file.read_text())))
+    return found - INTERNAL
+
+
+def settings_shown() -> dict[str, str]:
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    return dict(
+        match.groups() for line in lines if (match := re.fullmatch(r"#? ?([A-Z][A-Z0-9_]+)=(.*)", line))
+    )
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    return found
+
+
+def test_the_example_names_every_setting_and_no_other() -> None:
+    read = settings_read()
+    assert "ARBOR_MASTER_KEY" in read, "the search finds what it should"
+    assert set(settings_shown()) - COMPOSE_ONLY == read
+
+
+def test_the_example_sets_nothing_and_shows_no_secret() -> None:
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    assert [line for line in lines if line and not line.startswith("#")] == []
+    assert {name: value for name, value in settings_shown().items() if SECRET.search(name) and value} == {}
+
+
+def test_the_pools_serve_every_queue_once() -> None:
+    served = [queue for pool in POOLS for queue in pool.queues]
+    assert sorted(served) == sorted(queue.value for queue in Queue)
+
+
+@pytest.mark.parametrize("pool", POOLS, ids=lambda pool: pool.name)
+def test_compose_runs_each_pool_as_a_service_of_its_own(pool: Any, services: dict[str, Any]) -> None:
+    service = services[pool.name]
+    assert f"--queues={','.join(pool.queues)}" in service["command"]
+    assert f"--pool={pool.kind}" in service["command"]
+    assert service["deploy"]["replicas"] >= 1
+
+
+def test_compose_runs_the_other_parts_too(services: dict[str, Any]) -> None:
+    assert set(services) == {pool.name for pool in POOLS} | {
+        "postgres",
+        "valkey",
+        "prepare",
+        "beat",
+        "web",
+        "flower",
+    }
+    assert {name: services[name]["command"][0] for name in ("prepare", "beat", "web", "flower")} == {
+        "prepare": "prepare",
+        "beat": "beat",
+        "web": "web",
+        "flower": "flower",
+    }
+
+
+def test_compose_watches_the_health_of_every_lasting_service(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        if name != "prepare":
+            assert service["healthcheck"]["test"], name
+
+
+def test_compose_has_no_default_for_any_secret() -> None:
+    used = re.findall(r"\$\{(\w+)(:[^}]*)?\}", (ROOT / "compose.yaml").read_text())
+    assert used
+    for name, rest in used:
+        if SECRET.search(name):
+            assert rest == ":-" or rest.startswith(":?"), f"{name}{rest}"
+    required = {name for name, rest in used if rest.startswith(":?")}
+    assert required == {"POSTGRES_PASSWORD", "VALKEY_PASSWORD", "ARBOR_MASTER_KEY", "ARBOR_OPERATOR_PASSWORD"}
+
+
+def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None:
+    passed = set(services["web"]["environment"])
+    assert passed <= settings_read()
+
+
+def test_every_published_port_is_on_the_loopback(services: dict[str, Any]) -> None:
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_the_image_runs_as_nobody_special() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert "USER arbor" in lines
+    assert not any(re.match(r"(ENV|ARG) .*(PASSWORD|SECRET|_KEY)", line) for line in lines)
+
+
+def pins(name: str) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9.-]+)==(\S+)", (ROOT / name).read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", ["requirements-runtime.lock", "requirements-local-model.lock"])
+def test_the_lock_files_agree(name: str) -> None:
+    everything = pins("requirements.lock")
+    for package, version in pins(name).items():
+        assert everything.get(package, version) == version
+
+
+@pytest.mark.parametrize(
+    "file", [*ROOT.glob("*.lock"), *(ROOT / "scripts").glob("*.lock")], ids=lambda f: f.name
+)
+def test_a_lock_has_hashes_and_no_addresses(file: Path) -> None:
+    text = file.read_text()
+    assert "://" not in text
+    assert len(re.findall(r"--hash=sha256:", text)) >= len(re.findall(r"^[a-z0-9.-]+==", text, re.MULTILINE))
