@@ -56,7 +56,7 @@ class MessagesModel:
             self._client,
             self._door,
             model=self._handle.model,
-            first=Dialect(forms=_FORMS),
+            first=Dialect(forms=_FORMS, quiet=True),
             body=partial(self._body, request),
             schema_name=request.schema_name if request.schema else None,
             memory=self._memory,
@@ -74,6 +74,8 @@ class MessagesModel:
         if dialect.temperature:
             # Anthropic's scale ends at 1.
             body["temperature"] = min(request.temperature, 1.0)
+        if dialect.quiet:
+            body["thinking"] = {"type": "disabled"}
         if request.schema is not None and dialect.form is Form.SCHEMA:
             body["tools"] = [
                 {

@@ -34,6 +34,8 @@ class Dialect:
     #: The forms still to be used; the first one is.
     forms: tuple[Form, ...]
     temperature: bool = True
+    #: Ask a model that thinks aside to think little: a heartbeat's reply holds its thinking.
+    quiet: bool = False
     #: The name of the reply's limit.
     limit: str = "max_tokens"
 
@@ -71,6 +73,8 @@ def weaken(dialect: Dialect, fault: Fault, *, schema: bool) -> Dialect | None:
             return replace(dialect, temperature=False)
         if dialect.limit == "max_tokens" and "max_completion_tokens" in fault.words:
             return replace(dialect, limit="max_completion_tokens")
+        if dialect.quiet and ("thinking" in fault.words or "reasoning" in fault.words):
+            return replace(dialect, quiet=False)
     certain = any(word in fault.words for word in _ABOUT_FORM)
     possible = fault.status in _REFUSING and not any(word in fault.words for word in _NOT_ABOUT_FORM)
     if schema and len(dialect.forms) > 1 and (certain or possible):

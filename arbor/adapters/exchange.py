@@ -50,6 +50,11 @@ class Door:
     #: The settings that a person would check when the provider says no.
     settings: str = "the key and the address"
 
+    @property
+    def where(self) -> str:
+        """The address without a user and password that may stand in it."""
+        return str(httpx.URL(self.url).copy_with(userinfo=b""))
+
     def scrub(self, text: str) -> str:
         """Return text on one line, without keys, cut to a quotable length."""
         if self.auth is not None:
@@ -108,7 +113,9 @@ def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, dead
     except httpx.TimeoutException as exc:
         raise _too_late(door, deadline_s) from exc
     except (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.LocalProtocolError) as exc:
-        raise ModelRejected(f"{door.provider} cannot be asked at {door.url}: {door.scrub(str(exc))}") from exc
+        raise ModelRejected(
+            f"{door.provider} cannot be asked at {door.where}: {door.scrub(str(exc))}"
+        ) from exc
     except httpx.RequestError as exc:
         raise ModelUnavailable(f"{door.provider} cannot be reached: {door.scrub(str(exc))}") from exc
 

@@ -99,7 +99,7 @@ def malformed(door: Door, answer: Answer) -> ModelError:
     quote = door.scrub(answer.content[:2000].decode("utf-8", errors="replace"))
     if answer.json() is None and "json" not in answer.headers.get("content-type", ""):
         return ModelRejected(
-            f"what answers at {door.url} is not a model's server: {quote!r}; check {door.settings}"
+            f"what answers at {door.where} is not a model's server: {quote!r}; check {door.settings}"
         )
     return ModelUnavailable(f"{door.provider} sent a reply that cannot be read: {quote!r}")
 

@@ -30,12 +30,13 @@ class ChatCompletionsModel:
         door: Door,
         client: httpx.Client,
         limit: str = "max_tokens",
+        quiet: bool = False,
         memory: DialectMemory = PROCESS_MEMORY,
     ) -> None:
         self._handle = handle
         self._door = door
         self._client = client
-        self._first = Dialect(forms=_FORMS, limit=limit)
+        self._first = Dialect(forms=_FORMS, limit=limit, quiet=quiet)
         self._memory = memory
 
     @property
@@ -63,6 +64,8 @@ class ChatCompletionsModel:
         body: dict[str, Any] = {"model": self._handle.model, dialect.limit: request.max_tokens}
         if dialect.temperature:
             body["temperature"] = request.temperature
+        if dialect.quiet:
+            body["reasoning_effort"] = "low"
         if request.schema is not None:
             if dialect.form is Form.SCHEMA:
                 body["response_format"] = {

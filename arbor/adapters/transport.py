@@ -23,7 +23,7 @@ import httpx
 from arbor.adapters.deadline import DeadlineBackend, bounded
 
 #: Connections that may be open at once; more calls than that wait. A setting where the pool of threads is one.
-DEFAULT_CONNECTIONS = 600
+DEFAULT_CONNECTIONS = 1000
 #: Idle connections kept for each server, and for how long: below the 60 s after which load balancers drop them.
 IDLE_PER_ORIGIN = 64
 IDLE_S = 50.0

@@ -16,8 +16,6 @@ class Provider(StrEnum):
     OPENAI = "openai"
     #: Anthropic's Messages API.
     ANTHROPIC = "anthropic"
-    #: Google's models by their OpenAI-compatible door.
-    GEMINI = "gemini"
     #: OpenRouter, which sells many providers' models.
     OPENROUTER = "openrouter"
     #: A local Ollama.
@@ -57,5 +55,7 @@ class Handle:
         return f"{self.provider}/{self.model}"
 
 
-#: The policy that needs no model; used when nothing else is configured.
-REFLEX = Handle(provider=Provider.REFLEX, model="policy")
+#: The provider that needs no model, no key and no network.
+REFLEX = Provider.REFLEX
+#: Its one policy; used when nothing else is configured.
+REFLEX_HANDLE = Handle(provider=REFLEX, model="policy")

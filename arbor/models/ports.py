@@ -131,7 +131,7 @@ class ScriptedModel:
         self._repeat = repeat
         self._lock = threading.Lock()
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:  # noqa: ARG002 - the port's signature
+    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
         """Give the script's next line."""
         with self._lock:
             turn = len(self.requests)

@@ -69,6 +69,7 @@ def test_the_request_forces_the_tool_and_marks_the_static_part_for_the_cache() -
             "model": "claude-haiku-4-5",
             "max_tokens": 500,
             "temperature": 0.4,
+            "thinking": {"type": "disabled"},
             "system": [{"type": "text", "text": "You are Scout.", "cache_control": {"type": "ephemeral"}}],
             "messages": [{"role": "user", "content": "What now?"}],
             "tools": [{"name": "heartbeat_reply", "description": "Give the reply.", "input_schema": SCHEMA}],
@@ -114,11 +115,10 @@ def test_the_end_is_told_in_one_vocabulary(stop_reason: str, finish_reason: str)
     assert model_on(server).complete(request_with(None), deadline_s=10).finish_reason == finish_reason
 
 
-def test_a_model_that_refuses_the_forced_tool_or_temperature_is_asked_without_and_that_is_remembered() -> (
-    None
-):
+def test_a_model_that_must_think_and_refuses_a_forced_tool_and_temperature_is_asked_without() -> None:
     server = Recorder(
         refusal(400, "invalid_request_error", "`temperature` is not supported for this model"),
+        refusal(400, "invalid_request_error", "thinking cannot be disabled for this model"),
         refusal(
             400, "invalid_request_error", "Thinking may not be enabled when tool_choice forces tool use."
         ),
@@ -130,9 +130,10 @@ def test_a_model_that_refuses_the_forced_tool_or_temperature_is_asked_without_an
     reply = model.complete(request_with(), deadline_s=10)
 
     assert reply.text == '{"thinking": "hm"}'
-    assert ["tools" in body for body in server.bodies] == [True, True, False, False]
-    assert ["temperature" in body for body in server.bodies] == [True, False, False, False]
-    assert json.dumps(SCHEMA) in server.bodies[3]["system"][0]["text"]
+    assert ["tools" in body for body in server.bodies] == [True, True, True, False, False]
+    assert ["temperature" in body for body in server.bodies] == [True, False, False, False, False]
+    assert ["thinking" in body for body in server.bodies] == [True, True, False, False, False]
+    assert json.dumps(SCHEMA) in server.bodies[4]["system"][0]["text"]
 
 
 def test_a_refusal_is_one_and_keeps_its_tokens() -> None:

@@ -57,7 +57,7 @@ def success(**changes: Any) -> dict[str, Any]:
 
 
 def model_on(
-    server: Server, *, handle: str = "openai/gpt-4o-mini", limit: str = "max_tokens"
+    server: Server, *, handle: str = "openai/gpt-4o-mini", quiet: bool = False
 ) -> ChatCompletionsModel:
     door = Door(
         provider="openai",
@@ -70,7 +70,7 @@ def model_on(
         Handle.parse(handle),
         door=door,
         client=httpx.Client(transport=httpx.MockTransport(server)),
-        limit=limit,
+        quiet=quiet,
         memory=DialectMemory(),
     )
 
@@ -420,6 +420,18 @@ def test_a_model_without_temperature_or_with_another_limit_is_asked_as_it_likes(
     for body in server.bodies[2:]:
         assert body["max_completion_tokens"] == 500
         assert not {"temperature", "max_tokens"} & set(body)
+
+
+def test_a_model_that_does_not_reason_is_not_asked_to_reason_little() -> None:
+    server = Recorder(
+        error(400, "Unrecognized request argument supplied: reasoning_effort"),
+        httpx.Response(200, json=success()),
+    )
+
+    model_on(server, quiet=True).complete(request_with(), deadline_s=10)
+
+    assert [body.get("reasoning_effort") for body in server.bodies] == ["low", None]
+    assert formats(server) == ["json_schema"] * 2
 
 
 def test_text_with_a_lone_surrogate_does_not_break_the_call() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arbor.errors import ConfigurationInvalid
-from arbor.models.handles import REFLEX, Handle, Provider
+from arbor.models.handles import REFLEX_HANDLE, Handle, Provider
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_an_unknown_provider_is_told_the_known_ones() -> None:
 
 
 def test_the_reflex_handle_reads_back() -> None:
-    assert Handle.parse(str(REFLEX)) == REFLEX
+    assert Handle.parse(str(REFLEX_HANDLE)) == REFLEX_HANDLE

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from arbor.models.handles import REFLEX, Handle
+from arbor.models.handles import REFLEX_HANDLE, Handle
 from arbor.models.ports import Usage
 from arbor.models.pricing import PRICES, cost_usd
 
@@ -44,7 +44,7 @@ def test_a_prompt_beyond_the_listed_tariff_has_no_known_price() -> None:
 
 
 def test_reflex_is_free() -> None:
-    assert cost_usd(REFLEX, Usage()) == 0
+    assert cost_usd(REFLEX_HANDLE, Usage()) == 0
 
 
 def test_reading_from_the_cache_is_never_dearer_than_reading_afresh() -> None:

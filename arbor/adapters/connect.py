@@ -1,0 +1,173 @@
+"""From names in the settings to what answers: `provider/model` and credentials to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from pydantic import SecretStr
+
+from arbor.adapters.anthropic import VERSION, MessagesModel
+from arbor.adapters.credentials import Credentials, ollama_base_url
+from arbor.adapters.exchange import Door, KeyAuth
+from arbor.adapters.openai import ChatCompletionsModel
+from arbor.adapters.reflex import ReflexModel
+from arbor.adapters.transport import DEFAULT_CONNECTIONS, shared_client
+from arbor.errors import ConfigurationInvalid
+from arbor.models.breaker import Breakers
+from arbor.models.guarded import GuardedModel
+from arbor.models.handles import REFLEX_HANDLE, Handle, Provider
+from arbor.models.ports import Model
+from arbor.models.retry import RetryPolicy
+
+__all__ = ["Credentials", "connect_model", "default_handle"]
+
+_OPENAI = "https://api.openai.com/v1"
+_OPENROUTER = "https://openrouter.ai/api/v1"
+_ANTHROPIC = "https://api.anthropic.com"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """How one provider is reached."""
+
+    make: Callable[..., Model]
+    #: What is asked, below the base URL.
+    path: str
+    #: Where it is; empty when the credentials do not say.
+    base_url: Callable[[Credentials], str]
+    key: Callable[[Credentials], str]
+    #: Whether it answers without a key, at this base URL.
+    open: Callable[[Credentials], bool]
+    #: What is missing when it cannot be reached, and what to check when it says no.
+    settings: str
+    auth: Mapping[str, str] | None = None
+    headers: Callable[[Credentials], dict[str, str]] = lambda _: {}
+    options: Callable[[Credentials], dict[str, Any]] = lambda _: {}
+
+
+def _openai_headers(credentials: Credentials) -> dict[str, str]:
+    named = {
+        "OpenAI-Organization": credentials.openai_org_id,
+        "OpenAI-Project": credentials.openai_project_id,
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def _openai_options(credentials: Credentials) -> dict[str, Any]:
+    """OpenAI's own newer words; other servers know the older ones."""
+    ours = not credentials.openai_base_url
+    return {"limit": "max_completion_tokens", "quiet": True} if ours else {}
+
+
+def _self_hosted() -> _Row:
+    return _Row(
+        make=ChatCompletionsModel,
+        path="/chat/completions",
+        base_url=lambda credentials: credentials.openai_base_url,
+        key=lambda credentials: credentials.openai_api_key,
+        open=lambda _: True,
+        settings="OPENAI_BASE_URL (it usually ends in /v1)",
+    )
+
+
+_ROWS: Mapping[Provider, _Row] = {
+    Provider.OPENAI: _Row(
+        make=ChatCompletionsModel,
+        path="/chat/completions",
+        base_url=lambda credentials: credentials.openai_base_url or _OPENAI,
+        key=lambda credentials: credentials.openai_api_key,
+        open=lambda credentials: bool(credentials.openai_base_url),
+        settings="OPENAI_API_KEY, or OPENAI_BASE_URL (it usually ends in /v1) for a server of your own",
+        headers=_openai_headers,
+        options=_openai_options,
+    ),
+    Provider.ANTHROPIC: _Row(
+        make=MessagesModel,
+        path="/v1/messages",
+        base_url=lambda credentials: (
+            (credentials.anthropic_base_url or _ANTHROPIC).rstrip("/").removesuffix("/v1")
+        ),
+        key=lambda credentials: credentials.anthropic_api_key,
+        open=lambda _: False,
+        settings="ANTHROPIC_API_KEY",
+        auth={"header": "x-api-key", "prefix": ""},
+        headers=lambda _: {"anthropic-version": VERSION},
+    ),
+    Provider.OPENROUTER: _Row(
+        make=ChatCompletionsModel,
+        path="/chat/completions",
+        base_url=lambda _: _OPENROUTER,
+        key=lambda credentials: credentials.openrouter_api_key,
+        open=lambda _: False,
+        settings="OPENROUTER_API_KEY",
+    ),
+    Provider.OLLAMA: _Row(
+        make=ChatCompletionsModel,
+        path="/chat/completions",
+        base_url=lambda credentials: ollama_base_url(credentials.ollama_host),
+        key=lambda _: "",
+        open=lambda _: True,
+        settings="OLLAMA_HOST, and that the model is pulled",
+    ),
+    Provider.VLLM: _self_hosted(),
+    Provider.LLAMACPP: _self_hosted(),
+}
+
+#: Whose model agents get that name none, by what is configured; the first that fits. Small and cheap ones:
+#: a fleet beats day and night.
+_DEFAULTS: tuple[tuple[Callable[[Credentials], str], str], ...] = (
+    (lambda credentials: credentials.openai_api_key, "openai/gpt-6-luna"),
+    (lambda credentials: credentials.anthropic_api_key, "anthropic/claude-haiku-5-5"),
+    (lambda credentials: credentials.openrouter_api_key, "openrouter/openai/gpt-6-luna"),
+    # A server of one's own serves what it was started with; llama.cpp takes any name for it.
+    (lambda credentials: credentials.openai_base_url, "openai/default"),
+    (lambda credentials: credentials.ollama_host, "ollama/llama3.2"),
+)
+
+
+def default_handle(credentials: Credentials) -> str:
+    """Return the model for agents that name none: of the first provider configured, else the reflex policy."""
+    return next((handle for configured, handle in _DEFAULTS if configured(credentials)), str(REFLEX_HANDLE))
+
+
+def connect_model(
+    handle: str,
+    credentials: Credentials,
+    *,
+    breakers: Breakers,
+    policy: RetryPolicy | None = None,
+    client: httpx.Client | None = None,
+    connections: int = DEFAULT_CONNECTIONS,
+) -> Model:
+    """Return the model of that handle, retried by `policy` behind its provider's breaker; nothing is asked yet.
+
+    All models of a process share one HTTP client of `connections` connections, unless `client` is given.
+    Raises ConfigurationInvalid for a handle that is none, or whose provider is not configured.
+    """
+    parsed = Handle.parse(handle)
+    row = _ROWS.get(parsed.provider)
+    if row is None:
+        return ReflexModel(parsed)
+    model = row.make(
+        parsed,
+        door=_door(row, parsed, credentials),
+        client=client or shared_client(connections),
+        **row.options(credentials),
+    )
+    return GuardedModel(model, breaker=breakers.of(parsed.provider), policy=policy or RetryPolicy())
+
+
+def _door(row: _Row, handle: Handle, credentials: Credentials) -> Door:
+    key, base_url = row.key(credentials), row.base_url(credentials)
+    if not base_url or not (key or row.open(credentials)):
+        raise ConfigurationInvalid(f"{handle} needs {row.settings}")
+    return Door(
+        provider=handle.provider,
+        url=base_url.rstrip("/") + row.path,
+        auth=KeyAuth(SecretStr(key), **(row.auth or {})) if key else None,
+        headers=row.headers(credentials),
+        settings=row.settings,
+    )
