@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
+
+from config.supervisor import MARK
 
 #: What looks like a credential is cut out wherever it stands: in a URL, an error of a library, a header.
 _SECRETS = re.compile(
@@ -32,7 +35,8 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        # The supervisor's log has the time on every line.
+        *([] if MARK in os.environ else [structlog.processors.TimeStamper(fmt="iso", utc=True)]),
         structlog.stdlib.ExtraAdder(),
     ]
     structlog.configure(

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import psutil
 
-#: Set for every supervised process and inherited by its children: the data folder it works for.
-MARK = "ARBOR_SUPERVISED"
+from config.supervisor import MARK
 
 _PATIENCE_S = 3.0
 
