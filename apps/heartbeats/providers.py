@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from arbor.adapters.connect import Credentials, connect_model, default_handle
 from django.conf import settings
 
+from arbor.adapters.connect import Credentials, connect_model, default_handle
 from arbor.models.breaker import Breakers
 from arbor.models.ports import Model
 

@@ -64,6 +64,11 @@ class Backlog:
             raise NotFound(f"there is no open goal {goal_id}")
         return goal
 
+    def title_of(self, goal_id: str | UUID) -> str:
+        """Return an open goal's title, or nothing for one that is not there."""
+        key = _uuid(goal_id)
+        return self._goals[key].title if key in self._goals else ""
+
     def intent(self, intent_id: str | UUID) -> Intent:
         """Return an open intent; raises NotFound."""
         key = _uuid(intent_id)

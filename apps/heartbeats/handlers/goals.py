@@ -6,13 +6,16 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from pydantic import BaseModel
+
+from apps.goals.models import Goal
 from apps.goals.services.backlog import Backlog
 from arbor.clock import Clock
 from arbor.errors import ArborError
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal, Reply
-from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.pipeline.engine import Context, NodeResult, Phase
 
 
@@ -44,10 +47,13 @@ class Goals:
         backlog.save()
         record = {
             **context["record"],
-            "goal_changes": changes.made,
+            "goal_changes": [each.model_dump(mode="json") for each in changes.made],
             "dropped": [*context["record"].get("dropped", []), *changes.dropped],
         }
-        return NodeResult(updates={"record": record}, changed=tuple(each["change"] for each in changes.made))
+        return NodeResult(
+            updates={"record": record},
+            changed=tuple(f"{each.title}: {each.kind} {each.change}".strip() for each in changes.made),
+        )
 
 
 class _Changes:
@@ -56,16 +62,16 @@ class _Changes:
     def __init__(self, backlog: Backlog, heartbeat_id: UUID) -> None:
         self._backlog = backlog
         self._heartbeat_id = heartbeat_id
-        self.made: list[dict[str, Any]] = []
+        self.made: list[GoalChange] = []
         self.dropped: list[dict[str, Any]] = []
 
-    def apply[T](self, path: str, change: Callable[[T], None], item: T) -> None:
+    def apply[T: BaseModel](self, path: str, change: Callable[[T], None], item: T) -> None:
         """Apply a change; what the backlog refuses is listed, never silently lost."""
         try:
             change(item)
         except ArborError as error:
-            value = item.model_dump(mode="json") if hasattr(item, "model_dump") else str(item)
-            self.dropped.append({"path": path, "value": value, "reason": str(error)})
+            self.dropped.append({"path": path, "value": item.model_dump_json(), "reason": str(error)})
+            self._refuse(item, str(error))
 
     def intent(self, result: ActionResult) -> None:
         """Note how an intent's action turned out."""
@@ -74,15 +80,16 @@ class _Changes:
         intent = self._backlog.attempt(
             str(result.intent_id), error=result.summary if failed else "", final=final
         )
-        self._note(intent.goal_id, f"intent {intent.description!r} is {intent.status}")
+        goal = self._backlog.goal(intent.goal_id)
+        self._note(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
 
     def decompose(self, decomposition: Decomposition) -> None:
         """Commit to steps."""
+        goal = self._backlog.goal(decomposition.goal_id)
         for intention in decomposition.intentions:
-            intent = self._backlog.commit(
-                decomposition.goal_id, action=intention.action, description=intention.description
-            )
-            self._note(intent.goal_id, f"committed to {intention.action}: {intention.description}")
+            self._backlog.commit(goal.id, action=intention.action, description=intention.description)
+        steps = "; ".join(f"{each.action}: {each.description}" for each in decomposition.intentions)
+        self._note(goal, GoalChangeKind.PLANNED, steps)
 
     def add(self, new: NewGoal) -> None:
         """Take up a goal."""
@@ -93,7 +100,7 @@ class _Changes:
             source=new.source,
             parent_id=new.parent_goal_id,
         )
-        self._note(goal.id, f"new goal {goal.title!r}, {goal.state}")
+        self._note(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
 
     def update(self, update: GoalUpdate) -> None:
         """Note progress and move a goal, in this order: what is moved may be closed."""
@@ -104,16 +111,26 @@ class _Changes:
                 note=update.note or "",
                 heartbeat_id=self._heartbeat_id,
             )
-            self._note(
-                goal.id,
-                f"{goal.title!r} is {goal.fraction:.0%} done" + (f": {update.note}" if update.note else ""),
-            )
-            if goal.state == GoalState.COMPLETED and update.state in (None, GoalState.COMPLETED):
-                self._note(goal.id, f"{goal.title!r} is completed")
+            note = f": {update.note}" if update.note else ""
+            self._note(goal, GoalChangeKind.PROGRESSED, f"{goal.fraction:.0%} done{note}")
+            if goal.state == GoalState.COMPLETED:
+                self._note(goal, GoalChangeKind.COMPLETED, "")
                 return
         if update.state is not None and update.state != self._backlog.goal(update.goal_id).state:
             goal = self._backlog.move(update.goal_id, update.state, reason=update.reason or "")
-            self._note(goal.id, f"{goal.title!r} is {goal.state}")
+            kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
+            self._note(goal, kind, update.reason or f"it is {goal.state}")
 
-    def _note(self, goal_id: UUID, change: str) -> None:
-        self.made.append({"goal_id": str(goal_id), "change": change})
+    def _note(self, goal: Goal, kind: GoalChangeKind, change: str) -> None:
+        self.made.append(GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change))
+
+    def _refuse(self, item: BaseModel, reason: str) -> None:
+        goal_id = str(getattr(item, "goal_id", None) or "")
+        title = getattr(item, "title", "") or self._backlog.title_of(goal_id) or goal_id
+        self.made.append(GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason))
+
+
+_KIND_OF_STATE = {
+    GoalState.COMPLETED: GoalChangeKind.COMPLETED,
+    GoalState.ABANDONED: GoalChangeKind.ABANDONED,
+}

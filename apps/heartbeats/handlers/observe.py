@@ -13,14 +13,20 @@ from apps.goals.services.views import goal_views, intent_views
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept, PerceptKind
 from apps.heartbeats.providers import default_model
 from apps.memories.services.embedding import embed_texts
-from apps.memories.services.recall import note_access, recall_in_scope, recent_memories
+from apps.memories.services.recall import (
+    meaning_texts,
+    note_access,
+    recall_in_scope,
+    recent_memories,
+)
 from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.clock import Clock
 from arbor.errors import EmbeddingFailed
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.energy import MAX_ENERGY, EnergyBudget
-from arbor.heartbeat.modes import Mode, choose_mode
+from arbor.heartbeat.focus import focus_text, mode_of
+from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.situation import (
     Environment,
     LastBeat,
@@ -39,10 +45,12 @@ log = structlog.get_logger(__name__)
 RECENT_SHOWN = 5
 RELEVANT_SHOWN = 5
 PERCEPTS_SHOWN = 5
+#: The session that an agent's own heartbeats form, in the order of their numbers.
+BEATS_SESSION = "heartbeats"
 
 
 class Observe:
-    """Reads the agent's state, goals, intents, percepts and last beat. Five queries."""
+    """Reads the agent's state, goals, intents, percepts and latest memories and last beat. Seven queries."""
 
     phase = Phase.INSIDE
 
@@ -55,9 +63,12 @@ class Observe:
         genome = AgentGenome.model_validate(agent.genome) if agent.genome else None
         model = agent.model or default_model()
         situation = self._situation(agent, agent.state, genome, model)
+        focus = focus_text(situation)
+        meanings = meaning_texts(agent_id=agent.id, texts=[focus] if focus else [], now=self._clock.now())
         return NodeResult(
             updates={
                 "situation": situation.model_dump(mode="json"),
+                "focus": {"text": focus, "meaning": meanings.get(focus, "")},
                 "allowed": list(agent.allowed_actions),
                 "model": model,
                 "character": to_system_prompt(
@@ -99,31 +110,34 @@ class Observe:
                 PerceptView(id=str(each.id), kind=each.kind, content=each.content, at=each.at)
                 for each in percepts
             ],
+            recent=[memory_view(each) for each in recent_memories(agent_id=agent.id, limit=RECENT_SHOWN)],
             working_memory=WorkingMemory.model_validate(state.working_memory),
             last_beat=_last_beat(agent.id),
         )
 
 
 class Focus:
-    """Chooses what to recall about, and embeds it: outside any transaction."""
+    """Embeds what the beat recalls about: outside any transaction."""
 
     phase = Phase.OUTSIDE
 
     def run(self, context: Context) -> NodeResult:
-        """Put the text to recall about, and its vector if the embedder answers, into the context."""
-        text = focus_text(Situation.model_validate(context["situation"]))
+        """Put the vector into the context, if the embedder answers."""
+        focus = context["focus"]
         vector: list[float] | None = None
-        if text:
+        if focus["text"]:
             try:
-                vector = embed_texts(tenant_id=UUID(context["tenant_id"]), texts=[text])[0].tolist()
+                vector = embed_texts(tenant_id=UUID(context["tenant_id"]), texts=[focus["meaning"]])[
+                    0
+                ].tolist()
             except EmbeddingFailed as error:
                 # Recall by words alone is poorer, and better than no heartbeat.
                 log.warning("recall_by_words_alone", agent_id=context["agent_id"], error=str(error))
-        return NodeResult(updates={"focus": {"text": text, "vector": vector}})
+        return NodeResult(updates={"focus": {**focus, "vector": vector}})
 
 
 class Orient:
-    """Recalls what bears on the focus, and what happened last."""
+    """Recalls what bears on the focus."""
 
     phase = Phase.INSIDE
 
@@ -134,12 +148,16 @@ class Orient:
         found: list[Recalled] = []
         if focus["text"]:
             found = recall_in_scope(
-                agent_id=agent_id, text=focus["text"], vector=focus["vector"], limit=RELEVANT_SHOWN
+                agent_id=agent_id,
+                text=focus["text"],
+                vector=focus["vector"],
+                limit=RELEVANT_SHOWN,
+                # Its own heartbeats are shown as recent ones; recalled too, they would echo from beat to beat.
+                without_session=BEATS_SESSION,
             )
             note_access([memory.id for memory in found])
-        recent = recent_memories(agent_id=agent_id, limit=RECENT_SHOWN)
         situation = Situation.model_validate(context["situation"]).model_copy(
-            update={"relevant": [memory_view(memory) for memory in found], "recent": recent}
+            update={"relevant": [memory_view(memory) for memory in found]}
         )
         return NodeResult(updates={"situation": situation.model_dump(mode="json"), "focus": None})
 
@@ -151,13 +169,7 @@ class SelectMode:
 
     def run(self, context: Context) -> NodeResult:
         """Put the mode into the context and the situation."""
-        situation = Situation.model_validate(context["situation"])
-        mode = choose_mode(
-            user_waiting=situation.environment.user_waiting,
-            beat_number=situation.beat_number,
-            active_goals=len(situation.active_goals),
-            pending_intents=len(situation.pending_intents),
-        )
+        mode = mode_of(Situation.model_validate(context["situation"]))
         return NodeResult(
             updates={"mode": mode.value, "situation": {**context["situation"], "mode": mode.value}}
         )
@@ -170,23 +182,6 @@ def waiting_percepts(agent_id: UUID) -> list[Percept]:
     )
 
 
-def focus_text(situation: Situation) -> str:
-    """Return what the beat should recall about: who speaks to it, else its first goal, else its last thought."""
-    if situation.percepts:
-        return situation.percepts[-1].content
-    active = situation.active_goals
-    if active:
-        intents = [
-            intent.description for intent in situation.pending_intents if intent.goal_id == active[0].id
-        ]
-        return " ".join([active[0].title, *intents[:1]])
-    for lines in (situation.working_memory.curiosity, situation.working_memory.concerns):
-        if lines:
-            return lines[-1]
-    thoughts = situation.working_memory.thoughts
-    return thoughts[-1].text if thoughts else ""
-
-
 def memory_view(memory: Recalled) -> MemoryView:
     """Return a recalled memory as an agent sees it."""
     return MemoryView(
@@ -196,7 +191,7 @@ def memory_view(memory: Recalled) -> MemoryView:
         role=memory.role,
         at=memory.occurred_at,
         importance=memory.importance,
-        score=round(memory.score, 4),
+        score=round(memory.score, 4) if memory.terms.total else None,
     )
 
 

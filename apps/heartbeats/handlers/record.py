@@ -7,17 +7,18 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from arbor.heartbeat.narrative import emotional_valence, narrate
 from django.db.models import F
 
 from apps.agents.models import AgentState
 from apps.agents.services.dormancy import make_dormant
 from apps.heartbeats.handlers.act import vectors_of
+from apps.heartbeats.handlers.observe import BEATS_SESSION
 from apps.heartbeats.models import Percept
 from apps.memories.services.remember import store
 from arbor.clock import Clock
+from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.results import ActionResult
+from arbor.heartbeat.results import ActionResult, GoalChange
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.working_memory import after_beat
 from arbor.memory.values import MemoryType, NewMemory
@@ -29,8 +30,6 @@ log = structlog.get_logger(__name__)
 NOPS_TO_WARN = 3
 NOPS_TO_DORMANCY = 10
 
-#: The session that an agent's own heartbeats form, in the order of their numbers.
-BEATS_SESSION = "heartbeats"
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6
 
@@ -49,10 +48,11 @@ class Record:
         situation = Situation.model_validate(context["situation"])
         reply = Reply.model_validate(context["reply"])
         results = [ActionResult.model_validate(each) for each in context["results"]]
-        narrative = narrate(situation, reply, results)
-        valence = emotional_valence(situation, reply, results)
+        changes = [GoalChange.model_validate(each) for each in context["record"].get("goal_changes", [])]
+        narrative = narrate(situation, reply, results, changes)
+        felt = valence(reply, results, changes)
         agent_id, heartbeat_id = UUID(context["agent_id"]), context["heartbeat_id"]
-        memory_id = self._remember(context, situation, reply, narrative, valence, now)
+        memory_id = self._remember(context, situation, reply, narrative, felt, now)
         _update_state(agent_id, context, situation, reply, results, now)
         # The percepts point at the heartbeat's row, which exists: this node comes after a suspension.
         seen = [UUID(percept.id) for percept in situation.percepts]
@@ -61,7 +61,7 @@ class Record:
             **context["record"],
             "situation": context["situation"],
             "narrative": narrative,
-            "emotional_valence": valence,
+            "emotional_valence": felt,
             "memory_id": str(memory_id),
         }
         return NodeResult(
@@ -74,7 +74,7 @@ class Record:
         situation: Situation,
         reply: Reply,
         narrative: str,
-        valence: float,
+        felt: float,
         now: datetime,
     ) -> UUID:
         agent_id, source = UUID(context["agent_id"]), f"heartbeat:{context['heartbeat_id']}"
@@ -97,7 +97,7 @@ class Record:
             content=narrative,
             type=MemoryType.EPISODIC,
             importance=NARRATIVE_IMPORTANCE,
-            emotional_valence=valence,
+            emotional_valence=felt,
             occurred_at=now,
             session=BEATS_SESSION,
             position=situation.beat_number,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import secrets
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import structlog
-from arbor.heartbeat.prompt import build_prompt
 from django.conf import settings
 
 from apps.heartbeats.models import CallStatus
 from apps.memories.services.embedding import embed_texts
+from apps.memories.services.recall import meaning_texts
 from arbor.errors import EmbeddingFailed, ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, decide, texts_to_embed
 from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.parsing import parse_reply
+from arbor.heartbeat.prompt import build_prompt, retry_note
 from arbor.heartbeat.reply import SCHEMA_NAME, Reply, reply_schema
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import CallPurpose, Message, ModelRequest
@@ -63,9 +65,7 @@ class Think:
         if context.get("unreadable"):
             messages += [
                 Message(role="assistant", content=context["reply_text"] or "(nothing)"),
-                Message(
-                    role="user", content=f"That could not be read: {context['unreadable']} Answer again."
-                ),
+                Message(role="user", content=retry_note(context["unreadable"])),
             ]
         situation = context["situation"]
         request = ModelRequest(
@@ -134,7 +134,15 @@ class Decide:
             energy=context["situation"]["energy"],
             budget=EnergyBudget(),
         )
-        return NodeResult(updates={"decisions": [each.model_dump(mode="json") for each in decisions]})
+        queries = [str(each.params["query"]) for each in decisions if each.runs and each.action == "recall"]
+        meanings = meaning_texts(
+            agent_id=UUID(context["agent_id"]),
+            texts=queries,
+            now=datetime.fromisoformat(context["situation"]["environment"]["now"]),
+        )
+        return NodeResult(
+            updates={"decisions": [each.model_dump(mode="json") for each in decisions], "meanings": meanings}
+        )
 
 
 class Embed:
@@ -149,7 +157,8 @@ class Embed:
         vectors: dict[str, list[float]] = {}
         if texts:
             try:
-                found = embed_texts(tenant_id=UUID(context["tenant_id"]), texts=texts)
+                meanings = [context["meanings"].get(text, text) for text in texts]
+                found = embed_texts(tenant_id=UUID(context["tenant_id"]), texts=meanings)
                 vectors = {text: vector.tolist() for text, vector in zip(texts, found, strict=True)}
             except EmbeddingFailed as error:
                 # Words alone will do; upkeep embeds what is stored without a vector.

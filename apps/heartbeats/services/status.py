@@ -95,7 +95,9 @@ def fleet_status() -> Fleet:
             next_due_in_s=None if next_in is None else round(float(next_in), 1),
         ),
         agents=agents,
-        queues={queue.value: sum(queue.value in each.queues.split(",") for each in processes) for queue in Queue},
+        queues={
+            queue.value: sum(queue.value in each.queues.split(",") for each in processes) for queue in Queue
+        },
         workers=[_worker(process) for process in processes if process.kind == "worker"],
         backlogs={"unembedded_memories": unembedded, "expired_memories": unexpired, "pending_calls": calls},
         beat_alive=any(process.kind == "beat" for process in processes),

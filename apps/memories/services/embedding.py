@@ -10,8 +10,6 @@ from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
-from arbor.adapters.connect import EmbedderSettings, connect_embedder
-from arbor.embedding.ports import Embedder
 from django.conf import settings
 from django.db import connections
 from django.db.models.functions import Now
@@ -19,6 +17,8 @@ from pgvector import HalfVector
 
 from apps.memories.models import EmbeddingCacheEntry
 from apps.tenants.scope import APP, tenant_transaction
+from arbor.adapters.connect import EmbedderSettings, connect_embedder
+from arbor.embedding.ports import Embedder
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.content import content_hash
 

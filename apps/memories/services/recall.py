@@ -1,0 +1,261 @@
+"""Recall: one scan of the agent's index finds candidates, one statement brings them with their neighbours, one ranker.
+
+The scan reads `memories_memory_mind` alone and scores every memory exactly; nothing is approximate. The statement
+computes the neighbours' scores from their rows, a few hundred at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import connection
+
+from apps.memories.models import LEXICAL_DIMENSIONS, Memory, Term
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.remember import ALL_MEMORIES
+from apps.tenants.scope import current_tenant, tenant_transaction
+from arbor.errors import EmbeddingFailed, Invalid
+from arbor.memory.fusion import REACH, Background, Candidate, rank
+from arbor.memory.lexical import looked_up, query_terms
+from arbor.memory.query import Reading, read_query
+from arbor.memory.values import MemoryStatus, MemoryType, Recalled, ScoreTerms
+
+log = structlog.get_logger(__name__)
+
+#: The most one recall returns, and the longest query it reads.
+MAX_LIMIT = 200
+QUERY_LENGTH = 4_000
+#: Candidates that the scan keeps by meaning, by words, and by the time the query speaks of.
+KEPT = 60
+KEPT_BY_TIME = 30
+_TIME_MARGIN = timedelta(days=3)
+
+_CANDIDATES = """
+WITH scan AS MATERIALIZED (
+    SELECT id, -(embedding <#> %(vector)s::halfvec) AS similarity, -(lexical <#> %(lexical)s::sparsevec) AS words
+    FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > %(now)s)
+), chosen AS (
+    (SELECT id FROM scan WHERE similarity IS NOT NULL ORDER BY similarity DESC, id LIMIT %(kept)s)
+    UNION (SELECT id FROM scan WHERE words > 0 ORDER BY words DESC, id LIMIT %(kept)s)
+    UNION (
+        SELECT id FROM memories_memory
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
+            AND (expires_at IS NULL OR expires_at > %(now)s)
+            AND occurred_at BETWEEN %(from)s AND %(to)s
+        ORDER BY occurred_at DESC LIMIT %(kept_by_time)s
+    )
+), found AS (
+    SELECT m.id, m.session, m.position FROM chosen
+    JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
+), whole AS (
+    SELECT id FROM found
+    UNION
+    SELECT m.id FROM found JOIN memories_memory m
+        ON m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.session = found.session
+        AND m.position BETWEEN found.position - %(reach)s AND found.position + %(reach)s
+    WHERE found.session <> '' AND m.status = 'active' AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
+)
+SELECT m.id, m.type, m.content, m.role, m.session, m.position, m.occurred_at, m.importance, m.decay_rate, m.trust,
+    a.last_at,
+    -(m.embedding <#> %(vector)s::halfvec), coalesce(-(m.lexical <#> %(lexical)s::sparsevec), 0),
+    (SELECT avg(similarity) FROM scan), (SELECT stddev_pop(similarity) FROM scan)
+FROM whole JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = whole.id
+LEFT JOIN memories_memoryaccess a ON a.tenant_id = m.tenant_id AND a.memory_id = m.id
+"""
+
+
+def recall(
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    text: str,
+    limit: int = 10,
+    counts: bool = False,
+    now: datetime | None = None,
+) -> list[Recalled]:
+    """Return what an agent remembers about a text, best first, each with the terms of its score.
+
+    `counts` says that the agent itself recalls: its memories are marked as used. A person's look never does that.
+    Raises Invalid for an empty or too long text, or a limit outside 1 to 200. When the embedder fails, words decide.
+    """
+    check_query(text, limit)
+    now = now or datetime.now(UTC)
+    with tenant_transaction(tenant_id):
+        meaning = meaning_texts(agent_id=agent_id, texts=[text], now=now)[text]
+    vector: Sequence[float] | None = None
+    try:
+        vector = embed_texts(tenant_id=tenant_id, texts=[meaning])[0].tolist()
+    except EmbeddingFailed as error:
+        log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
+    with tenant_transaction(tenant_id):
+        found = recall_in_scope(agent_id=agent_id, text=text, vector=vector, limit=limit, now=now)
+        if counts:
+            note_access([memory.id for memory in found])
+    return found
+
+
+def check_query(text: str, limit: int) -> None:
+    """Raise Invalid for a query that cannot be answered."""
+    if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
+        raise Invalid(f"a query is 1 to {QUERY_LENGTH} characters without NUL, got {len(text)}")
+    if not 1 <= limit <= MAX_LIMIT:
+        raise Invalid(f"a recall returns 1 to {MAX_LIMIT} memories, asked for {limit}")
+
+
+def meaning_texts(*, agent_id: UUID, texts: Iterable[str], now: datetime) -> dict[str, str]:
+    """Return, for each query, the text to embed: without the names of those whose words are remembered. One query."""
+    wanted = list(dict.fromkeys(texts))
+    if not wanted:
+        return {}
+    df = _frequencies(agent_id, wanted)
+    return {text: _reading(text, df, now).meaning_text for text in wanted}
+
+
+def recall_in_scope(
+    *,
+    agent_id: UUID,
+    text: str,
+    vector: Sequence[float] | None,
+    limit: int,
+    now: datetime | None = None,
+    without_session: str = "",
+) -> list[Recalled]:
+    """Recall in the transaction that is open, given the query's vector, if there is one. Two statements.
+
+    Memories of `without_session`, if named, are left out.
+    """
+    check_query(text, limit)
+    now = now or datetime.now(UTC)
+    reading = _reading(text, _frequencies(agent_id, [text]), now)
+    rows, background = _fetch(agent_id, reading, vector, limit, now)
+    if without_session:
+        rows = {key: row for key, row in rows.items() if row["candidate"].session != without_session}
+    ranked = rank(
+        [row["candidate"] for row in rows.values()],
+        reading=reading,
+        background=background,
+        now=now,
+        limit=limit,
+    )
+    return [
+        Recalled(
+            id=each.id,
+            type=rows[each.id]["type"],
+            content=rows[each.id]["content"],
+            role=rows[each.id]["candidate"].role,
+            session=rows[each.id]["candidate"].session,
+            occurred_at=rows[each.id]["candidate"].occurred_at,
+            importance=rows[each.id]["candidate"].importance,
+            terms=each.terms,
+        )
+        for each in ranked
+    ]
+
+
+def recent_memories(*, agent_id: UUID, limit: int) -> list[Recalled]:
+    """Return the latest memories of what happened, oldest first; they are not scored. One query."""
+    rows = Memory.objects.filter(
+        agent_id=agent_id, status=MemoryStatus.ACTIVE, type=MemoryType.EPISODIC
+    ).order_by("-occurred_at")[:limit]
+    return [
+        Recalled(
+            id=row.id,
+            type=MemoryType(row.type),
+            content=row.content,
+            role=row.role,
+            session=row.session,
+            occurred_at=row.occurred_at,
+            importance=row.importance,
+            terms=ScoreTerms(),
+        )
+        for row in reversed(rows)
+    ]
+
+
+def note_access(memory_ids: Sequence[UUID]) -> None:
+    """Count that the agent recalled these memories. One statement; rows are locked in the order of their ids."""
+    if memory_ids:
+        tenant_id = current_tenant()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO memories_memoryaccess (tenant_id, memory_id, count, last_at)"
+                " SELECT %s, id, 1, now() FROM unnest(%s::uuid[]) id"
+                " ON CONFLICT (tenant_id, memory_id) DO UPDATE"
+                " SET count = memories_memoryaccess.count + 1, last_at = now()",
+                [tenant_id, sorted(set(memory_ids))],
+            )
+
+
+def _frequencies(agent_id: UUID, texts: Iterable[str]) -> dict[int, int]:
+    places = {place for text in texts for place in looked_up(query_terms(text))}
+    rows = Term.objects.filter(agent_id=agent_id, term__in=[*places, ALL_MEMORIES])
+    return dict(rows.values_list("term", "memories"))
+
+
+def _reading(text: str, df: Mapping[int, int], now: datetime) -> Reading:
+    return read_query(text, df=df, documents=df.get(ALL_MEMORIES, 0), now=now)
+
+
+def _fetch(
+    agent_id: UUID, reading: Reading, vector: Sequence[float] | None, limit: int, now: datetime
+) -> tuple[dict[UUID, dict[str, Any]], Background]:
+    span = reading.span if reading.span and not reading.span.yearly else None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _CANDIDATES,
+            {
+                "tenant": current_tenant(),
+                "agent": agent_id,
+                "now": now,
+                "vector": None if vector is None else "[" + ",".join(f"{x:.6g}" for x in vector) + "]",
+                "lexical": _sparse(reading.lexical),
+                "kept": max(KEPT, limit),
+                "kept_by_time": max(KEPT_BY_TIME, limit) if span else 0,
+                "from": span.start - _TIME_MARGIN if span else now,
+                "to": span.end + _TIME_MARGIN if span else now,
+                "reach": REACH,
+            },
+        )
+        rows = cursor.fetchall()
+    background = (
+        Background(mean=rows[0][13] or 0.0, deviation=rows[0][14] or 0.0)
+        if rows
+        else Background(mean=0.0, deviation=0.0)
+    )
+    return {row[0]: _row(row) for row in rows}, background
+
+
+def _row(row: tuple[Any, ...]) -> dict[str, Any]:
+    content: str = row[2]
+    return {
+        "type": MemoryType(row[1]),
+        "content": content,
+        "candidate": Candidate(
+            id=row[0],
+            words=row[12],
+            similarity=row[11],
+            session=row[4],
+            position=row[5],
+            role=row[3],
+            asks="?" in content,
+            occurred_at=row[6],
+            last_access_at=row[10],
+            importance=row[7],
+            decay_rate=row[8],
+            trust=row[9],
+        ),
+    }
+
+
+def _sparse(vector: Mapping[int, float]) -> str:
+    return (
+        "{"
+        + ",".join(f"{place}:{weight:.6g}" for place, weight in sorted(vector.items()))
+        + f"}}/{LEXICAL_DIMENSIONS}"
+    )

@@ -1,0 +1,104 @@
+"""Agents that can beat, and models that say what the test wants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.agents.services.creation import create_agent
+from apps.agents.services.lifecycle import start_agent
+from apps.agents.services.templates import seed_builtin_templates
+from apps.heartbeats import providers
+from apps.heartbeats.models import Heartbeat, HeartbeatSchedule
+from apps.heartbeats.services import calls
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.models.ports import ScriptedModel, ScriptLine
+from tests.integration.heartbeats.fleet import Fleet, a_fleet
+
+#: A reply that decides nothing but to rest.
+REST = json.dumps(
+    {
+        "thinking": "All is well.",
+        "actions": [{"action": "rest", "params": {}}],
+        "memory_notes": [],
+        "goal_updates": [],
+    }
+)
+
+
+@pytest.fixture
+def fleet(database: None) -> Iterator[Fleet]:
+    """Return a fleet whose messages wait for the test."""
+    with a_fleet() as made:
+        yield made
+
+
+@pytest.fixture
+def new_agent(database: None, fleet: Fleet) -> Callable[..., Agent]:
+    """Return a maker of active agents."""
+    seed_builtin_templates()
+
+    def make(tenant: Tenant, name: str = "Ada", template: str = "Researcher", **options: Any) -> Agent:
+        with tenant_transaction(tenant.id):
+            agent = create_agent(
+                name=name, template_name=template, actor="test", interval=timedelta(hours=1), **options
+            )
+            start_agent(agent_id=agent.id, actor="test")
+        fleet.messages.clear()
+        return agent
+
+    return make
+
+
+@pytest.fixture
+def agent(tenant: Tenant, new_agent: Callable[..., Agent]) -> Agent:
+    """Return an active agent that asks the default model."""
+    return new_agent(tenant)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
+    """Return a way to put a script in the place of every model."""
+
+    def script(*lines: ScriptLine, repeat: bool = False) -> ScriptedModel:
+        model = ScriptedModel(*lines, repeat=repeat)
+        monkeypatch.setattr(calls, "model_for", lambda _handle: model)
+        monkeypatch.setattr(providers.settings, "ARBOR_DEFAULT_MODEL", model.handle)
+        return model
+
+    return script
+
+
+def make_due(agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> None:
+    """Let the agent's time have come."""
+    _schedule(agent, f"next_due_at = now() - interval '{ago.total_seconds()} seconds'")
+
+
+def lose_lease(agent: Agent) -> None:
+    """Let the lease on the agent's heartbeat run out, as when its worker is gone."""
+    _schedule(agent, "lease_until = now() - interval '1 second'")
+
+
+def _schedule(agent: Agent, change: str) -> None:
+    with connections["ops"].cursor() as cursor:
+        cursor.execute(f"UPDATE heartbeats_heartbeatschedule SET {change} WHERE agent_id = %s", [agent.id])
+
+
+def schedule_of(agent: Agent) -> HeartbeatSchedule:
+    """Return the agent's schedule as it stands."""
+    with tenant_transaction(agent.tenant_id):
+        found: HeartbeatSchedule = HeartbeatSchedule.objects.get(agent_id=agent.id)
+        return found
+
+
+def beats_of(agent: Agent) -> list[Heartbeat]:
+    """Return the agent's heartbeats, oldest first."""
+    with tenant_transaction(agent.tenant_id):
+        return list(Heartbeat.objects.filter(agent_id=agent.id).order_by("started_at"))

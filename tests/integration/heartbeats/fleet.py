@@ -1,0 +1,54 @@
+"""A fleet in the test's hands: messages are kept, so a test can lose them, double them, and deliver them late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.schedule import Dispatched, dispatch
+from apps.heartbeats.services.walk import advance_heartbeat
+from apps.queues import Message, Task, captured
+
+
+class Fleet:
+    """Dispatcher, workers and broker, one step at a time."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        self.messages = messages
+
+    def dispatch(self) -> Dispatched:
+        """Run one tick of the dispatcher."""
+        return dispatch()
+
+    def take(self) -> Message:
+        """Take the oldest message from the broker."""
+        return self.messages.pop(0)
+
+    def deliver(self, message: Message) -> bool:
+        """Let a worker handle a message; False when it found nothing to do."""
+        arguments = message.arguments
+        if message.task is Task.ADVANCE:
+            return advance_heartbeat(
+                agent_id=UUID(arguments["agent_id"]), tenant_id=message.tenant_id, epoch=arguments["epoch"]
+            )
+        return fulfil_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
+
+    def step(self) -> Message:
+        """Deliver the oldest message and return it."""
+        message = self.take()
+        self.deliver(message)
+        return message
+
+    def run(self) -> None:
+        """Deliver messages until there are none."""
+        while self.messages:
+            self.step()
+
+
+@contextmanager
+def a_fleet() -> Iterator[Fleet]:
+    """Return a fleet whose broker is a list."""
+    with captured() as messages:
+        yield Fleet(messages)

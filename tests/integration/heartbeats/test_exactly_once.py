@@ -1,0 +1,269 @@
+"""A heartbeat happens exactly once, whatever is lost, doubled or late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent, AgentState
+from apps.agents.services.lifecycle import pause_agent
+from apps.heartbeats.models import CallStatus, ExternalCall, HeartbeatStatus, ScheduleState
+from apps.heartbeats.services.schedule import dispatch, tick_now
+from apps.memories.models import Memory
+from apps.queues import captured
+from apps.tenants.models import Tenant, TenantStatus
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import set_status
+from arbor.errors import ModelUnavailable, TransitionIllegal
+from arbor.models.ports import ScriptedModel
+from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+
+type Script = Callable[..., ScriptedModel]
+
+
+def _one_done_beat(agent: Agent) -> None:
+    (beat,) = beats_of(agent)
+    assert beat.status == HeartbeatStatus.DONE, beat.reason
+    assert beat.number == 1
+    with tenant_transaction(agent.tenant_id):
+        assert AgentState.objects.get(agent_id=agent.id).beats == 1
+        assert Memory.objects.filter(agent_id=agent.id, session="heartbeats").count() == 1
+    assert schedule_of(agent).state == ScheduleState.IDLE
+
+
+def test_a_due_agent_beats_once_and_waits_for_its_next_time(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(REST)
+    make_due(agent)
+    assert fleet.dispatch().due == 1
+    assert fleet.dispatch().due == 0
+    fleet.run()
+    _one_done_beat(agent)
+    assert fleet.dispatch().due == 0
+
+
+def test_every_message_doubled_changes_nothing(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    model = scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    while fleet.messages:
+        message = fleet.take()
+        fleet.deliver(message)
+        assert not fleet.deliver(message)
+    assert len(model.requests) == 1
+    _one_done_beat(agent)
+
+
+def test_every_message_lost_once_costs_a_lease_and_nothing_else(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    model = scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    for _ in range(3):
+        fleet.messages.clear()
+        lose_lease(agent)
+        assert fleet.dispatch().lost == 1
+        fleet.step()
+    fleet.run()
+    assert len(model.requests) == 1
+    _one_done_beat(agent)
+
+
+def test_a_message_under_an_old_lease_is_dropped(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    old = fleet.take()
+    lose_lease(agent)
+    fleet.dispatch()
+    assert not fleet.deliver(old)
+    fleet.run()
+    _one_done_beat(agent)
+
+
+def test_a_reply_that_comes_after_its_call_was_handed_out_again_is_not_stored(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    late = captured
+    overtaken: list[bool] = []
+
+    def slow(_request: object) -> str:
+        # While this worker waits for the model, its lease runs out and another asks again.
+        lose_lease(agent)
+        with late() as messages:
+            dispatch()
+            fleet.deliver(messages[0])
+            overtaken.append(True)
+        return REST
+
+    model = scripted(slow, REST)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()
+    assert not fleet.deliver(fleet.take())
+    with tenant_transaction(agent.tenant_id):
+        call = ExternalCall.objects.get(agent_id=agent.id)
+    assert overtaken
+    assert (call.status, call.reply) == (CallStatus.PENDING, "")
+    lose_lease(agent)
+    fleet.dispatch()
+    fleet.run()
+    assert len(model.requests) == 2
+    _one_done_beat(agent)
+
+
+def test_ten_dispatchers_claim_each_agent_once(
+    fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    agents = [new_agent(owner, name=f"agent {n}") for n in range(6) for owner in (tenant, other_tenant)]
+    for each in agents:
+        make_due(each)
+
+    def one_tick(_: int) -> list[str]:
+        with captured() as messages:
+            dispatch()
+        for alias in ("default", "ops"):
+            connections[alias].close()
+        return [message.arguments["agent_id"] for message in messages]
+
+    with ThreadPoolExecutor(10) as pool:
+        claimed = [agent_id for ids in pool.map(one_tick, range(10)) for agent_id in ids]
+    assert sorted(claimed) == sorted(str(each.id) for each in agents)
+
+
+def test_one_tenant_with_many_due_agents_does_not_keep_another_waiting(
+    fleet: Fleet,
+    tenant: Tenant,
+    other_tenant: Tenant,
+    new_agent: Callable[..., Agent],
+    settings: pytest.FixtureRequest,
+) -> None:
+    settings.ARBOR_CLAIM_BATCH = 4  # type: ignore[attr-defined]
+    settings.ARBOR_TENANT_CLAIM_LIMIT = 2  # type: ignore[attr-defined]
+    for n in range(5):
+        make_due(new_agent(tenant, name=f"many {n}"), ago=timedelta(hours=2))
+    make_due(new_agent(other_tenant, name="only"))
+    fleet.dispatch()
+    assert {message.tenant_id for message in fleet.messages} == {tenant.id, other_tenant.id}
+
+
+def test_a_suspended_tenants_agents_do_not_beat(fleet: Fleet, tenant: Tenant, agent: Agent) -> None:
+    make_due(agent)
+    set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
+    assert fleet.dispatch().due == 0
+
+
+def test_a_heartbeat_whose_workers_keep_dying_is_given_up_as_failed(
+    fleet: Fleet, agent: Agent, scripted: Script, settings: pytest.FixtureRequest
+) -> None:
+    settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
+    scripted(REST, repeat=True)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()
+    for _ in range(2):
+        lose_lease(agent)
+        fleet.dispatch()
+        fleet.deliver(fleet.messages.pop())
+    (beat,) = beats_of(agent)
+    assert beat.status == HeartbeatStatus.FAILED
+    assert beat.reason == "given up after 2 workers were lost while it ran"
+    assert schedule_of(agent).state == ScheduleState.IDLE
+
+
+def test_a_failed_call_fails_the_heartbeat_and_leaves_no_trace_of_a_decision(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(ModelUnavailable("the provider is down"))
+    with tenant_transaction(agent.tenant_id):
+        before = AgentState.objects.get(agent_id=agent.id)
+        remembered = Memory.objects.count()
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert beat.status == HeartbeatStatus.FAILED
+    assert beat.reason == "ModelUnavailable: the provider is down"
+    assert (beat.narrative, beat.actions, beat.memory_id, beat.energy_end) == ("", [], None, None)
+    with tenant_transaction(agent.tenant_id):
+        after = AgentState.objects.get(agent_id=agent.id)
+        assert (after.energy, after.beats) == (before.energy, before.beats)
+        assert Memory.objects.count() == remembered
+    assert schedule_of(agent).state == ScheduleState.IDLE
+
+
+def test_a_fault_in_a_handler_fails_the_heartbeat_at_once_and_says_where(
+    fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(REST)
+    monkeypatch.setattr("apps.heartbeats.handlers.record.narrate", lambda *_: 1 / 0)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert beat.status == HeartbeatStatus.FAILED
+    assert "ZeroDivisionError" in beat.reason
+    assert "node record" in beat.reason
+    with tenant_transaction(agent.tenant_id):
+        assert AgentState.objects.get(agent_id=agent.id).beats == 0
+
+
+def test_missed_beats_are_run_as_one_and_leave_a_receipt(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(REST)
+    make_due(agent, ago=timedelta(hours=3, minutes=30))
+    fleet.dispatch()
+    fleet.run()
+    by_status = {beat.status: beat for beat in beats_of(agent)}
+    assert set(by_status) == {HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED}
+    assert by_status[HeartbeatStatus.SKIPPED].reason == "3 beats fell due while no worker ran; run as one"
+
+
+def test_an_agent_that_is_paused_while_its_message_waits_does_not_beat(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    model = scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    with tenant_transaction(agent.tenant_id):
+        pause_agent(agent_id=agent.id, actor="test")
+    fleet.run()
+    assert beats_of(agent) == []
+    assert model.requests == []
+    assert schedule_of(agent).state == ScheduleState.OFF
+
+
+def test_an_agent_paused_during_a_beat_ends_it_and_stays_off(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()
+    with tenant_transaction(agent.tenant_id):
+        pause_agent(agent_id=agent.id, actor="test")
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert beat.status == HeartbeatStatus.DONE
+    assert schedule_of(agent).state == ScheduleState.OFF
+
+
+def test_a_beat_asked_for_twice_is_refused_the_second_time(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(REST)
+    with tenant_transaction(agent.tenant_id):
+        tick_now(agent_id=agent.id)
+    with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is beating already"):
+        tick_now(agent_id=agent.id)
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert (beat.status, beat.trigger) == (HeartbeatStatus.DONE, "operator")
