@@ -40,8 +40,9 @@ def test_a_memory_needs_only_its_text_and_its_moment() -> None:
     ],
 )
 def test_a_value_out_of_range_is_refused_by_name(wrong: dict[str, Any], said: str) -> None:
+    fields: dict[str, Any] = {"content": "The kettle is blue.", "occurred_at": NOON} | wrong
     with pytest.raises(Invalid, match=said):
-        NewMemory(**{"content": "The kettle is blue.", "occurred_at": NOON} | wrong)
+        NewMemory(**fields)
 
 
 def test_a_memory_without_text_is_refused() -> None:

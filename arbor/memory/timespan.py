@@ -1,0 +1,156 @@
+"""The time that a query speaks of: "on 3 May 2023", "in June", "last week"."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+#: People tell of things for some days after, and of plans before. docs/recall.md: flat from 3 to 20.
+NEARNESS_DAYS = 7.0
+
+_YEAR_DAYS = 365.25
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+#: First months, in the northern half of the world; a winter is named by the year it begins in.
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+_UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?\b"
+_YEAR = r"(?P<year>(?:19|20)\d\d)\b"
+_SEASON = r"(?P<season>spring|summer|autumn|fall|winter)\b"
+#: A month or season alone ("may", "march", "fall") is one only after a word like these.
+_BEFORE = (
+    r"\b(?:in|of|by|since|until|till|before|after|during|from|to|between|and|early|mid|late|this|next"
+    r"|(?P<last>last))[ -](?:the )?"
+)
+#: Tried in this order; what one has read, the next ones do not see.
+_DATED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?P<year>(?:19|20)\d\d)-(?P<number>[01]\d)-(?P<day>[0-3]\d)\b",
+        rf"\b{_DAY}(?: of)? {_MONTH}(?:,? ?{_YEAR})?",
+        rf"\b{_MONTH} {_DAY}(?:,? ?{_YEAR})?",
+        rf"\b(?:{_MONTH}|{_SEASON})(?:,| of| in)? {_YEAR}",
+        rf"{_BEFORE}(?:{_MONTH}|{_SEASON})",
+        rf"\b{_YEAR}",
+    )
+)
+_RELATIVE = re.compile(
+    r"\b(?:(?P<near>today|tonight|yesterday|last night)"
+    r"|(?P<last>last|past|previous) (?P<unit>week|weekend|month|year)"
+    r"|(?P<count>\d{1,2}|an?|one|two|three|four|five|six) (?P<units>day|week|month|year)s? ago)\b",
+    re.IGNORECASE,
+)
+#: A query that names a time does so early; a pasted page of dates is not a query.
+_READ_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeSpan:
+    """A stretch of time, from `start` to `end`."""
+
+    start: datetime
+    end: datetime
+    #: A day, month or season without a year: those of every year are meant.
+    yearly: bool = False
+
+    def nearness(self, moment: datetime) -> float:
+        """Return 1 inside the span, falling by 1/e with each NEARNESS_DAYS away from it."""
+        shift = timedelta(0)
+        if self.yearly:
+            middle = self.start + (self.end - self.start) / 2
+            shift = timedelta(days=_YEAR_DAYS) * round((moment - middle).days / _YEAR_DAYS)
+        away = max(self.start + shift - moment, moment - self.end - shift, timedelta(0))
+        return math.exp(-away.total_seconds() / 86_400 / NEARNESS_DAYS)
+
+
+def mentioned_span(text: str, *, now: datetime) -> TimeSpan | None:
+    """Return the time that the text speaks of, from the first to the last moment it names; None if it names none.
+
+    Days, months, seasons and years by their names; "yesterday", "last month", "three weeks ago" by `now`.
+    """
+    dated, rest = _find_dated(text[:_READ_CHARACTERS])
+    year = next((int(year) for parts in dated if (year := parts.get("year"))), None)
+    spans = [span for parts in dated if (span := _read_dated(parts, year, now)) is not None]
+    spans += [_read_relative(match, now) for match in _RELATIVE.finditer(rest)]
+    sure = [span for span in spans if not span.yearly] or spans
+    if not sure:
+        return None
+    return TimeSpan(
+        start=min(span.start for span in sure), end=max(span.end for span in sure), yearly=sure[0].yearly
+    )
+
+
+def _find_dated(text: str) -> tuple[list[dict[str, str | None]], str]:
+    """Return the parts of each date found, and the text without them."""
+    found: list[dict[str, str | None]] = []
+    for pattern in _DATED:
+        found += [match.groupdict() for match in pattern.finditer(text)]
+        text = pattern.sub(" · ", text)
+    return found, text
+
+
+def _read_dated(parts: dict[str, str | None], year: int | None, now: datetime) -> TimeSpan | None:
+    """Return the span of one date; a year named elsewhere in the text is this one's too, if it has none."""
+    own_year = int(parts.get("year") or 0) or year
+    yearly = own_year is None
+    starts = own_year or now.year
+    if number := parts.get("number"):
+        month, months = int(number), 1
+    elif name := parts.get("month"):
+        month, months = _MONTHS.index(name[:3].lower()) + 1, 1
+    elif season := parts.get("season"):
+        month, months = _SEASONS[season.lower()], 3
+    elif starts > now.year + 1:
+        return None  # "Cyberpunk 2077"
+    else:
+        month, months = 1, 12
+    if not 1 <= month <= 12:
+        return None  # 2023-19-01
+    if yearly and parts.get("last"):
+        yearly = False
+        starts -= _utc(starts, month + months) > now
+    if day := int(parts.get("day") or 0):
+        return _read_day(starts, month, day, yearly=yearly)
+    return TimeSpan(start=_utc(starts, month), end=_utc(starts, month + months), yearly=yearly)
+
+
+def _read_day(year: int, month: int, day: int, *, yearly: bool) -> TimeSpan | None:
+    try:
+        start = datetime(year, month, day, tzinfo=UTC)
+    except ValueError:
+        return None  # 31 June: no such day
+    return TimeSpan(start=start, end=start + timedelta(days=1), yearly=yearly)
+
+
+def _read_relative(match: re.Match[str], now: datetime) -> TimeSpan:
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if near := match["near"]:
+        first = midnight if near.lower() in {"today", "tonight"} else midnight - timedelta(days=1)
+        return TimeSpan(start=first, end=first + timedelta(days=1))
+    if count := match["count"]:
+        units = match["units"].lower()
+        number = _COUNTS.get(count.lower()) or int(count)
+        middle = now - timedelta(days=_UNIT_DAYS[units] * number)
+        half = timedelta(days=_UNIT_DAYS[units] / 2)
+        return TimeSpan(start=middle - half, end=middle + half)
+    unit = match["unit"].lower()
+    if unit in {"week", "weekend"}:
+        return TimeSpan(start=midnight - timedelta(days=14), end=now)
+    if match["last"].lower() == "past":
+        return TimeSpan(start=now - timedelta(days=_UNIT_DAYS[unit]), end=now)
+    if unit == "month":
+        return TimeSpan(start=_utc(now.year, now.month - 1), end=_utc(now.year, now.month))
+    return TimeSpan(start=_utc(now.year - 1, 1), end=_utc(now.year, 1))
+
+
+def _utc(year: int, month: int) -> datetime:
+    """Return the first moment of a month; months below 1 and above 12 run over into other years."""
+    years, index = divmod(month - 1, 12)
+    return datetime(year + years, index + 1, 1, tzinfo=UTC)

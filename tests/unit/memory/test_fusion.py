@@ -1,0 +1,185 @@
+"""The ranker: bounded, monotone, and every score is the sum of terms that have names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.memory.fusion import DEFAULT_WEIGHTS, Background, Candidate, Ranked, Weights, rank
+from arbor.memory.query import Reading
+from arbor.memory.timespan import TimeSpan
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+BACKGROUND = Background(mean=0.1, deviation=0.1)
+PLAIN = Candidate(
+    id=UUID(int=1),
+    words=0.0,
+    similarity=0.1,
+    session="",
+    position=0,
+    role="",
+    asks=False,
+    occurred_at=NOW - timedelta(days=100),
+    last_access_at=None,
+    importance=0.5,
+    decay_rate=0.01,
+    trust=1.0,
+)
+
+
+def some(*changes: Mapping[str, object]) -> list[Candidate]:
+    return [replace(PLAIN, id=UUID(int=n), **change) for n, change in enumerate(changes, start=1)]  # type: ignore[arg-type]
+
+
+def ranked(candidates: list[Candidate], limit: int = 99, **asked: object) -> dict[int, Ranked]:
+    nothing = Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None)
+    reading = replace(nothing, **asked)  # type: ignore[arg-type]
+    found = rank(candidates, reading=reading, background=BACKGROUND, now=NOW, limit=limit)
+    return {place.id.int: place for place in found}
+
+
+def test_words_and_meaning_are_measured_against_what_is_usual() -> None:
+    found = ranked(some({"words": 0.4}, {"similarity": 0.4}, {}))
+    assert list(found) == [1, 2, 3]
+    assert found[1].terms.words == pytest.approx(0.4 * DEFAULT_WEIGHTS.words)
+    # three deviations above the average, of six
+    assert found[2].terms.meaning == pytest.approx(0.5 * DEFAULT_WEIGHTS.meaning)
+    assert found[3].terms.meaning == 0
+
+
+def test_a_memory_that_is_not_embedded_yet_is_found_by_its_words() -> None:
+    found = ranked(some({"similarity": 0.15}, {"similarity": None, "words": 0.3}))
+    assert list(found) == [2, 1]
+    assert found[2].terms.meaning == 0
+
+
+def test_a_turn_is_lifted_by_those_beside_it_in_the_same_session() -> None:
+    found = ranked(
+        some(
+            {"session": "a", "position": 4, "words": 0.4},
+            {"session": "a", "position": 5},
+            {"session": "a", "position": 6},
+            {"session": "a", "position": 7},
+            {"session": "b", "position": 5},
+        )
+    )
+    assert found[2].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+    assert found[3].terms.neighbours == pytest.approx(0.2 * DEFAULT_WEIGHTS.neighbours)
+    assert found[4].terms.neighbours == found[5].terms.neighbours == 0
+    assert found[4].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
+    assert found[5].terms.session == 0
+
+
+def test_the_answer_to_a_question_that_fits_is_lifted_more() -> None:
+    question = {"session": "a", "position": 4, "words": 0.4, "asks": True}
+    before, after = {"session": "a", "position": 3}, {"session": "a", "position": 5}
+    found = ranked(some(question, before, after))
+    assert found[3].terms.neighbours == pytest.approx(
+        0.4 * (DEFAULT_WEIGHTS.neighbours + DEFAULT_WEIGHTS.answer)
+    )
+    assert found[2].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+
+
+def test_a_memory_outside_of_any_session_is_a_session_of_its_own() -> None:
+    found = ranked(some({"words": 0.4}, {"words": 0.2, "position": 1}))
+    assert found[1].terms.session == pytest.approx(0.4 * DEFAULT_WEIGHTS.session)
+    assert found[2].terms.session == pytest.approx(0.2 * DEFAULT_WEIGHTS.session)
+    assert found[1].terms.neighbours == found[2].terms.neighbours == 0
+
+
+def test_what_the_named_speaker_said_comes_first() -> None:
+    found = ranked(some({"role": "Caroline"}, {"role": "Melanie Ann"}), speakers=frozenset({"melanie"}))
+    assert list(found) == [2, 1]
+    assert found[2].terms.speaker == DEFAULT_WEIGHTS.speaker
+
+
+def test_what_is_from_the_named_time_comes_first() -> None:
+    june = TimeSpan(start=datetime(2026, 6, 1, tzinfo=UTC), end=datetime(2026, 7, 1, tzinfo=UTC))
+    moments = [datetime(2026, month, 5, tzinfo=UTC) for month in (4, 6, 9)]
+    found = ranked(some(*({"occurred_at": moment} for moment in moments)), span=june)
+    assert next(iter(found)) == 2
+    assert found[2].terms.time == DEFAULT_WEIGHTS.time
+    assert found[1].terms.time < 0.05 * DEFAULT_WEIGHTS.time
+
+
+def test_what_was_recalled_lately_has_not_faded() -> None:
+    found = ranked(some({}, {"last_access_at": NOW - timedelta(days=1)}, {"importance": 1.0}))
+    assert found[2].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-0.01))
+    assert found[1].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-1))
+    assert found[3].terms.recency == pytest.approx(0.05 * math.exp(-1))
+
+
+def test_equal_scores_are_ordered_by_id_and_cut_at_the_limit() -> None:
+    assert list(ranked(some(*[{}] * 9), limit=4)) == [1, 2, 3, 4]
+
+
+def test_nothing_is_ranked_when_nothing_is_there_or_wanted() -> None:
+    assert ranked([]) == {}
+    assert ranked(some({}), limit=0) == {}
+
+
+def test_vectors_that_are_all_alike_tell_nothing() -> None:
+    reading = Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None)
+    flat = Background(mean=0.7, deviation=0.0)
+    found = rank(some({"similarity": 0.7}), reading=reading, background=flat, now=NOW, limit=1)
+    assert found[0].terms.meaning == 0
+
+
+CANDIDATES = st.builds(
+    Candidate,
+    id=st.uuids(),
+    words=st.floats(0, 1),
+    similarity=st.none() | st.floats(-1, 1),
+    session=st.sampled_from(["", "a", "b"]),
+    position=st.integers(0, 12),
+    role=st.sampled_from(["", "Caroline", "Melanie"]),
+    asks=st.booleans(),
+    occurred_at=st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+    last_access_at=st.none() | st.just(NOW),
+    importance=st.floats(0, 1),
+    decay_rate=st.floats(0, 1e3),
+    trust=st.floats(0, 1),
+)
+BACKGROUNDS = st.builds(Background, mean=st.floats(-1, 1), deviation=st.floats(0, 1))
+READING = Reading(
+    meaning_text="?",
+    lexical={},
+    speakers=frozenset({"caroline"}),
+    span=TimeSpan(start=NOW - timedelta(days=9), end=NOW),
+)
+
+
+@given(candidates=st.lists(CANDIDATES, max_size=20), background=BACKGROUNDS, limit=st.integers(0, 25))
+def test_ranks_are_ordered_bounded_and_never_nan(
+    candidates: list[Candidate], background: Background, limit: int
+) -> None:
+    found = rank(candidates, reading=READING, background=background, now=NOW, limit=limit)
+    assert len(found) == min(limit, len(candidates))
+    highest = sum(getattr(DEFAULT_WEIGHTS, weight.name) for weight in fields(Weights)) * 4
+    for place in found:
+        assert 0 <= place.score <= highest
+        assert place.score == pytest.approx(place.terms.total)
+    assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
+
+
+@given(
+    candidates=st.lists(CANDIDATES, min_size=1, max_size=12, unique_by=lambda c: c.id),
+    background=BACKGROUNDS,
+    better=st.sampled_from(["words", "importance", "trust", "similarity"]),
+)
+def test_a_memory_that_fits_better_is_never_scored_lower(
+    candidates: list[Candidate], background: Background, better: str
+) -> None:
+    def score(all_of_them: list[Candidate]) -> float:
+        found = rank(all_of_them, reading=READING, background=background, now=NOW, limit=99)
+        return next(place.score for place in found if place.id == candidates[0].id)
+
+    best = replace(candidates[0], **{better: 1.0})  # type: ignore[arg-type]
+    assert score([best, *candidates[1:]]) >= score(candidates) - 1e-12

@@ -1,0 +1,45 @@
+"""A query is read once: what to embed, which words count, who and when is meant."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.memory.lexical import speaker_index, term_index
+from arbor.memory.query import Reading, read_query
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+SPOKEN = {speaker_index("caroline"): 9, speaker_index("melanie"): 9, term_index("paint"): 2}
+
+
+def read(text: str) -> Reading:
+    return read_query(text, df=SPOKEN, documents=20, now=NOW)
+
+
+def test_speakers_are_taken_out_of_what_is_embedded() -> None:
+    reading = read("What did Caroline paint  with Melanie's kids?")
+    assert reading.meaning_text == "What did paint with kids?"
+    assert reading.speakers == {"caroline", "melanie"}
+    assert {term_index("paint"), speaker_index("caroline")} <= reading.lexical.keys()
+
+
+def test_a_query_that_is_only_a_name_is_embedded_whole() -> None:
+    assert read("Caroline?").meaning_text == "Caroline?"
+
+
+def test_others_stay_in_what_is_embedded() -> None:
+    assert read("What did Grace paint in June 2023?").meaning_text == "What did Grace paint in June 2023?"
+
+
+def test_the_time_that_a_query_names_is_read() -> None:
+    span = read("What did Melanie paint in June 2023?").span
+    assert span is not None
+    assert span.start == datetime(2023, 6, 1, tzinfo=UTC)
+    assert read("What did Melanie paint?").span is None
+
+
+@given(st.text())
+def test_any_text_can_be_asked(text: str) -> None:
+    assert read(text).meaning_text or not text
