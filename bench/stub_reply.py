@@ -3,31 +3,145 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ACTION = re.compile(r"^- (\w+) \((\d+)\): ", re.MULTILINE)
+_ENERGY = re.compile(r"^## Energy\n(\d+)", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^## This heartbeat: (.+)$", re.MULTILINE)
+_GOAL = re.compile(r"^\[(\S+)\] (.*?) \((active|queued)\b.*?(\d+)% done", re.MULTILINE)
+_INTENT = re.compile(r"^\[(\S+)\] (\w+): .*?\(for goal (.+?)[;)]", re.MULTILINE | re.DOTALL)
+_MEMORY = re.compile(r"^\[(\S+)\] \d{4}-\d{2}-\d{2} \d{2}:\d{2}, ", re.MULTILINE)
+
+#: How much one beat brings a goal forward, in percent.
+_STEP = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What the stub reads out of a prompt."""
+
+    roll: int
+    costs: dict[str, int]
+    energy: int
+    directive: str
+    #: Id, title, state, percent done.
+    goals: list[tuple[str, str, str, int]]
+    #: Id, action, goal's id.
+    intents: list[tuple[str, str, str]]
+    memories: list[str]
 
 
 def reply_to(prompt: str) -> dict[str, Any]:
     """Return a valid heartbeat reply: the same prompt gives the same one, another prompt mostly another."""
-    roll = crc32(prompt.encode("utf-8", errors="replace"))
-    ids = list(dict.fromkeys(_UUID.findall(prompt)))
+    seen = _read(prompt)
+    goal = next((goal for goal in seen.goals if goal[2] == "active"), None)
     return {
-        "thinking": f"roll {roll}",
-        "actions": [
-            {
-                "action": "rest",
-                "params": {},
-                "reasoning": "",
-                "goal_id": ids[0] if ids else None,
-                "intent_id": None,
-            }
+        "thinking": f"It is a {seen.directive} beat, and my number is {seen.roll % 1000}.",
+        "actions": _actions(seen, goal),
+        "memory_notes": [{"text": f"I thought of {seen.roll % 1000}.", "referenced_date": None}]
+        if seen.roll % 4 == 0
+        else [],
+        "goal_updates": [_update(goal)] if goal and seen.directive == "goal pursuit" else [],
+        "new_goals": [] if seen.goals else [_new_goal(seen.roll)],
+        "concerns": ["I may be going round in circles."] if seen.roll % 5 == 0 else [],
+        "curiosity": [f"What is {seen.roll % 97} good for?"] if seen.roll % 3 == 0 else [],
+        "decompositions": [_steps(goal[0], seen)] if goal and seen.directive == "plan execution" else [],
+    }
+
+
+def _read(prompt: str) -> Seen:
+    sections = {part.partition("\n")[0]: part for part in prompt.split("\n## ")}
+    energy = _ENERGY.search(prompt)
+    directive = _DIRECTIVE.search(prompt)
+    return Seen(
+        roll=crc32(prompt.encode("utf-8", errors="replace")),
+        costs={name: int(cost) for name, cost in _ACTION.findall(prompt)},
+        energy=int(energy[1]) if energy else 0,
+        directive=directive[1] if directive else "free",
+        goals=[
+            (one, title, state, int(done))
+            for one, title, state, done in _GOAL.findall(sections.get("Goals", ""))
         ],
-        "memory_notes": [],
-        "goal_updates": [],
-        "new_goals": [],
-        "concerns": [],
-        "curiosity": [],
-        "decompositions": [],
+        intents=_INTENT.findall(sections.get("Pending intents", "")),
+        memories=list(
+            dict.fromkeys(
+                _MEMORY.findall(sections.get("Recent experience", ""))
+                + _MEMORY.findall(sections.get("Memories that may matter now", ""))
+            )
+        ),
+    )
+
+
+def _actions(seen: Seen, goal: tuple[str, str, str, int] | None) -> list[dict[str, Any]]:
+    """Return what the next intent asks for, or up to two actions by the roll, as far as the energy goes."""
+    wanted: list[tuple[str, str | None, str | None]]
+    if seen.intents:
+        intent_id, action, goal_id = seen.intents[0]
+        wanted = [(action, goal_id, intent_id)]
+    else:
+        possible = [name for name in seen.costs if _params(name, seen, goal) is not None]
+        picks = [possible[(seen.roll >> shift) % len(possible)] for shift in (3, 11)] if possible else []
+        wanted = [(action, goal[0] if goal else None, None) for action in dict.fromkeys(picks)]
+    left, actions = seen.energy, []
+    for action, goal_id, intent_id in wanted:
+        params = _params(action, seen, goal)
+        if params is None or seen.costs.get(action, left + 1) > left:
+            continue
+        left -= seen.costs[action]
+        actions.append(
+            {"action": action, "params": params, "reasoning": "", "goal_id": goal_id, "intent_id": intent_id}
+        )
+    return actions
+
+
+def _params(action: str, seen: Seen, goal: tuple[str, str, str, int] | None) -> dict[str, Any] | None:
+    """Return the action's parameters, or None where this prompt gives it nothing to work on."""
+    about = goal[1] if goal else f"number {seen.roll % 1000}"
+    queued = next((one for one in seen.goals if one[2] == "queued"), None)
+    match action:
+        case "recall":
+            return {"query": about, "limit": 5}
+        case "remember":
+            return {"content": f"About {about}: {seen.roll % 1000}.", "type": "semantic", "importance": 0.5}
+        case "reflect":
+            return {"insight": f"{about} comes back again and again ({seen.roll % 1000}).", "focus": about}
+        case "connect" if len(seen.memories) > 1:
+            first = seen.roll % (len(seen.memories) - 1)
+            ends = {"from_id": seen.memories[first], "to_id": seen.memories[first + 1]}
+            return ends | {"relation": "associated"}
+        case "reprioritize" if queued:
+            return {"goal_id": queued[0], "state": "active"}
+        case "rest":
+            return {}
+    return None
+
+
+def _update(goal: tuple[str, str, str, int]) -> dict[str, Any]:
+    done = min(100, goal[3] + _STEP)
+    return {
+        "goal_id": goal[0],
+        "progress": done / 100,
+        "note": f"{done} % of it is done.",
+        "state": "completed" if done == 100 else None,
+        "reason": None,
+    }
+
+
+def _new_goal(roll: int) -> dict[str, Any]:
+    return {
+        "title": f"Find out about {roll % 1000}",
+        "description": "I can say what it is good for.",
+        "layer": "objective",
+        "source": "curiosity",
+        "parent_goal_id": None,
+    }
+
+
+def _steps(goal_id: str, seen: Seen) -> dict[str, Any]:
+    steps = [name for name in ("recall", "reflect", "remember") if name in seen.costs]
+    return {
+        "goal_id": goal_id,
+        "intentions": [{"action": name, "description": f"{name} what serves this goal"} for name in steps],
     }

@@ -1,0 +1,128 @@
+"""The stub model server answers heartbeats validly, variedly and always the same."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from arbor.goals.intents import IntentStatus
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.parsing import ParsedReply, parse_reply
+from arbor.heartbeat.prompt import build_prompt
+from arbor.heartbeat.situation import Environment, GoalView, IntentView, MemoryView, Situation
+from arbor.memory.values import MemoryType
+from bench.stub_model import Mode as StubMode
+from bench.stub_model import Stub
+from bench.stub_reply import reply_to
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def a_goal(number: int, state: GoalState) -> GoalView:
+    return GoalView(
+        id=f"goal-{number}",
+        title=f"Learn what Ada's (new) project {number} is",
+        state=state,
+        layer=GoalLayer.OBJECTIVE,
+        source=GoalSource.CURIOSITY,
+        fraction=0.3,
+    )
+
+
+def situation(**changes: Any) -> Situation:
+    values: dict[str, Any] = {
+        "agent_id": "a1",
+        "name": "Scout",
+        "public_id": "agent_00",
+        "tenant": "garden",
+        "beat_number": 3,
+        "mode": Mode.GOAL_PURSUIT,
+        "environment": Environment(now=NOW),
+        "energy": 10,
+        "max_energy": 20,
+        "actions": ACTIONS.offers(tuple(ACTIONS)),
+        "goals": [a_goal(1, GoalState.ACTIVE), a_goal(2, GoalState.QUEUED)],
+        "recent": [
+            MemoryView(id=f"memory-{number}", type=MemoryType.EPISODIC, content="Hi [x] 1", at=NOW)
+            for number in range(5)
+        ],
+    }
+    return Situation(**(values | changes))
+
+
+def answer(seen: Situation, *, nonce: str = "0123456789abcdef") -> ParsedReply:
+    """Return the stub's reply to this situation, as Arbor reads it; nothing may be mended or dropped."""
+    prompt = build_prompt(seen, "You are Scout.", nonce)
+    parsed = parse_reply(json.dumps(reply_to(f"{prompt.system}\n{prompt.user}")))
+    assert (parsed.dropped, parsed.repairs) == ((), ())
+    return parsed
+
+
+def test_it_works_on_the_active_goal_with_what_the_prompt_offers() -> None:
+    reply = answer(situation()).reply
+
+    assert [(update.goal_id, update.progress) for update in reply.goal_updates] == [("goal-1", 0.45)]
+    assert {action.goal_id for action in reply.actions} == {"goal-1"}
+    assert {action.action for action in reply.actions} <= set(ACTIONS)
+
+
+def test_it_carries_out_the_next_intent() -> None:
+    intent = IntentView(
+        id="intent-1",
+        goal_id="goal-1",
+        action="recall",
+        description="look (once)",
+        status=IntentStatus.PENDING,
+    )
+
+    (action,) = answer(situation(intents=[intent])).reply.actions
+
+    assert (action.action, action.intent_id, action.goal_id) == ("recall", "intent-1", "goal-1")
+
+
+def test_it_completes_a_goal_that_is_nearly_done() -> None:
+    nearly = a_goal(1, GoalState.ACTIVE).model_copy(update={"fraction": 0.9})
+
+    (update,) = answer(situation(goals=[nearly])).reply.goal_updates
+
+    assert (update.progress, update.state) == (1.0, GoalState.COMPLETED)
+
+
+def test_it_plans_when_told_to_and_wants_something_when_it_has_no_goals() -> None:
+    planned = answer(situation(mode=Mode.PLAN_EXECUTION)).reply
+    wanted = answer(situation(goals=[], mode=Mode.REFLECTION)).reply
+
+    assert [part.goal_id for part in planned.decompositions] == ["goal-1"]
+    assert len(wanted.new_goals) == 1
+
+
+def test_the_same_prompt_gives_the_same_reply_and_other_prompts_give_others() -> None:
+    replies = [answer(situation(beat_number=number)).reply for number in range(1, 200)]
+    actions = {action.action for reply in replies for action in reply.actions}
+
+    assert answer(situation()) == answer(situation())
+    assert len({reply.model_dump_json() for reply in replies}) > 190
+    assert actions == set(ACTIONS)
+
+
+def test_it_never_spends_more_than_it_has() -> None:
+    for number in range(50):
+        reply = answer(situation(energy=1, beat_number=number)).reply
+        assert sum(ACTIONS[action.action].cost for action in reply.actions) <= 1
+
+
+def test_a_prompt_that_is_no_heartbeats_still_gets_a_valid_reply() -> None:
+    assert parse_reply(json.dumps(reply_to("Hello?"))).dropped == ()
+
+
+def test_failures_are_spread_evenly_and_a_model_name_asks_for_one() -> None:
+    stub = Stub(latency_s=0, mode=StubMode.ERROR, share=0.25, retry_after_s=1)
+
+    modes = [stub.mode_for("any") for _ in range(100)]
+
+    assert modes.count(StubMode.ERROR) == 25
+    assert modes[:4].count(StubMode.ERROR) == 1
+    assert stub.mode_for("stub-drip") is StubMode.DRIP
