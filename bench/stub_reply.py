@@ -78,8 +78,8 @@ def _actions(seen: Seen, goal: tuple[str, str, str, int] | None) -> list[dict[st
     """Return what the next intent asks for, or up to two actions by the roll, as far as the energy goes."""
     wanted: list[tuple[str, str | None, str | None]]
     if seen.intents:
-        intent_id, action, goal_id = seen.intents[0]
-        wanted = [(action, goal_id, intent_id)]
+        step, named, served = seen.intents[0]
+        wanted = [(named, served, step)]
     else:
         possible = [name for name in seen.costs if _params(name, seen, goal) is not None]
         picks = [possible[(seen.roll >> shift) % len(possible)] for shift in (3, 11)] if possible else []
