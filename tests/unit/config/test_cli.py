@@ -1,0 +1,82 @@
+"""The command line: quick to answer, one line per error, codes that a script can rely on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from arbor.errors import AlreadyRunning, ConfigurationInvalid
+from config.cli.main import COMMANDS, Entry, ExitCode, main
+
+ROOT = Path(__file__).parents[3]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(list(arguments))
+    return int(end.value.code or 0)
+
+
+@click.command()
+@click.argument("kind")
+def failing(kind: str) -> None:
+    if kind == "running":
+        raise AlreadyRunning("Arbor already runs from here")
+    if kind == "interrupted":
+        raise KeyboardInterrupt
+    raise ConfigurationInvalid("ARBOR_EXAMPLE must be a number,\ngot 'seven'")
+
+
+@pytest.fixture(autouse=True)
+def _failing_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = Entry(target=f"{__name__}:failing", summary="Fails.", needs_django=False)
+    monkeypatch.setitem(COMMANDS, "fail", entry)
+
+
+def test_the_overview_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == ExitCode.DONE
+    shown = capsys.readouterr().out
+    for name, entry in COMMANDS.items():
+        assert name in shown
+        assert entry.summary.split()[0] in shown
+
+
+def test_the_overview_loads_no_framework() -> None:
+    script = (
+        "import sys, config.cli.main as cli\n"
+        "try:\n    cli.main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print([name for name in ('django', 'celery', 'psycopg', 'gunicorn') if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("nosuch") == ExitCode.USAGE
+    assert "No such command 'nosuch'" in capsys.readouterr().err
+
+
+def test_an_error_of_ours_is_told_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("fail", "plainly") == ExitCode.FAILED
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == "arbor: ARBOR_EXAMPLE must be a number,\ngot 'seven'\n"
+
+
+def test_a_second_start_has_a_code_of_its_own() -> None:
+    assert run("fail", "running") == ExitCode.ALREADY_RUNNING == 3
+
+
+def test_an_interrupt_has_the_code_that_shells_expect() -> None:
+    assert run("fail", "interrupted") == ExitCode.INTERRUPTED == 130
+
+
+def test_only_known_parts_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("up", "--only", "web,nothing") == ExitCode.USAGE
+    assert "nothing: choose from worker, dispatcher" in capsys.readouterr().err
