@@ -26,7 +26,7 @@ from arbor.models.handles import Handle
 
 #: Below this, pgvector has faults that destroy indexes or overrun buffers (reference: platform E).
 OLDEST_VECTOR = (0, 8, 4)
-_BROKER_WITHIN_S = 1.0
+_BROKER_WITHIN_S = 1
 _CLOCKS_WITHIN_S = 5.0
 _KEYS_TRIED = 20
 
