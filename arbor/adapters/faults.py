@@ -41,16 +41,16 @@ class Fault:
 def fault_in(answer: Answer) -> Fault | None:
     """Return the fault that an answer reports, or None when it is a success."""
     if answer.status >= 300:
-        return _read_fault(answer)
+        return read_fault(answer)
     body = answer.json()
     if isinstance(body, dict) and body.get("error") and not body.get("choices"):
         # OpenRouter reports an upstream's failure inside a 200, with the upstream's status as the code.
-        fault = _read_fault(answer)
+        fault = read_fault(answer)
         return replace(fault, status=int(fault.code) if fault.code.isdecimal() else 502)
     return None
 
 
-def _read_fault(answer: Answer) -> Fault:
+def read_fault(answer: Answer) -> Fault:
     """Read an error answer of any of the shapes in use; what it does not say stays empty.
 
     The shapes: `{"error": {"message", "code", "type", "param"}}`, `{"error": "text"}`, `{"detail": …}`, text.
