@@ -1,0 +1,62 @@
+"""From the name in the settings to what embeds."""
+
+from __future__ import annotations
+
+import httpx
+from pydantic import SecretStr
+
+from arbor.adapters.credentials import Credentials
+from arbor.adapters.exchange import Door, KeyAuth
+from arbor.adapters.openai_embeddings import OpenAIEmbedder
+from arbor.adapters.tei import TeiEmbedder
+from arbor.adapters.transport import shared_client
+from arbor.adapters.wordllama import DIMENSION, WordLlamaEmbedder
+from arbor.embedding.ports import Embedder
+from arbor.errors import ConfigurationInvalid
+
+_OPENAI = "https://api.openai.com/v1"
+
+
+def connect_embedder(
+    name: str,
+    credentials: Credentials,
+    *,
+    dimension: int,
+    url: str = "",
+    client: httpx.Client | None = None,
+) -> Embedder:
+    """Return the embedder of that name: `wordllama`, `openai/<model>` or `tei/<model>`; nothing is asked yet.
+
+    `url` is the server's address, for OpenAI's protocol with its `/v1`. Raises ConfigurationInvalid.
+    """
+    kind, _, model = name.partition("/")
+    if kind == "wordllama" and not model:
+        if dimension != DIMENSION:
+            raise ConfigurationInvalid(
+                f"ARBOR_EMBEDDING_DIMENSION must be {DIMENSION} for wordllama, got {dimension}"
+            )
+        return WordLlamaEmbedder()
+    if kind == "openai" and model:
+        door = _openai_door(name, credentials, url)
+        return OpenAIEmbedder(name=model, dimension=dimension, door=door, client=client or shared_client())
+    if kind == "tei" and model:
+        if not url:
+            raise ConfigurationInvalid(f"{name} needs ARBOR_EMBEDDING_URL, the server's address")
+        door = Door(provider="tei", url=f"{url.rstrip('/')}/embed", settings="ARBOR_EMBEDDING_URL")
+        return TeiEmbedder(name=model, dimension=dimension, door=door, client=client or shared_client())
+    raise ConfigurationInvalid(
+        f"ARBOR_EMBEDDING_MODEL must be wordllama, openai/<model> or tei/<model>, got {name!r}"
+    )
+
+
+def _openai_door(name: str, credentials: Credentials, url: str) -> Door:
+    base_url = url or credentials.openai_base_url
+    if not base_url and not credentials.openai_api_key:
+        raise ConfigurationInvalid(f"{name} needs OPENAI_API_KEY, or ARBOR_EMBEDDING_URL for another server")
+    key = credentials.openai_api_key
+    return Door(
+        provider="openai",
+        url=f"{(base_url or _OPENAI).rstrip('/')}/embeddings",
+        auth=KeyAuth(SecretStr(key)) if key else None,
+        settings="OPENAI_API_KEY, ARBOR_EMBEDDING_URL and the model's name",
+    )

@@ -1,0 +1,83 @@
+"""What embedding over HTTP has in common: batches, one total deadline, and failures in our words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import httpx
+import numpy as np
+import numpy.typing as npt
+
+from arbor.adapters.exchange import MAX_REPLY_BYTES, Door, post_json
+from arbor.adapters.faults import error_for, fault_in, malformed
+from arbor.embedding.vectors import unit_rows
+from arbor.errors import EmbeddingFailed, ModelError
+
+#: For a whole call to `embed`, however many batches it takes.
+DEFAULT_DEADLINE_S = 30.0
+#: The beginning of a long text stands for all of it. Common models read 8,191 tokens at the most; 20,000 bytes
+#: are about 5,000 tokens of English and 7,500 of Chinese.
+MAX_TEXT_BYTES = 20_000
+#: A number in a JSON reply: "-0.012345678901234567, "
+_BYTES_PER_NUMBER = 24
+
+
+class HttpEmbedding:
+    """Embeds by POST: `body` makes the request for a batch, `read` takes the list of vectors out of the reply."""
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        dimension: int,
+        door: Door,
+        client: httpx.Client,
+        batch: int,
+        body: Callable[[list[str]], Mapping[str, Any]],
+        read: Callable[[Any], list[Any] | None],
+        deadline_s: float = DEFAULT_DEADLINE_S,
+    ) -> None:
+        self._model = model
+        self._dimension = dimension
+        self._door = door
+        self._client = client
+        # A reply must fit into what the exchange reads.
+        self._batch = max(1, min(batch, MAX_REPLY_BYTES // (_BYTES_PER_NUMBER * dimension)))
+        self._body = body
+        self._read = read
+        self._deadline_s = deadline_s
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return one row per text, each of length 1. Raises EmbeddingFailed, whatever goes wrong."""
+        ends_at = time.monotonic() + self._deadline_s
+        rows = np.zeros((len(texts), self._dimension), dtype=np.float32)
+        for start in range(0, len(texts), self._batch):
+            some = [_head(text) for text in texts[start : start + self._batch]]
+            try:
+                vectors = self._ask(some, deadline_s=ends_at - time.monotonic())
+            except ModelError as exc:
+                raise EmbeddingFailed(str(exc)) from exc
+            rows[start : start + len(some)] = unit_rows(
+                vectors, count=len(some), dimension=self._dimension, model=self._model
+            )
+        return rows
+
+    def _ask(self, texts: list[str], *, deadline_s: float) -> list[Any]:
+        if deadline_s <= 0:
+            raise EmbeddingFailed(f"{self._door.provider} did not answer within {self._deadline_s:.1f} s")
+        answer = post_json(self._client, self._door, self._body(texts), deadline_s=deadline_s)
+        fault = fault_in(answer)
+        if fault is not None:
+            raise error_for(fault, door=self._door, model=self._model, headers=answer.headers)
+        vectors = self._read(answer.json())
+        if vectors is None:
+            raise malformed(self._door, answer)
+        return vectors
+
+
+def _head(text: str) -> str:
+    """Return as much of the text's beginning as a model reads, cut between characters."""
+    encoded = text.encode(errors="replace")
+    return text if len(encoded) <= MAX_TEXT_BYTES else encoded[:MAX_TEXT_BYTES].decode(errors="ignore")

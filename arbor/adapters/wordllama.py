@@ -1,0 +1,102 @@
+"""Embeddings computed here, from weights that come with a package: no network, no key, no GPU."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arbor.embedding.vectors import unit_rows
+from arbor.errors import EmbeddingFailed
+
+DIMENSION = 256
+_CONFIG = "l2_supercat"
+#: Characters pooled at once. A character is at most one token, a token 1 KB of floats: 64 MB at the most.
+_POOLED_CHARACTERS = 65_536
+
+_loading = threading.Lock()
+
+
+class WordLlamaEmbedder:
+    """The mean of a text's token vectors, cut down from a large model's: 10,000 turns of talk a second.
+
+    Loaded when it is first asked, once per process (0.4 s, 60 MB); threads share it.
+    """
+
+    model = f"wordllama/{_CONFIG}_{DIMENSION}"
+    dimension = DIMENSION
+    in_process = True
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return one row per text, shape (len(texts), 256), each of length 1.
+
+        Raises EmbeddingFailed for a text without any token, or when the package's weights are missing.
+        """
+        with _loading:  # lru_cache alone would let two threads load at once
+            llama = _load()
+        rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
+        for start, some in _portions(texts):
+            rows[start : start + len(some)] = _pool(llama, some)
+        return unit_rows(rows, count=len(texts), dimension=DIMENSION, model=self.model)
+
+
+@lru_cache(maxsize=1)
+def _load() -> Any:
+    # Tokenizers' own threads would outlive a fork and warn about it; one thread is as fast on short texts.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        # Imported here: it takes 0.3 s that most processes never need, and sets up the root logger on its way.
+        wordllama = importlib.import_module("wordllama")
+        # Its loader looks for the tokenizer in a folder that does not exist, then asks the network; its own
+        # folder as the cache has both files.
+        llama = wordllama.WordLlama.load(
+            config=_CONFIG,
+            cache_dir=Path(str(wordllama.__file__)).parent,
+            dim=DIMENSION,
+            disable_download=True,
+        )
+    except (ImportError, OSError) as exc:
+        raise EmbeddingFailed(f"the package wordllama has no usable weights: {exc}") from exc
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    # It pads a batch to its longest text: one of 64 KB among 63 short ones would take a gigabyte.
+    llama.tokenizer.no_padding()
+    return llama
+
+
+def _portions(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the texts in portions of bounded size, each with the place of its first."""
+    start, size = 0, 0
+    for end, text in enumerate(texts):
+        if size and size + len(text) > _POOLED_CHARACTERS:
+            yield start, list(texts[start:end])
+            start, size = end, 0
+        size += len(text)
+    if start < len(texts):
+        yield start, list(texts[start:])
+
+
+def _pool(llama: Any, texts: list[str]) -> npt.NDArray[np.float32]:
+    """Return the sum of each text's token vectors; only its direction will count."""
+    try:
+        encoded = llama.tokenizer.encode_batch(texts, add_special_tokens=False)
+    except (TypeError, ValueError) as exc:
+        raise EmbeddingFailed("the text is not valid Unicode (half a surrogate pair?)") from exc
+    sizes = [len(one.ids) for one in encoded]
+    if 0 in sizes:
+        raise EmbeddingFailed(f"text {sizes.index(0) + 1} of {len(texts)} has nothing to embed")
+    tokens = np.concatenate([np.asarray(one.ids, dtype=np.int64) for one in encoded])
+    starts = np.cumsum([0, *sizes[:-1]])
+    pooled: npt.NDArray[np.float32] = np.add.reduceat(llama.embedding[tokens], starts, axis=0)
+    return pooled

@@ -1,0 +1,61 @@
+"""What turns texts into vectors, as a port, with the fake that tests use."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from arbor.embedding.vectors import unit_rows
+from arbor.memory.lexical import words_of
+
+type Vectors = npt.NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose inner product says how near their meanings are."""
+
+    @property
+    def model(self) -> str:
+        """What made the vectors; part of the cache's key, and kept with each memory."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """The length of each vector."""
+        ...
+
+    @property
+    def in_process(self) -> bool:
+        """Whether this process computes them, without network: then it may be done inside a transaction."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row per text, shape (len(texts), dimension), each of length 1. Raises EmbeddingFailed."""
+        ...
+
+
+class HashEmbedder:
+    """A fake: texts that share words are near each other, always the same way, without a model."""
+
+    in_process = True
+
+    def __init__(self, dimension: int = 256) -> None:
+        self.model = f"hash/{dimension}"
+        self.dimension = dimension
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return the sum of each text's words, a fixed random direction for every word."""
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in [*words_of(text)] or [text]:
+                row += self._direction(word)
+        return unit_rows(rows, count=len(texts), dimension=self.dimension, model=self.model)
+
+    def _direction(self, word: str) -> Vectors:
+        seed = hashlib.blake2b(word.encode(errors="surrogatepass"), digest_size=8).digest()
+        drawn = np.random.default_rng(int.from_bytes(seed)).standard_normal(self.dimension)
+        return drawn.astype(np.float32)

@@ -1,0 +1,198 @@
+"""Embedding over HTTP: what is sent, what is believed, and what each failure becomes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from arbor.adapters.credentials import Credentials
+from arbor.adapters.embedders import connect_embedder
+from arbor.adapters.embedding_http import MAX_TEXT_BYTES
+from arbor.adapters.wordllama import WordLlamaEmbedder
+from arbor.embedding.ports import Embedder
+from arbor.errors import ConfigurationInvalid, EmbeddingFailed
+
+KEY = "sk-proj-verySecret0123456789"
+
+type Server = Callable[[httpx.Request], httpx.Response]
+
+
+def embedder_on(
+    server: Server, name: str = "openai/some-model", *, url: str = "http://embed.test/v1"
+) -> Embedder:
+    client = httpx.Client(transport=httpx.MockTransport(server))
+    return connect_embedder(name, Credentials(openai_api_key=KEY), dimension=3, url=url, client=client)
+
+
+def openai_reply(texts: list[str]) -> dict[str, Any]:
+    data = [{"index": n, "embedding": [float(len(text)), 1.0, 0.0]} for n, text in enumerate(texts)]
+    return {"object": "list", "data": data[::-1]}
+
+
+def test_openai_is_asked_and_its_answers_are_put_in_the_order_of_the_texts() -> None:
+    seen: list[httpx.Request] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json=openai_reply(json.loads(request.content)["input"]))
+
+    rows = embedder_on(server).embed(["", "abcde"])
+    assert rows[0].tolist() == [0, 1, 0]
+    assert rows[1, 0] == pytest.approx(5 / 26**0.5)
+    assert str(seen[0].url) == "http://embed.test/v1/embeddings"
+    assert seen[0].headers["authorization"] == f"Bearer {KEY}"
+    assert json.loads(seen[0].content) == {
+        "model": "some-model",
+        "input": ["", "abcde"],
+        "encoding_format": "float",
+    }
+
+
+def test_only_models_that_can_are_asked_for_a_dimension() -> None:
+    seen: list[Any] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        seen.append(json.loads(request.content))
+        return httpx.Response(200, json=openai_reply(seen[-1]["input"]))
+
+    embedder_on(server, "openai/text-embedding-3-small").embed(["a"])
+    assert seen[0]["dimensions"] == 3
+
+
+def test_tei_is_asked_in_its_own_words() -> None:
+    seen: list[httpx.Request] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json=[[0.0, 3.0, 4.0]] * len(json.loads(request.content)["inputs"]))
+
+    embedder = embedder_on(server, "tei/bge-small", url="http://tei.test/")
+    assert embedder.embed(["a"])[0].tolist() == pytest.approx([0, 0.6, 0.8])
+    assert str(seen[0].url) == "http://tei.test/embed"
+    assert json.loads(seen[0].content) == {"inputs": ["a"], "truncate": True, "normalize": True}
+    assert embedder.model == "tei/bge-small"
+
+
+@pytest.mark.parametrize(("name", "most"), [("openai/some-model", 64), ("tei/bge-small", 32)])
+def test_many_texts_are_sent_in_batches(name: str, most: int) -> None:
+    sizes: list[int] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        texts = body.get("input") or body["inputs"]
+        sizes.append(len(texts))
+        reply = openai_reply(texts) if "input" in body else [[1.0, 0.0, 0.0]] * len(texts)
+        return httpx.Response(200, json=reply)
+
+    assert embedder_on(server, name).embed([f"text {n}" for n in range(100)]).shape == (100, 3)
+    assert sum(sizes) == 100
+    assert max(sizes) == most
+
+
+def test_of_a_long_text_the_beginning_is_sent() -> None:
+    sent: list[str] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        sent.extend(json.loads(request.content)["input"])
+        return httpx.Response(200, json=openai_reply(sent))
+
+    embedder_on(server).embed(["€" * 20_000])
+    assert sent == ["€" * (MAX_TEXT_BYTES // 3)]
+
+
+def answering(status: int, body: Any) -> Server:
+    return lambda _: httpx.Response(status, json=body)
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        (answering(401, {"error": {"message": f"Bad key {KEY}"}}), "rejected openai/some-model: 401 Bad key"),
+        (answering(429, {"error": {"message": "slow down"}}), "limits our rate"),
+        (answering(503, {"detail": "warming up"}), "failed: 503"),
+        (answering(200, {"data": []}), "must give 2 vectors"),
+        (answering(200, {"data": [{"index": 0, "embedding": [1, 2, 3]}] * 2}), "cannot be read"),
+        (answering(200, {"data": [{"index": "0", "embedding": [1, 2, 3]}]}), "cannot be read"),
+        (answering(200, {"data": [{"embedding": [1, 2, 3]}, {}]}), "cannot be read"),
+        (answering(200, {"data": [{"embedding": [1, 2]}, {"embedding": [1, 2]}]}), "stores 3"),
+        (answering(200, {"data": [{"embedding": [1, 2, 3]}, {"embedding": [0, 0, 0]}]}), "zero"),
+        (answering(200, "hello"), "cannot be read"),
+        (lambda _: httpx.Response(200, content=b"<html>"), "not a model's server"),
+        (
+            lambda _: httpx.Response(
+                200, content=b'{"data": [{"embedding": [NaN, 1, 1]}, {"embedding": [1, 1, 1]}]}'
+            ),
+            "not finite",
+        ),
+    ],
+)
+def test_every_failure_is_an_embedding_that_failed_and_shows_no_key(server: Server, said: str) -> None:
+    with pytest.raises(EmbeddingFailed, match=said) as failure:
+        embedder_on(server).embed(["a", "b"])
+    assert KEY not in str(failure.value)
+
+
+def test_a_server_that_cannot_be_reached_is_named() -> None:
+    def server(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    with pytest.raises(EmbeddingFailed, match="openai cannot be reached: refused"):
+        embedder_on(server).embed(["a"])
+
+
+def test_the_deadline_is_for_all_batches_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 1.0, 31.0])
+    monkeypatch.setattr("arbor.adapters.embedding_http.time", FakeTime(clock.__next__))
+    asked: list[int] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        asked.append(1)
+        return httpx.Response(200, json=openai_reply(json.loads(request.content)["input"]))
+
+    with pytest.raises(EmbeddingFailed, match=r"did not answer within 30\.0 s"):
+        embedder_on(server).embed(["a"] * 200)
+    assert len(asked) == 1
+
+
+class FakeTime:
+    """Stands in for the module `time`."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self.monotonic = monotonic
+
+
+def test_the_embedder_in_the_box_needs_nothing() -> None:
+    embedder = connect_embedder("wordllama", Credentials(), dimension=256)
+    assert isinstance(embedder, WordLlamaEmbedder)
+    assert embedder.in_process
+
+
+def test_openai_itself_is_asked_where_no_address_is_given() -> None:
+    urls: list[str] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        urls.append(str(request.url))
+        return httpx.Response(200, json=openai_reply(["a"]))
+
+    embedder_on(server, url="").embed(["a"])
+    assert urls == ["https://api.openai.com/v1/embeddings"]
+
+
+@pytest.mark.parametrize(
+    ("name", "dimension", "said"),
+    [
+        ("wordllama", 384, "must be 256 for wordllama, got 384"),
+        ("openai/some-model", 256, "needs OPENAI_API_KEY, or ARBOR_EMBEDDING_URL"),
+        ("tei/bge-small", 256, "needs ARBOR_EMBEDDING_URL"),
+        ("openai", 256, "must be wordllama, openai/<model> or tei/<model>, got 'openai'"),
+        ("cohere/x", 256, "got 'cohere/x'"),
+        ("wordllama/big", 256, "got 'wordllama/big'"),
+    ],
+)
+def test_a_setting_that_names_no_embedder_says_what_would(name: str, dimension: int, said: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=said):
+        connect_embedder(name, Credentials(), dimension=dimension)

@@ -1,0 +1,70 @@
+"""The embedder that comes in the box: nothing is fetched, nothing else is disturbed."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from arbor.adapters import wordllama
+from arbor.adapters.wordllama import WordLlamaEmbedder
+from arbor.errors import EmbeddingFailed
+
+EMBEDDER = WordLlamaEmbedder()
+
+
+def test_texts_of_one_meaning_are_nearer_than_others() -> None:
+    dog, puppy, tax = EMBEDDER.embed(["I walked my dog.", "She took the puppy out.", "The tax form is due."])
+    assert dog @ puppy > dog @ tax + 0.1
+
+
+def test_rows_have_the_promised_shape_and_length() -> None:
+    rows = EMBEDDER.embed(["one", "two words", "日本語 🌳"])
+    assert rows.shape == (3, EMBEDDER.dimension)
+    assert rows.dtype == np.float32
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(1.0)
+    assert EMBEDDER.embed([]).shape == (0, EMBEDDER.dimension)
+
+
+def test_a_text_has_the_same_vector_alone_and_in_company() -> None:
+    alone = EMBEDDER.embed(["The kettle is blue."])[0]
+    company = EMBEDDER.embed(["x " * 40_000, "short", "The kettle is blue.", "y " * 40_000])[2]
+    assert alone == pytest.approx(company, abs=1e-6)
+
+
+def test_one_long_text_among_short_ones_does_not_fill_the_memory() -> None:
+    texts = ["a b " * 16_000, *["short"] * 63]
+    EMBEDDER.embed(["loaded"])
+    tracemalloc.start()
+    EMBEDDER.embed(texts)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 150_000_000
+
+
+def test_it_loads_without_network_once_for_all_threads_and_leaves_the_logging_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_network(*_: object, **__: object) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket.socket, "connect", no_network)
+    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    wordllama._load.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        rows = list(pool.map(lambda n: EMBEDDER.embed([f"kettle {n}", "tea"])[1], range(32)))
+    assert wordllama._load.cache_info().misses == 1
+    assert all((row == rows[0]).all() for row in rows)
+    assert (root.handlers, root.level) == before
+
+
+@pytest.mark.parametrize(("text", "said"), [("", "nothing to embed"), ("half \ud83d", "not valid Unicode")])
+def test_a_text_that_cannot_be_embedded_is_refused(text: str, said: str) -> None:
+    with pytest.raises(EmbeddingFailed, match=said):
+        EMBEDDER.embed(["fine", text])
