@@ -7,7 +7,7 @@ import os
 import click
 from celery.signals import after_task_publish, beat_init
 
-from config.cli.celery_process import note_alive, run_celery
+from config.cli.celery_process import load_app, note_alive
 
 
 @click.command()
@@ -17,4 +17,4 @@ def beat() -> None:
     # Ready when it begins; alive as long as it sends what is due.
     beat_init.connect(note_alive, weak=False)
     after_task_publish.connect(note_alive, weak=False)
-    run_celery("beat", "--pidfile=")
+    load_app().Beat(quiet=True).run()

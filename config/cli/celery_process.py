@@ -1,4 +1,4 @@
-"""What worker, beat and Flower have in common: Celery's own command line, run in this process."""
+"""What worker, beat and Flower have in common: the application, and the sign of life they give."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import os
 from pathlib import Path
 from typing import Any
 
-from celery.bin.celery import celery
+from celery import Celery
+from celery.app.utils import find_app
 
 #: Names the file that a process touches when it is ready and, every few seconds, while it lives. The supervisor sets
 #: it; so does `compose.yaml`, whose health checks ask how old the file is.
 READY_FILE = "ARBOR_READY_FILE"
 NOTED_EVERY_S = 5.0
-_APP = "workers.app"
 
 
-def run_celery(*arguments: str) -> None:
-    """Run a command of Celery to its end; this process is then that command and nothing else."""
-    celery(args=["--quiet", "--app", _APP, *arguments], prog_name="arbor")
+def load_app() -> Celery:
+    """Load the application, and with it Django and the settings: after the environment is as the process needs it.
+
+    Not through Celery's command line, which loads every plug-in and a shell: a second for each process of the fleet.
+    """
+    app: Celery = find_app("workers.app")
+    return app
 
 
 def note_alive(**_: Any) -> None:

@@ -14,9 +14,9 @@ from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
 from apps.agents.models import AgentKey
-from apps.heartbeats.providers import default_model, model_for
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
 from apps.memories.services.embedding import embedder
+from apps.providers import default_model, model_for
 from apps.queues import Queue
 from apps.tenants.checks import unprotected_tables, unsafe_role
 from apps.tenants.scope import APP, OPS, ops_scope

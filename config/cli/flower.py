@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from types import FrameType
+
 import click
-from flower.command import flower as flower_command
+from flower.app import Flower
+from flower.urls import settings as urls_settings
 from tornado.options import options
 
-from arbor.errors import ConfigurationInvalid
-from config.cli.celery_process import run_celery
+from arbor.errors import ConfigurationInvalid, ServerError
+from config.cli.celery_process import load_app
 from config.environment import env, secret, secret_folder
 from config.secrets import SecretName
 
@@ -24,13 +29,26 @@ def flower(host: str, port: int) -> None:
     password = secret("ARBOR_OPERATOR_PASSWORD") or secret_folder().read(SecretName.OPERATOR_PASSWORD)
     if not password:
         raise ConfigurationInvalid(
-            "Flower needs a password: start Arbor once, or set ARBOR_OPERATOR_PASSWORD or ARBOR_OPERATOR_PASSWORD_FILE"
+            "Flower needs a password: start Arbor once, or set ARBOR_OPERATOR_PASSWORD"
+            " or ARBOR_OPERATOR_PASSWORD_FILE"
         )
-    assert flower_command.name == "flower"  # its import defines the options that follow
-    # In memory: neither the arguments nor the environment of a process are secret to its user.
+    options.address = host
+    options.port = port
+    # In memory only: neither the arguments nor the environment of a process are secret to its user.
     options.basic_auth = [f"{env.str('ARBOR_OPERATOR', default='operator')}:{password}"]
     options.read_only = True
     options.max_tasks = REMEMBERED_TASKS
     options.purge_offline_workers = FORGET_WORKERS_AFTER_S
-    # Its log goes through ours; tornado would write every line once more.
-    run_celery("flower", f"--address={host}", f"--port={port}", "--logging=none")
+    server = Flower(capp=load_app(), options=options, **urls_settings)
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        server.start_http_server()
+        server.start()
+    except OSError as error:
+        raise ServerError(f"Flower cannot listen on {host}:{port}: {error.strerror}") from error
+    finally:
+        server.stop()
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(0)

@@ -11,7 +11,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.agents.services.templates import SeedChange, seed_builtin_templates
-from apps.heartbeats.providers import default_model
+from apps.providers import default_model
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import OPS, ops_scope
 from arbor.errors import ConfigurationInvalid

@@ -13,8 +13,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from apps.heartbeats.providers import default_model
 from apps.heartbeats.services.status import fleet_status
+from apps.providers import default_model
 from config.environment import data_dir, server_urls
 from config.supervisor.run_folder import RunFolder
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
+import sys
 from typing import Any
 
 import click
+from celery.concurrency import get_implementation
 from celery.signals import worker_ready
 
-from config.cli.celery_process import NOTED_EVERY_S, note_alive, run_celery
+from config.cli.celery_process import NOTED_EVERY_S, load_app, note_alive
 from config.pools import MODEL_CONNECTIONS, PoolKind
 
 
@@ -26,23 +29,29 @@ from config.pools import MODEL_CONNECTIONS, PoolKind
 )
 @click.option("--name", help="Name in Flower and in the logs.  [default: the queues and the process id]")
 def worker(queues: str, pool: str, concurrency: int | None, name: str | None) -> None:
-    """Run one pool of workers: `arbor worker --queues heartbeat`, `arbor worker --queues llm --pool threads -c 200`."""
+    """Run one pool of workers, such as `arbor worker --queues heartbeat`.
+
+    Pools that wait for models use threads: `arbor worker --queues llm,embedding --pool threads -c 200`.
+    """
     if pool == PoolKind.THREADS:
         # Read by the settings, which are not loaded yet: hundreds of threads share a few connections.
         os.environ.setdefault("ARBOR_DB_POOL_SIZE", str(MODEL_CONNECTIONS))
     name = name or f"{queues.replace(',', '-')}-{os.getpid()}"
     os.environ["ARBOR_PROCESS_NAME"] = f"arbor {name}"
     worker_ready.connect(_keep_noting, weak=False)
-    run_celery(
-        "worker",
-        f"--queues={queues}",
-        f"--pool={pool}",
-        f"--concurrency={concurrency or os.cpu_count() or 2}",
-        f"--hostname={name}@%h",
+    process = load_app().Worker(
+        hostname=f"{name}@{socket.gethostname()}",
+        queues=[queue.strip() for queue in queues.split(",")],
+        pool_cls=get_implementation(pool),
+        concurrency=concurrency or os.cpu_count() or 2,
+        optimization="fair",
         # Workers need no talk among themselves: the rows say what there is to do.
-        "--without-gossip",
-        "--without-mingle",
+        without_gossip=True,
+        without_mingle=True,
+        quiet=True,
     )
+    process.start()
+    sys.exit(process.exitcode)
 
 
 def _keep_noting(sender: Any, **_: Any) -> None:

@@ -11,7 +11,6 @@ import structlog
 from apps.agents.models import Agent, AgentState
 from apps.goals.services.views import goal_views, intent_views
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept, PerceptKind
-from apps.heartbeats.providers import default_model
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.recall import (
     meaning_texts,
@@ -19,6 +18,7 @@ from apps.memories.services.recall import (
     recall_in_scope,
     recent_memories,
 )
+from apps.providers import default_model
 from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.clock import Clock

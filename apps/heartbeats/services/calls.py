@@ -14,8 +14,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from apps.heartbeats.models import CallStatus, ExternalCall, LedgerEntry
-from apps.heartbeats.providers import model_for
 from apps.heartbeats.services.schedule import advance_message
+from apps.providers import model_for
 from apps.queues import Message, Task, enqueue
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelError

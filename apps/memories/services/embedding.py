@@ -16,10 +16,10 @@ from django.db.models.functions import Now
 from pgvector import HalfVector
 
 from apps.memories.models import EmbeddingCacheEntry
+from apps.providers import credentials
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.adapters.connect import EmbedderSettings, connect_embedder
+from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.ports import Embedder
-from arbor.errors import ConfigurationInvalid
 from arbor.memory.content import content_hash
 
 type Vectors = npt.NDArray[np.float32]
@@ -36,18 +36,10 @@ def embedder() -> Embedder:
     """
     made = connect_embedder(
         settings.ARBOR_EMBEDDING_MODEL,
-        EmbedderSettings(
-            url=settings.ARBOR_EMBEDDING_URL,
-            dimension=settings.ARBOR_EMBEDDING_DIMENSION,
-            openai_api_key=settings.OPENAI_API_KEY,
-            openai_base_url=settings.OPENAI_BASE_URL,
-        ),
+        credentials(),
+        dimension=settings.ARBOR_EMBEDDING_DIMENSION,
+        url=settings.ARBOR_EMBEDDING_URL,
     )
-    if made.dimension != settings.ARBOR_EMBEDDING_DIMENSION:
-        raise ConfigurationInvalid(
-            f"{made.model} gives {made.dimension} dimensions; ARBOR_EMBEDDING_DIMENSION is "
-            f"{settings.ARBOR_EMBEDDING_DIMENSION}: set it to {made.dimension} before the first migrate"
-        )
     return made
 
 

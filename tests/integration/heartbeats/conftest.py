@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from apps import providers
 from apps.agents.models import Agent
 from apps.agents.services.creation import create_agent
 from apps.agents.services.lifecycle import start_agent
 from apps.agents.services.templates import seed_builtin_templates
-from apps.heartbeats import providers
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule
 from apps.heartbeats.services import calls
 from apps.tenants.models import Tenant

@@ -1,4 +1,4 @@
-"""The models this process can ask, made from the settings once."""
+"""The models and the embedder this process can ask, made from the settings once."""
 
 from __future__ import annotations
 
