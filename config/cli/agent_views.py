@@ -1,0 +1,175 @@
+"""Agents as commands show them: rows for a list, and one agent with all that is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.text import Text
+
+from apps.agents.models import Agent
+from apps.agents.services.profile import agent_by_id, genome_of, system_prompt_of
+from apps.audit.services import across_tenants
+from apps.goals.services.views import goal_views
+from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept, ScheduleState
+from apps.memories.models import Memory
+from apps.providers import default_model
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from arbor.agents.lifecycle import AgentStatus
+from arbor.clock import SystemClock
+from arbor.heartbeat.energy import MAX_ENERGY
+from arbor.heartbeat.working_memory import WorkingMemory
+from config.cli.output import ago, table
+from config.cli.tenancy import actor, only_tenant
+from config.cli.trace import model_line
+from config.cli.values import in_words
+
+_COLOURS = {
+    AgentStatus.ACTIVE: "green",
+    AgentStatus.PAUSED: "yellow",
+    AgentStatus.DORMANT: "magenta",
+    AgentStatus.STOPPED: "red",
+    AgentStatus.CREATED: "cyan",
+}
+
+
+def agents_of(tenant_slug: str | None) -> list[Agent]:
+    """Return the agents of the tenant named, or of all tenants, with their state and schedule. One query."""
+    tenant = tenant_by_slug(tenant_slug) if tenant_slug else only_tenant()
+    if tenant is not None:
+        with tenant_transaction(tenant.id):
+            return _with_rows()
+    with across_tenants(actor=actor(), reason="list of agents"):
+        return _with_rows()
+
+
+def _with_rows() -> list[Agent]:
+    return list(Agent.objects.select_related("state", "schedule", "tenant").order_by("tenant__slug", "name"))
+
+
+def agent_line(agent: Agent) -> dict[str, Any]:
+    """Return an agent as a row of a list, for JSON."""
+    schedule: HeartbeatSchedule = agent.schedule
+    return {
+        "id": str(agent.id),
+        "public_id": agent.public_id,
+        "name": agent.name,
+        "tenant": agent.tenant.slug,
+        "status": agent.status,
+        "template": agent.template_name,
+        "template_version": agent.template_version,
+        "trust_tier": agent.trust_tier,
+        "energy": agent.state.energy,
+        "beats": agent.state.beats,
+        "last_beat_at": _iso(agent.state.last_beat_at),
+        "schedule": schedule.state,
+        "interval_s": schedule.interval_s,
+        "next_due_at": None if schedule.state == ScheduleState.OFF else _iso(schedule.next_due_at),
+        "model": agent.model or default_model(),
+    }
+
+
+def render_agents(agents: Sequence[Agent]) -> RenderableType:
+    """Return a list of agents for a terminal."""
+    columns = ("agent", "tenant", "status", "template", "energy", "beats", "last beat", "next beat", "model")
+    return table(
+        columns,
+        (
+            (
+                agent.name,
+                agent.tenant.slug,
+                agent.status,
+                agent.template_name,
+                f"{agent.state.energy:g}",
+                agent.state.beats,
+                ago(agent.state.last_beat_at),
+                _next(agent.schedule),
+                agent.model or default_model(),
+            )
+            for agent in agents
+        ),
+    )
+
+
+def _next(schedule: HeartbeatSchedule) -> str:
+    if schedule.state == ScheduleState.OFF:
+        return "-"
+    if schedule.state != ScheduleState.IDLE:
+        return f"{schedule.state} now"
+    return ago(schedule.next_due_at)
+
+
+def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
+    """Return an agent and what is its own, for JSON. Inside the tenant's transaction."""
+    agent = agent_by_id(agent_id)
+    genome = genome_of(agent)
+    goals = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
+    beats = Heartbeat.objects.filter(agent_id=agent_id).order_by()
+    details = agent_line(agent) | {
+        "role": agent.character.get("role", ""),
+        "genome": agent.genome,
+        "allowed_actions": agent.allowed_actions,
+        "own_pipeline": bool(agent.pipeline),
+        "created_at": _iso(agent.created_at),
+        "nops": agent.state.nops,
+        "last_error": agent.schedule.last_error,
+        "last_user_contact_at": _iso(agent.state.last_user_contact_at),
+        "waiting_messages": Percept.objects.filter(agent_id=agent_id, heartbeat__isnull=True).count(),
+        "heartbeats": dict(beats.values_list("status").annotate(Count("id"))),
+        "memories": dict(
+            Memory.objects.filter(agent_id=agent_id).order_by().values_list("type").annotate(Count("id"))
+        ),
+        "goals": [goal.model_dump(mode="json") for goal in goals],
+        "working_memory": WorkingMemory.model_validate(agent.state.working_memory).model_dump(mode="json"),
+    }
+    return {**details, "system_prompt": system_prompt_of(agent)} if prompt else details
+
+
+def render_agent(details: dict[str, Any]) -> RenderableType:
+    """Return an agent for a terminal."""
+    mind = details["working_memory"]
+    parts: list[RenderableType] = [_head(details)]
+    goals = ((goal["state"], f"{goal['fraction']:.0%}", goal["title"]) for goal in details["goals"])
+    parts.append(_titled("Goals", table(("state", "done", "goal"), goals) if details["goals"] else "  none"))
+    for title, lines in (
+        ("Thoughts", [thought["text"] for thought in mind["thoughts"]]),
+        ("Concerns", mind["concerns"]),
+        ("Curious about", mind["curiosity"]),
+    ):
+        if lines:
+            parts.append(_titled(title, "\n".join(f"  {escape(line)}" for line in lines)))
+    if "system_prompt" in details:
+        parts.append(_titled("Character, as the model is told it", escape(details["system_prompt"])))
+    return Group(*parts)
+
+
+def _head(details: dict[str, Any]) -> Text:
+    colour = _COLOURS[AgentStatus(details["status"])]
+    memories = ", ".join(f"{count} {kind}" for kind, count in details["memories"].items()) or "none"
+    beats = ", ".join(f"{count} {status}" for status, count in details["heartbeats"].items()) or "none yet"
+    every = in_words(timedelta(seconds=details["interval_s"]))
+    lines = [
+        f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{colour}]{details['status']}[/{colour}]"
+        f", {escape(details['template'])} {details['template_version']}, {details['trust_tier']}",
+        f"  {details['public_id']}",
+        f"  energy {details['energy']:g} of {MAX_ENERGY:g} · beats every {every} · next {details['next_due_at'] or '-'}",
+        f"  heartbeats: {beats} · memories: {memories} · waiting messages: {details['waiting_messages']}",
+        f"  {model_line(details['model'])} · may {', '.join(details['allowed_actions'])}",
+    ]
+    if details["last_error"]:
+        lines.append(f"  [red]last failure: {escape(details['last_error'])}[/red]")
+    return Text.from_markup("\n".join(lines))
+
+
+def _titled(title: str, body: RenderableType) -> RenderableType:
+    return Group(Text.from_markup(f"\n[bold]{title}[/bold]"), body)
+
+
+def _iso(moment: Any) -> str | None:
+    return moment.isoformat() if moment else None

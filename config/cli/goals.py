@@ -1,0 +1,235 @@
+"""`arbor goal`: an agent's backlog."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import click
+from rich.markup import escape
+
+from apps.agents.services.profile import agent_by_id, genome_of
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal, move_goal, note_progress
+from apps.goals.services.views import goal_views
+from apps.tenants.scope import tenant_transaction
+from arbor.clock import SystemClock
+from arbor.errors import NotFound
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
+from config.cli.output import json_option, show, table
+from config.cli.tenancy import ChosenAgent, actor, choose_agent, tenant_option
+from config.cli.values import Moment
+
+#: Of an id, so many last characters are shown and suffice where they are unique.
+_SHORT = 8
+
+
+@click.group()
+def goal() -> None:
+    """Goals: what an agent wants. GOAL is a title, an id, or the end of an id."""
+
+
+@goal.command("list")
+@click.argument("agent")
+@click.option("--all", "with_closed", is_flag=True, help="Completed and abandoned ones, too.")
+@tenant_option
+@json_option
+def list_them(agent: str, with_closed: bool, tenant_slug: str | None, as_json: bool) -> None:
+    """List an agent's open goals, most important first.
+
+    \b
+    Example: arbor goal list Vega
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        genome = genome_of(agent_by_id(chosen.id))
+        views = goal_views(
+            agent_id=chosen.id, traits=genome.traits if genome else None, now=SystemClock().now()
+        )
+        closed = list(_closed(chosen)) if with_closed else []
+    rows = [view.model_dump(mode="json") for view in views] + [_closed_line(each) for each in closed]
+    people: Any = table(
+        ("goal", "state", "layer", "source", "done", "priority", "title", "last note", "flags"),
+        (
+            (
+                row["id"][-_SHORT:],
+                row["state"],
+                row["layer"],
+                row["source"],
+                f"{row['fraction']:.0%}",
+                f"{row['priority']:.2f}" if row["priority"] is not None else "-",
+                row["title"],
+                (row["notes"] or [""])[-1],
+                ", ".join(row["flags"]),
+            )
+            for row in rows
+        ),
+    )
+    empty = f'{chosen.name} has no open goal. Add one: [bold]arbor goal add {chosen.name} "TITLE"[/bold]'
+    show({"agent": chosen.name, "goals": rows}, as_json=as_json, people=people if rows else empty)
+
+
+@goal.command("add")
+@click.argument("agent")
+@click.argument("title")
+@click.option("--description", default="", help="What done looks like.")
+@click.option(
+    "--layer", type=click.Choice([each.value for each in GoalLayer]), default="objective", show_default=True
+)
+@click.option(
+    "--source",
+    type=click.Choice([each.value for each in GoalSource]),
+    default="user_request",
+    show_default=True,
+)
+@click.option(
+    "--state",
+    type=click.Choice([each.value for each in GoalState if each.is_open]),
+    help="[default: the source's]",
+)
+@click.option("--parent", metavar="GOAL", help="The goal it is part of.")
+@click.option("--deadline", type=Moment(), help="2026-12-24 or 2026-12-24T18:00 (UTC).")
+@tenant_option
+@json_option
+def add(
+    agent: str,
+    title: str,
+    description: str,
+    layer: str,
+    source: str,
+    state: str | None,
+    parent: str | None,
+    deadline: datetime | None,
+    tenant_slug: str | None,
+    as_json: bool,
+) -> None:
+    """Give an agent a goal; when the wanted state is full, it gets the next lower one with room.
+
+    \b
+    Example: arbor goal add Vega "Map the river" --description "Every ford is on the map."
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        made = create_goal(
+            agent_id=chosen.id,
+            title=title,
+            description=description,
+            layer=GoalLayer(layer),
+            source=GoalSource(source),
+            state=GoalState(state) if state else None,
+            parent_id=_find(chosen, parent).id if parent else None,
+            deadline=deadline,
+        )
+        _put_on_record(chosen, made, f"added goal {made.title!r}, {made.state}")
+    _show(chosen, made, as_json, f"is {made.state}")
+
+
+@goal.command("move")
+@click.argument("agent")
+@click.argument("goal_name", metavar="GOAL")
+@click.argument("state", type=click.Choice([each.value for each in GoalState]))
+@click.option("--reason", default="", help="Why; needed to abandon a goal.")
+@tenant_option
+@json_option
+def move(agent: str, goal_name: str, state: str, reason: str, tenant_slug: str | None, as_json: bool) -> None:
+    """Move a goal to another state: active, queued, backburner, completed, abandoned.
+
+    \b
+    Example: arbor goal move Vega "Map the river" completed
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        found = _find(chosen, goal_name)
+        before = found.state
+        moved = move_goal(goal_id=found.id, to=GoalState(state), reason=reason)
+        _put_on_record(chosen, moved, f"moved goal {moved.title!r} from {before} to {moved.state}")
+    _show(chosen, moved, as_json, f"is {moved.state}")
+
+
+@goal.command("note")
+@click.argument("agent")
+@click.argument("goal_name", metavar="GOAL")
+@click.argument("text")
+@click.option("--progress", type=click.FloatRange(0, 1), help="Share that is done, 0 to 1.")
+@tenant_option
+@json_option
+def note(
+    agent: str, goal_name: str, text: str, progress: float | None, tenant_slug: str | None, as_json: bool
+) -> None:
+    """Note how a goal is going; an active one that is done is completed.
+
+    \b
+    Example: arbor goal note Vega "Map the river" "Found the second ford." --progress 0.6
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        noted = note_progress(goal_id=_find(chosen, goal_name).id, note=text, fraction=progress)
+        _put_on_record(chosen, noted, f"noted on goal {noted.title!r}: {text}")
+    _show(chosen, noted, as_json, f"is {noted.state}, {noted.fraction:.0%} done")
+
+
+def _find(chosen: ChosenAgent, wanted: str) -> Goal:
+    """Return the agent's goal of that title, id or end of an id; an open one goes before a closed one."""
+    goals: list[Goal] = list(Goal.objects.filter(agent_id=chosen.id))
+    key, end = title_key(wanted), wanted.strip().lower()
+    by_title = [each for each in goals if title_key(each.title) == key]
+    by_id = [each for each in goals if len(end) >= _SHORT and str(each.id).endswith(end)]
+    found = by_title or by_id
+    found = [each for each in found if GoalState(each.state).is_open] or found
+    if not found:
+        raise NotFound(
+            f"{chosen.name} has no goal {wanted!r}; `arbor goal list {chosen.name}` shows those there are"
+        )
+    if len(found) > 1:
+        ids = ", ".join(str(each.id) for each in found)
+        raise click.UsageError(f"{len(found)} goals answer to {wanted!r}: give one of the ids {ids}")
+    return found[0]
+
+
+def _closed(chosen: ChosenAgent) -> Any:
+    states = [each for each in GoalState if not each.is_open]
+    return Goal.objects.filter(agent_id=chosen.id, state__in=states).order_by("-touched_at")
+
+
+def _closed_line(each: Goal) -> dict[str, Any]:
+    return {
+        "id": str(each.id),
+        "title": each.title,
+        "description": each.description,
+        "state": each.state,
+        "layer": each.layer,
+        "source": each.source,
+        "priority": None,
+        "fraction": each.fraction,
+        "notes": [each.abandonment_reason] if each.abandonment_reason else [],
+        "deadline": each.deadline,
+        "flags": [],
+    }
+
+
+def _put_on_record(chosen: ChosenAgent, changed: Goal, message: str) -> None:
+    goal_id: UUID = changed.id
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor(),
+        agent_id=chosen.id,
+        message=message,
+        detail={"goal_id": str(goal_id)},
+    )
+
+
+def _show(chosen: ChosenAgent, changed: Goal, as_json: bool, what: str) -> None:
+    show(
+        {
+            "id": changed.id,
+            "agent": chosen.name,
+            "title": changed.title,
+            "state": changed.state,
+            "fraction": changed.fraction,
+        },
+        as_json=as_json,
+        people=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-_SHORT:]}) {what}.",
+    )

@@ -1,0 +1,79 @@
+"""Which tenant and agent a command is about, and who gives it."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import dataclass
+from uuid import UUID
+
+import click
+
+from apps.agents.models import Agent
+from apps.agents.services.profile import agent_by_name
+from apps.audit.services import across_tenants
+from apps.tenants.models import Tenant
+from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.services import all_slugs, tenant_by_slug
+from arbor.errors import NotFound
+
+tenant_option = click.option(
+    "--tenant", "tenant_slug", metavar="SLUG", help="The tenant.  [default: the only one, or the agent's]"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenAgent:
+    """The agent that a command is about."""
+
+    id: UUID
+    name: str
+    tenant_id: UUID
+    tenant_slug: str
+
+
+def actor() -> str:
+    """Return who gives the command, as the audit names them."""
+    return f"cli:{getpass.getuser()}"
+
+
+def choose_tenant(slug: str | None) -> Tenant:
+    """Return the tenant named, or the only one. Raises NotFound; a choice among several is wrong usage."""
+    if slug is not None:
+        return tenant_by_slug(slug)
+    tenant = only_tenant()
+    if tenant is not None:
+        return tenant
+    slugs = all_slugs()
+    if not slugs:
+        raise NotFound("there is no tenant yet; create one with `arbor tenant create SLUG`")
+    raise click.UsageError(f"there are several tenants ({', '.join(slugs)}): say which with --tenant SLUG")
+
+
+def only_tenant() -> Tenant | None:
+    """Return the installation's tenant; none where there is none, or more than one."""
+    tenants = list(Tenant.objects.using(OPS).all()[:2])
+    return tenants[0] if len(tenants) == 1 else None
+
+
+def choose_agent(name: str, slug: str | None) -> ChosenAgent:
+    """Return the agent of that name: in the tenant named, in the only one, or wherever it alone has that name.
+
+    Raises NotFound; a name that agents of several tenants have is wrong usage. A look across tenants is on record.
+    """
+    tenant = tenant_by_slug(slug) if slug else only_tenant()
+    if tenant is not None:
+        with tenant_transaction(tenant.id):
+            return _chosen(agent_by_name(name), tenant.slug)
+    with across_tenants(actor=actor(), reason=f"finding the agent {name!r} by its name"):
+        found = list(Agent.objects.filter(name__iexact=name.strip()).select_related("tenant"))
+    found = [agent for agent in found if agent.name == name.strip()] or found
+    if not found:
+        raise NotFound(f"no tenant has an agent {name!r}; `arbor agent list` shows those there are")
+    if len(found) > 1:
+        slugs = ", ".join(sorted(agent.tenant.slug for agent in found))
+        raise click.UsageError(f"agents called {name!r} live in {slugs}: say which with --tenant SLUG")
+    return _chosen(found[0], found[0].tenant.slug)
+
+
+def _chosen(agent: Agent, slug: str) -> ChosenAgent:
+    return ChosenAgent(id=agent.id, name=agent.name, tenant_id=agent.tenant_id, tenant_slug=slug)

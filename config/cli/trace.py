@@ -1,0 +1,204 @@
+"""A heartbeat's trace: as one JSON object, and as a person reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry, Step
+from arbor.heartbeat.decision import Verdict
+from arbor.models.handles import Provider
+
+_COLOURS = {
+    HeartbeatStatus.DONE: "green",
+    HeartbeatStatus.FAILED: "red",
+    HeartbeatStatus.SKIPPED: "yellow",
+    HeartbeatStatus.WAITING: "cyan",
+    HeartbeatStatus.RUNNING: "cyan",
+}
+
+
+def trace_of(beat: Heartbeat) -> dict[str, Any]:
+    """Return everything a person asks about a heartbeat, as JSON would hold it. Inside the tenant's transaction."""
+    calls = list(ExternalCall.objects.filter(heartbeat_id=beat.id).defer("request", "sections"))
+    paid = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=calls)}
+    return {
+        "id": str(beat.id),
+        "agent": beat.agent.name,
+        "agent_id": str(beat.agent_id),
+        "number": beat.number,
+        "status": beat.status,
+        "reason": beat.reason,
+        "mode": beat.mode,
+        "trigger": beat.trigger,
+        "model": beat.model,
+        "language_model": bool(beat.model) and not is_reflex(beat.model),
+        "slot_at": beat.slot_at.isoformat(),
+        "started_at": beat.started_at.isoformat(),
+        "ended_at": beat.ended_at.isoformat() if beat.ended_at else None,
+        "own_ms": round(beat.own_ms, 2),
+        "energy_start": beat.energy_start,
+        "energy_end": beat.energy_end,
+        "steps": [step_line(step) for step in Step.objects.filter(heartbeat_id=beat.id)],
+        "calls": [_call(call, paid.get(call.id)) for call in calls],
+        "reasoning": beat.reasoning,
+        "actions": beat.actions,
+        "goal_changes": beat.goal_changes,
+        "dropped": beat.dropped,
+        "narrative": beat.narrative,
+        "memory_id": str(beat.memory_id) if beat.memory_id else None,
+    }
+
+
+def is_reflex(model: str) -> bool:
+    """Tell whether a handle names the rule policy instead of a language model."""
+    return model.partition("/")[0] == Provider.REFLEX
+
+
+def step_line(step: Step) -> dict[str, Any]:
+    """Return one step of a trace."""
+    return {
+        "sequence": step.sequence,
+        "node": step.node,
+        "phase": step.phase,
+        "outcome": step.outcome,
+        "duration_ms": round(step.duration_ms, 2),
+        "changed": step.changed,
+    }
+
+
+def _call(call: ExternalCall, paid: LedgerEntry | None) -> dict[str, Any]:
+    return {
+        "purpose": call.purpose,
+        "model": call.model,
+        "status": call.status,
+        "attempts": call.attempts,
+        "waited_ms": _span_ms(call.requested_at, call.started_at),
+        "asked_ms": _span_ms(call.started_at, call.ended_at),
+        "input_tokens": paid.input_tokens if paid else None,
+        "output_tokens": paid.output_tokens if paid else None,
+        "cost_usd": str(paid.cost_usd) if paid and paid.cost_usd is not None else None,
+        "error": f"{call.error_kind}: {call.error}" if call.error else "",
+    }
+
+
+def _span_ms(start: datetime | None, end: datetime | None) -> float | None:
+    return round((end - start).total_seconds() * 1000, 2) if start and end else None
+
+
+# --- For people --------------------------------------------------------------------------------------
+
+
+def render(trace: dict[str, Any]) -> RenderableType:
+    """Return the trace for a terminal."""
+    return Group(*_parts(trace))
+
+
+def render_step(step: dict[str, Any]) -> str:
+    """Return a step as one line of markup."""
+    colour = {"success": "green", "waiting": "cyan", "partial": "yellow"}.get(step["outcome"], "red")
+    changed = escape("; ".join(step["changed"]))
+    return (
+        f"  {step['sequence']:>3}  {escape(step['node']):<16} [{colour}]{step['outcome']:<8}[/{colour}]"
+        f" {step['duration_ms']:>9.2f} ms  [dim]{changed}[/dim]"
+    )
+
+
+def _parts(trace: dict[str, Any]) -> Iterator[RenderableType]:
+    yield _head(trace)
+    if trace["steps"]:
+        yield from _section("Steps", (render_step(step) for step in trace["steps"]))
+    yield from _section("Model", (_call_line(call) for call in trace["calls"]))
+    yield from _section("Thought", [escape(trace["reasoning"])] if trace["reasoning"] else [])
+    if trace["actions"]:
+        yield from _section("Actions", [])
+        yield Padding(_actions(trace["actions"]), (0, 0, 0, 2))
+    yield from _section("Goals", (escape(_goal_line(change)) for change in trace["goal_changes"]))
+    yield from _section("Dropped from the reply", (_dropped_line(item) for item in trace["dropped"]))
+    yield from _section("Narrative", [escape(trace["narrative"])] if trace["narrative"] else [])
+
+
+def _head(trace: dict[str, Any]) -> RenderableType:
+    colour = _COLOURS[HeartbeatStatus(trace["status"])]
+    number = f"heartbeat {trace['number']}" if trace["number"] else "heartbeat"
+    lines = [
+        f"[bold]{escape(trace['agent'])}[/bold], {number}: [{colour}]{trace['status']}[/{colour}]"
+        + (f", {escape(trace['reason'])}" if trace["reason"] else "")
+    ]
+    facts = [trace["mode"].replace("_", " ")] if trace["mode"] else []
+    if trace["energy_start"] is not None:
+        end = trace["energy_end"]
+        facts.append(f"energy {trace['energy_start']:g}" + (f" → {end:g}" if end is not None else ""))
+    facts.append(f"own time {trace['own_ms']:.1f} ms")
+    facts.append(f"at {trace['started_at'][:19].replace('T', ' ')} UTC")
+    lines.append("  " + " · ".join(facts))
+    if trace["model"]:
+        lines.append("  " + model_line(trace["model"]))
+    return Text.from_markup("\n".join(lines))
+
+
+def model_line(model: str) -> str:
+    """Say which model thinks, or plainly that none does."""
+    if is_reflex(model):
+        return "[yellow]reflex: no language model[/yellow] (fixed rules decided)"
+    return f"model {escape(model)}"
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[RenderableType]:
+    body = list(lines)
+    if body or title == "Actions":
+        yield Text.from_markup(f"\n[bold]{title}[/bold]")
+    for line in body:
+        yield Padding(Text.from_markup(line), (0, 0, 0, 0 if line.startswith("  ") else 2))
+
+
+def _call_line(call: dict[str, Any]) -> str:
+    parts = [f"{call['purpose']} by {escape(call['model'])}: {call['status']}"]
+    if call["asked_ms"] is not None:
+        parts.append(f"{call['asked_ms']:.0f} ms")
+    if call["input_tokens"] is not None:
+        parts.append(f"{call['input_tokens']} + {call['output_tokens']} tokens")
+    if call["cost_usd"] is not None:
+        parts.append(f"${call['cost_usd']}")
+    if call["attempts"] > 1:
+        parts.append(f"taken {call['attempts']} times")
+    line = " · ".join(parts)
+    return f"{line} [red]{escape(call['error'])}[/red]" if call["error"] else line
+
+
+def _actions(actions: list[dict[str, Any]]) -> Table:
+    shown = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("action", "verdict", "cost", "result"):
+        shown.add_column(column, overflow="fold", justify="right" if column == "cost" else "left")
+    for action in actions:
+        ran = action["verdict"] == Verdict.RUN
+        params = json.dumps(action["params"], ensure_ascii=False) if action["params"] else ""
+        what = Text.assemble((action["action"], "bold"), f" {_cut(params)}" if params else "")
+        verdict = Text(
+            action["verdict"].replace("_", " ") if not ran else action.get("outcome", "run"),
+            style="green" if ran and action.get("outcome") == "success" else "yellow",
+        )
+        shown.add_row(what, verdict, f"{action['cost']:g}", str(action.get("summary") or action["reason"]))
+    return shown
+
+
+def _goal_line(change: dict[str, Any]) -> str:
+    title = change.get("title", "")
+    return f"{title}: {change['change']}" if title else str(change["change"])
+
+
+def _dropped_line(item: dict[str, Any]) -> str:
+    value = json.dumps(item["value"], ensure_ascii=False, default=str)
+    return f"{escape(item['path'])} = {escape(_cut(value))}: {escape(item['reason'])}"
+
+
+def _cut(text: str, longest: int = 100) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,55 @@
+"""Kinds of value that a command line takes."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Duration(click.ParamType[timedelta]):
+    """A length of time: `30s`, `5m`, `1h`, `2d`, or plain seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Read it."""
+        if isinstance(value, timedelta):
+            return value
+        read = _DURATION.fullmatch(str(value).strip().lower())
+        if read is None:
+            self.fail(f"{value!r} is no length of time: write 30s, 5m, 1h or 2d", param, ctx)
+        try:
+            return timedelta(seconds=float(read[1]) * _SECONDS[read[2]])
+        except OverflowError:
+            self.fail(f"{value!r} is too long", param, ctx)
+
+
+class Moment(click.ParamType[datetime]):
+    """A date, or a date and time in ISO form; UTC unless it says otherwise."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Read it."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            read = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no date: write 2026-12-24 or 2026-12-24T18:00", param, ctx)
+        return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def in_words(span: timedelta) -> str:
+    """Say a length of time as it would be typed: `1h`, `90s`."""
+    seconds = span.total_seconds()
+    for unit in ("d", "h", "m"):
+        if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
+            return f"{seconds / _SECONDS[unit]:.0f}{unit}"
+    return f"{seconds:g}s"
