@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from types import FrameType
@@ -39,6 +40,7 @@ def flower(host: str, port: int) -> None:
     options.read_only = True
     options.max_tasks = REMEMBERED_TASKS
     options.purge_offline_workers = FORGET_WORKERS_AFTER_S
+    logging.getLogger("tornado.access").setLevel(logging.WARNING)
     server = Flower(capp=load_app(), options=options, **urls_settings)
     signal.signal(signal.SIGTERM, _end)
     try:

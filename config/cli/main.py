@@ -60,6 +60,11 @@ COMMANDS: dict[str, Entry] = {
     "beat": _process("beat:beat", "Run the schedule: one per installation is enough, two do no harm."),
     "web": _process("web:web", "Run the console."),
     "flower": _process("flower:flower", "Run Flower, the view of the queues."),
+    "tenant": _command("tenants:tenant", "Tenants and their members."),
+    "user": _command("tenants:user", "Accounts that sign in to the console."),
+    "template": _command("templates:template", "Templates that agents are created from."),
+    "agent": _command("agents:agent", "Create, start, tick, tell, trace, destroy agents."),
+    "goal": _command("goals:goal", "An agent's backlog."),
     "manage": _process("manage:manage", "Run a management command of Django."),
 }
 

@@ -35,10 +35,6 @@ _POSTGRES_NOISE = re.compile(
 )
 #: Valkey advises the machine's administrator at every start, and takes leave at every end.
 _VALKEY_NOISE = re.compile(r"Memory overcommit must be enabled|signal-handler|bye bye")
-#: Celery warns every worker that runs as root; in a container that is the usual way.
-_CELERY_NOISE = re.compile(
-    r"superuser privileges|Please specify a different user|^User information: uid=|warnings.warn\("
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +137,6 @@ def _signalling_part(plan: Plan, name: str, *arguments: str, env: dict[str, str]
         needs=("prepare",),
         prepare=forget_readiness,
         ready=ready_file.exists,
-        noise=_CELERY_NOISE,
     )
 
 

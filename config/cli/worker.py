@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import warnings
 from typing import Any
 
 import click
 from celery.concurrency import get_implementation
+from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 
 from config.cli.celery_process import NOTED_EVERY_S, load_app, note_alive
@@ -38,6 +40,8 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
         os.environ.setdefault("ARBOR_DB_POOL_SIZE", str(MODEL_CONNECTIONS))
     name = name or f"{queues.replace(',', '-')}-{os.getpid()}"
     os.environ["ARBOR_PROCESS_NAME"] = f"arbor {name}"
+    # As root, Celery warns of messages that could run code; ours are JSON, and in a container root is usual.
+    warnings.simplefilter("ignore", SecurityWarning)
     worker_ready.connect(_keep_noting, weak=False)
     process = load_app().Worker(
         hostname=f"{name}@{socket.gethostname()}",

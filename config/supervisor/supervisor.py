@@ -136,8 +136,9 @@ class Supervisor:
         first_time = not unit.was_ready
         if unit.part.once or (unit.part.essential and first_time):
             unit.status = Status.FAILED
-            last = "".join(f"\n    {line}" for line in unit.last_lines)
-            self._failure = f"{unit.name} {what}{last}"
+            # All of it stands in the log just above; the last line is usually the reason.
+            reason = f": {unit.last_line.strip()}" if unit.last_line else ""
+            self._failure = f"{unit.name} {what}{reason}"
             return
         unit.quick_ends += 1
         delay = restart_delay_s(unit.quick_ends)

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,6 @@ from config.supervisor.part import Part, Status
 #: A line longer than this is cut into pieces.
 LONGEST_LINE = 16_384
 _READ_SIZE = 65_536
-_REMEMBERED_LINES = 8
 
 
 class Unit:
@@ -31,7 +29,7 @@ class Unit:
         self.restarts = 0
         self.was_ready = False
         self.said_late = False
-        self.last_lines: deque[str] = deque(maxlen=_REMEMBERED_LINES)
+        self.last_line = ""
         self.output: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._rest = b""
@@ -48,7 +46,7 @@ class Unit:
 
     def start(self, now: float) -> None:
         """Start its process, which must not be running."""
-        self.last_lines.clear()
+        self.last_line = ""
         self._rest = b""
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
@@ -120,7 +118,7 @@ class Unit:
         for raw in lines:
             text = raw.decode("utf-8", errors="replace")
             if self.part.noise is None or not self.part.noise.search(text):
-                self.last_lines.append(text)
+                self.last_line = text
                 yield text
 
     def snapshot(self) -> dict[str, Any]:
