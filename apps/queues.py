@@ -112,7 +112,13 @@ def publish(message: Message) -> bool:
             retry_policy=_PUBLISH_RETRIES,
         )
     except OperationalError as error:
-        log.warning("broker_unreachable", task=message.task, work=message.shown, error=str(error), remedy="its lease brings it back")
+        log.warning(
+            "broker_unreachable",
+            task=message.task,
+            work=message.shown,
+            error=str(error),
+            remedy="its lease brings it back",
+        )
         return False
     return True
 

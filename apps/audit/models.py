@@ -49,10 +49,11 @@ class AbstractAuditEvent(models.Model):
 
 
 class AuditEvent(AbstractAuditEvent, TenantModel):
-    """An act in one tenant. The serving role may add and read, nothing else."""
+    """An act in one tenant. The serving roles may add and read, nothing else."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
-    ops_privileges: ClassVar[str] = "SELECT"
+    # It adds the looks that people from outside the tenant take into it.
+    ops_privileges: ClassVar[str] = "SELECT, INSERT"
 
     #: The agent concerned, if any; no reference, because the record outlives the agent.
     agent_id = models.UUIDField(null=True)

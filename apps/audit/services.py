@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+from django.db.models import QuerySet
+
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.tenants.scope import OPS, current_tenant, ops_scope
 
@@ -36,6 +39,20 @@ def record_platform(
 ) -> None:
     """Write one act on the installation as a whole."""
     PlatformEvent.objects.using(OPS).create(action=action, actor=actor, message=message, detail=detail or {})
+
+
+def record_look(*, tenant_id: UUID, actor: str, message: str, detail: dict[str, Any]) -> None:
+    """Write that somebody from outside looks into a tenant: for the installation, and for the tenant to read."""
+    act = {
+        "action": AuditAction.CROSS_TENANT_VIEW,
+        "actor": actor,
+        "message": message,
+        "detail": detail,
+    }
+    with transaction.atomic(using=OPS):
+        record_platform(**act)
+        # Through the operations role, whatever tenant the running code works for.
+        QuerySet(AuditEvent, using=OPS).bulk_create([AuditEvent(tenant_id=tenant_id, **act)])
 
 
 @contextmanager

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, URLResolver, path
 from unfold.sites import UnfoldAdminSite
+
+from apps.console.access import access_of, is_platform_operator, tenants_of_request
+from apps.console.fleet import read_fleet
+from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
 
 
 class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
@@ -11,3 +20,39 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
     site_title = "Arbor"
     site_header = "Arbor"
     index_title = "Fleet"
+    index_template = "console/index.html"
+    login_template = "console/login.html"
+    enable_nav_sidebar = True
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        """Add what is posted from the console's own pages."""
+        own = [
+            path("tenant/choose/", self.admin_view(choose_tenant), name="tenant-choose"),
+            path("tenant/visit/", self.admin_view(visit_tenant), name="tenant-visit"),
+            path("tenant/leave/", self.admin_view(leave_tenant), name="tenant-leave"),
+            path("agents/agent/<uuid:agent_id>/act/", self.admin_view(act_on_agent), name="agent-act"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Add the tenant, the role, and the tenants to choose from."""
+        return {
+            **super().each_context(request),
+            "access": access_of(request),
+            "tenants": tenants_of_request(request),
+            "runs_installation": is_platform_operator(request),
+            "templates": {"navigation": "console/parts/navigation.html"},
+        }
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Show the fleet of the tenant, or how to get into one."""
+        request.current_app = self.name  # type: ignore[attr-defined]
+        context = {
+            **self.each_context(request),
+            "title": self.index_title,
+            "subtitle": None,
+            "index": True,
+            "fleet": read_fleet() if access_of(request) else None,
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, self.index_template, context)

@@ -248,8 +248,10 @@ class LedgerEntry(TenantModel):
     #: In US dollars; empty when the model's price is not known.
     cost_usd = models.DecimalField(max_digits=14, decimal_places=8, null=True)
     latency_ms = models.FloatField()
-    #: Requests that were sent until one succeeded.
+    #: Requests that were sent until one succeeded, or the last one failed.
     tries = models.PositiveSmallIntegerField(default=1)
+    #: What ended a call that brought no reply; empty for one that did.
+    error_kind = models.CharField(max_length=40, blank=True)
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 
-from apps.tenants.models import User
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.models import Role, Tenant, User
+from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.tenants.services import Access, tenants_of
 from arbor.errors import ArborError, NotFound, TenancyError
 
 #: Where the session keeps the tenant that its user works in.
 SESSION_KEY = "tenant"
+#: Where it keeps the tenant that a superuser looks into without being a member: {tenant, until}.
+VISIT_KEY = "visit"
 
 
 class TenantMiddleware:
     """Opens the tenant the signed-in user has chosen, if they are a member of it, else the first of theirs.
+
+    A superuser may have begun a visit to another (`apps.console.visits`), which is on record and ends by itself.
 
     Sets `request.access` (the tenant and role, or none) and `request.tenants` (all the user may choose from).
     """
@@ -30,7 +36,7 @@ class TenantMiddleware:
         """Answer the request inside the tenant's transaction; an error rolls it back."""
         tenants: list[Access] = tenants_of(request.user) if isinstance(request.user, User) else []
         chosen = request.session.get(SESSION_KEY) if tenants else None
-        access = next(
+        access = _visit(request) or next(
             (each for each in tenants if str(each.tenant_id) == chosen), tenants[0] if tenants else None
         )
         request.tenants = tenants  # type: ignore[attr-defined]
@@ -53,3 +59,16 @@ class TenantMiddleware:
             404 if isinstance(exception, NotFound) else 403 if isinstance(exception, TenancyError) else 409
         )
         return render(request, "console/refused.html", {"message": str(exception)}, status=status)
+
+
+def _visit(request: HttpRequest) -> Access | None:
+    """Return the tenant that a superuser looks into, as a viewer; none when the visit is over or was never begun."""
+    if not (isinstance(request.user, User) and request.user.is_superuser):
+        return None
+    visit = request.session.get(VISIT_KEY)
+    if not visit or datetime.fromisoformat(visit["until"]) < timezone.now():
+        return None
+    tenant = Tenant.objects.using(OPS).filter(id=visit["tenant"]).first()
+    if tenant is None:
+        return None
+    return Access(tenant_id=tenant.id, slug=tenant.slug, name=tenant.name, role=Role.VIEWER, visiting=True)

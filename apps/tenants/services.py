@@ -22,6 +22,8 @@ class Access:
     slug: str
     name: str
     role: Role
+    #: Not a member: somebody who runs the installation, and has a reason to look.
+    visiting: bool = False
 
 
 def create_tenant(*, slug: str, name: str) -> Tenant:

@@ -1,22 +1,20 @@
-"""From names in the settings to what answers: models by `provider/model`, and the embedder."""
+"""From a handle, `provider/model`, to the model that answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 from pydantic import SecretStr
 
-from arbor.adapters import embedders
 from arbor.adapters.anthropic import VERSION, MessagesModel
 from arbor.adapters.credentials import Credentials, ollama_base_url
 from arbor.adapters.exchange import Door, KeyAuth
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.reflex import ReflexModel
 from arbor.adapters.transport import DEFAULT_CONNECTIONS, shared_client
-from arbor.embedding.ports import Embedder
 from arbor.errors import ConfigurationInvalid
 from arbor.models.breaker import Breakers
 from arbor.models.guarded import GuardedModel
@@ -24,7 +22,7 @@ from arbor.models.handles import REFLEX_HANDLE, Handle, Provider
 from arbor.models.ports import Model
 from arbor.models.retry import RetryPolicy
 
-__all__ = ["Credentials", "EmbedderSettings", "connect_embedder", "connect_model", "default_handle"]
+__all__ = ["Credentials", "connect_model", "default_handle"]
 
 _OPENAI = "https://api.openai.com/v1"
 _OPENROUTER = "https://openrouter.ai/api/v1"
@@ -173,25 +171,3 @@ def _door(row: _Row, handle: Handle, credentials: Credentials) -> Door:
         headers=row.headers(credentials),
         settings=row.settings,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class EmbedderSettings:
-    """Where the embedder is, and how long its vectors are."""
-
-    dimension: int
-    #: The server's address, for OpenAI's protocol with its `/v1`; empty: OPENAI_BASE_URL, or OpenAI's own.
-    url: str = ""
-    openai_api_key: str = field(default="", repr=False)
-    openai_base_url: str = ""
-
-
-def connect_embedder(name: str, settings: EmbedderSettings) -> Embedder:
-    """Return the embedder `wordllama`, `openai/<model>` or `tei/<model>`; nothing is asked yet.
-
-    Raises ConfigurationInvalid.
-    """
-    credentials = Credentials(
-        openai_api_key=settings.openai_api_key, openai_base_url=settings.openai_base_url
-    )
-    return embedders.connect_embedder(name, credentials, dimension=settings.dimension, url=settings.url)

@@ -127,12 +127,13 @@ def list_templates() -> list[FoundTemplate]:
     """Return the templates that agents of this tenant can be made from, by name; its own hide built-in ones."""
     own = [_found(row, TemplateSource.USER) for row in Template.objects.all()]
     hidden = {template.name.casefold() for template in own}
-    builtin = [
-        _found(row, TemplateSource.BUILTIN)
-        for row in BuiltinTemplate.objects.all()
-        if row.name.casefold() not in hidden
-    ]
+    builtin = [each for each in list_builtin_templates() if each.name.casefold() not in hidden]
     return sorted([*own, *builtin], key=lambda template: template.name.casefold())
+
+
+def list_builtin_templates() -> list[FoundTemplate]:
+    """Return the built-in templates, by name; no tenant need be chosen."""
+    return [_found(row, TemplateSource.BUILTIN) for row in BuiltinTemplate.objects.order_by("name")]
 
 
 def find_template(name: str) -> FoundTemplate:

@@ -9,6 +9,8 @@ from uuid import UUID
 
 import numpy as np
 
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.goals.services.backlog import Backlog
 from apps.memories.services.edges import connect_memories
 from apps.memories.services.embedding import Vectors
@@ -17,7 +19,7 @@ from apps.memories.services.remember import store
 from arbor.clock import Clock
 from arbor.errors import ArborError
 from arbor.goals.values import GoalState
-from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 from arbor.memory.values import MemoryType, NewMemory
@@ -42,11 +44,14 @@ class Act:
         desk = _Desk(context, self._clock.now())
         decisions = [Decision.model_validate(each) for each in context["decisions"]]
         results = [desk.carry_out(decision) if decision.runs else refused(decision) for decision in decisions]
+        for decision in decisions:
+            if decision.verdict is Verdict.NOT_PERMITTED:
+                _note_denial(context, decision)
         budget = EnergyBudget()
         energy = float(context["situation"]["energy"])
         for result in results:
             energy = budget.spend(energy, result.cost)
-        record = {
+        entry = {
             **context["record"],
             "energy_end": energy,
             "actions": [
@@ -57,9 +62,19 @@ class Act:
             f"{result.action}: {result.summary}" for result in results if result.cost or result.memory_ids
         )
         return NodeResult(
-            updates={"results": [each.model_dump(mode="json") for each in results], "record": record},
+            updates={"results": [each.model_dump(mode="json") for each in results], "record": entry},
             changed=changed,
         )
+
+
+def _note_denial(context: Context, decision: Decision) -> None:
+    record(
+        action=AuditAction.DENIED,
+        actor=f"agent:{context['situation']['public_id']}",
+        agent_id=UUID(context["agent_id"]),
+        message=f"{decision.action}: {decision.reason}",
+        detail={"heartbeat_id": context["heartbeat_id"]},
+    )
 
 
 def _entry(decision: Decision, result: ActionResult) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -13,13 +14,15 @@ from django.db import connections
 from django.db.models import F
 from django.db.models.functions import Now
 
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.heartbeats.models import CallStatus, ExternalCall, LedgerEntry
 from apps.heartbeats.services.schedule import advance_message
 from apps.providers import model_for
 from apps.queues import Message, Task, enqueue
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.errors import ModelError
-from arbor.models.ports import ModelReply, ModelRequest
+from arbor.errors import ModelError, ModelRefused
+from arbor.models.ports import ModelReply, ModelRequest, Usage
 
 log = structlog.get_logger(__name__)
 
@@ -59,14 +62,15 @@ def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
         log.info("call_not_pending", call_id=str(call_id))
         return False
     _release_connection()
+    started = time.perf_counter()
     try:
         reply = model_for(taken.model).complete(taken.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
     except ModelError as error:
-        return _store_failure(taken, error)
+        return _store_failure(taken, error, (time.perf_counter() - started) * 1000)
     except Exception as error:
         # A fault in an adapter must end this heartbeat as failed, at once, and not hold its agent for a lease.
         log.exception("model_adapter_fault", model=taken.model)
-        return _store_failure(taken, error)
+        return _store_failure(taken, error, (time.perf_counter() - started) * 1000)
     return _store_reply(taken, reply)
 
 
@@ -100,30 +104,61 @@ def _release_connection() -> None:
 
 def _store_reply(taken: Taken, reply: ModelReply) -> bool:
     with tenant_transaction(taken.tenant_id):
-        if not _end(
-            taken, status=CallStatus.COMPLETE, reply=reply.text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-        ):
+        text = reply.text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+        if not _end(taken, status=CallStatus.COMPLETE, reply=text):
             return False
-        LedgerEntry.objects.create(
-            tenant_id=taken.tenant_id,
-            agent_id=taken.agent_id,
-            call_id=taken.call_id,
-            purpose=taken.request.purpose.value,
+        _charge(
+            taken,
             provider=reply.provider,
             model=reply.model,
-            input_tokens=reply.usage.input_tokens,
-            output_tokens=reply.usage.output_tokens,
-            cached_tokens=reply.usage.cached_tokens,
+            usage=reply.usage,
             cost_usd=reply.cost_usd,
             latency_ms=reply.latency_ms,
             tries=reply.attempts,
         )
+        if reply.finish_reason == "length":
+            record(
+                action=AuditAction.TRUNCATED,
+                actor="system:model",
+                agent_id=taken.agent_id,
+                message=f"{taken.model} stopped at {taken.request.max_tokens} tokens, in the middle of its reply",
+                detail={"call_id": str(taken.call_id), "output_tokens": reply.usage.output_tokens},
+            )
     return True
 
 
-def _store_failure(taken: Taken, error: Exception) -> bool:
+def _store_failure(taken: Taken, error: Exception, latency_ms: float) -> bool:
+    kind = type(error).__name__
     with tenant_transaction(taken.tenant_id):
-        return _end(taken, status=CallStatus.FAILED, error=str(error), error_kind=type(error).__name__)
+        if not _end(taken, status=CallStatus.FAILED, error=str(error), error_kind=kind):
+            return False
+        if isinstance(error, ModelError) and error.attempts:
+            provider, _, model = taken.model.partition("/")
+            usage = (error.usage if isinstance(error, ModelRefused) else None) or Usage()
+            _charge(
+                taken,
+                provider=provider,
+                model=model,
+                usage=usage,
+                cost_usd=None,
+                latency_ms=latency_ms,
+                tries=error.attempts,
+                error_kind=kind,
+            )
+    return True
+
+
+def _charge(taken: Taken, *, usage: Usage, **values: Any) -> None:
+    LedgerEntry.objects.create(
+        tenant_id=taken.tenant_id,
+        agent_id=taken.agent_id,
+        call_id=taken.call_id,
+        purpose=taken.request.purpose.value,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        **values,
+    )
 
 
 def _end(taken: Taken, **values: Any) -> bool:

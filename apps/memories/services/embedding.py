@@ -34,13 +34,12 @@ def embedder() -> Embedder:
 
     Raises ConfigurationInvalid when its vectors are of another length than the database's columns.
     """
-    made = connect_embedder(
+    return connect_embedder(
         settings.ARBOR_EMBEDDING_MODEL,
         credentials(),
         dimension=settings.ARBOR_EMBEDDING_DIMENSION,
         url=settings.ARBOR_EMBEDDING_URL,
     )
-    return made
 
 
 class _Kept:

@@ -10,8 +10,6 @@ import pytest
 
 from arbor.adapters.connect import (
     Credentials,
-    EmbedderSettings,
-    connect_embedder,
     connect_model,
     default_handle,
 )
@@ -200,25 +198,3 @@ def test_credentials_that_could_not_be_sent_are_refused_without_being_quoted(
         Credentials(**values)
 
     assert "secr" not in str(failure.value)
-
-
-def test_an_embedder_is_connected_by_its_name() -> None:
-    embedder = connect_embedder(
-        "openai/text-embedding-3-small", EmbedderSettings(dimension=256, openai_api_key="sk-secret")
-    )
-
-    assert (embedder.model, embedder.dimension, embedder.in_process) == (
-        "openai/text-embedding-3-small",
-        256,
-        False,
-    )
-    assert connect_embedder("wordllama", EmbedderSettings(dimension=256)).in_process
-
-
-def test_an_embedder_that_is_not_configured_is_said_before_anything_is_asked() -> None:
-    settings = EmbedderSettings(dimension=256, openai_api_key="")
-
-    for name in ("tei/bge-small", "openai/text-embedding-3-small", "glove"):
-        with pytest.raises(ConfigurationInvalid):
-            connect_embedder(name, settings)
-    assert "sk-secret" not in repr(EmbedderSettings(dimension=256, openai_api_key="sk-secret"))
