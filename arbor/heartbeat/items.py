@@ -28,7 +28,7 @@ class Dropped(BaseModel):
     reason: str
 
 
-class Unfit(Exception):  # noqa: N818 - not an error: a word between a reader and the sieve
+class Unfit(Exception):
     """An item cannot be used; the reason says what would be right."""
 
 

@@ -61,10 +61,12 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Broken:
-    """A JSON object that has one of the wanted keys and cannot be read from `at` on."""
+    """A JSON object that has one of the wanted keys and cannot be read; `fault` says why."""
 
     start: int
-    at: int
+    fault: str
+    #: Whether the text ends before the object does.
+    cut_off: bool = False
 
 
 def find_objects(text: str, *, keys: Collection[str]) -> Iterator[Found | Broken]:
@@ -152,16 +154,31 @@ def _lenient(text: str, start: int, pen: _Pen, most: int) -> Found | Broken | No
     while pen.pieces < most and (match := _PIECE.match(text, at)) and pen.write(match):
         at = match.end()
         if pen.depth == 0:
-            break
-    if pen.depth == 0:
-        try:
-            found = _decode("".join(pen.written), 0)
-        except (ValueError, RecursionError):
-            return Broken(start=start, at=at) if pen.saw_key else None
-        found.start, found.end = start, at
+            return _read_written(start, at, pen)
+    if not pen.saw_key:
+        return None
+    if at == len(text) or (text[at] in "\"'" and _PIECE.match(text, at) is None):
+        return Broken(start=start, fault="it ends before the object does", cut_off=True)
+    return Broken(start=start, fault=f"at character {at}, near {_around(text, at)!r}")
+
+
+def _read_written(start: int, end: int, pen: _Pen) -> Found | Broken | None:
+    written = "".join(pen.written)
+    try:
+        found = _decode(written, 0)
+    except json.JSONDecodeError as error:
+        fault = f"{error.msg}, near {_around(written, error.pos)!r}"
+    except (ValueError, RecursionError) as error:
+        fault = str(error)
+    else:
+        found.start, found.end = start, end
         found.repairs = list(dict.fromkeys([*pen.repairs, *found.repairs]))
         return found
-    return Broken(start=start, at=at) if pen.saw_key else None
+    return Broken(start=start, fault=fault) if pen.saw_key else None
+
+
+def _around(text: str, at: int) -> str:
+    return text[max(at - 20, 0) : at + 20]
 
 
 class _Pen:
@@ -171,7 +188,7 @@ class _Pen:
         self.written: list[str] = []
         self.repairs: list[str] = []
         self.pieces = 0
-        self.depth = 0
+        self._closing: list[str] = []
         #: Whether one of the wanted keys was met in the outermost object.
         self.saw_key = False
         self._keys = keys
@@ -197,11 +214,17 @@ class _Pen:
                 self.repairs.append("comments were left out")
         return True
 
+    @property
+    def depth(self) -> int:
+        """Return how many objects and lists are open."""
+        return len(self._closing)
+
     def _mark(self, piece: str) -> bool:
         if piece in "{[":
-            self.depth += 1
+            self._closing.append("}" if piece == "{" else "]")
         elif piece in "}]":
-            self.depth -= 1
+            if self._closing.pop() != piece:
+                return False
             if self.written[-1] == ",":
                 self.written.pop()
                 self.repairs.append("a trailing comma was left out")

@@ -104,7 +104,7 @@ def _find_reply(text: str, sieve: Sieve) -> dict[str, Any]:
     candidates = [(found, _unwrap(found.value)) for found in whole]
     usable = [(found, body) for found, body in candidates if any(key in body for key in REQUIRED_KEYS)]
     if not usable:
-        raise ReplyInvalid(_explain(text, objects))
+        raise ReplyInvalid(_explain(objects))
     chosen, body = max(usable, key=lambda candidate: sum(key in candidate[1] for key in REPLY_KEYS))
     if text[: chosen.start].strip() or text[chosen.end :].strip():
         sieve.mend("text around the JSON object was left out")
@@ -132,15 +132,14 @@ def _unwrap(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _explain(text: str, objects: list[Found | Broken]) -> str:
+def _explain(objects: list[Found | Broken]) -> str:
     """Say why there is no reply, in words that help whoever has to write it again."""
     wanted = f"answer with one JSON object with the keys {', '.join(REPLY_KEYS)}"
     for item in objects:
         if isinstance(item, Broken):
-            if not text[item.at :].strip():
+            if item.cut_off:
                 return "the JSON object breaks off before its end; answer with a shorter, complete one"
-            near = text[max(item.at - 20, 0) : item.at + 20]
-            return f"the JSON is not valid at character {item.at}, near {near!r}; {wanted}"
+            return f"the JSON object is not valid: {item.fault}; {wanted}"
     if objects:
         return f"the JSON object has none of the keys {', '.join(REQUIRED_KEYS)}; {wanted}"
     return f"there is no JSON object in the reply; {wanted}"

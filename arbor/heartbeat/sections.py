@@ -151,7 +151,7 @@ def _intents(intents: Sequence[IntentView], data: _Data) -> str:
         return "## Pending intents\nNone."
     return "## Pending intents\n" + data.block(
         f"[{intent.id}] {intent.action}: {_line(intent.description)} (for goal {intent.goal_id}"
-        + (f"; failed {intent.attempts} times)" if intent.attempts else ")")
+        + (f"; failed attempts: {intent.attempts})" if intent.attempts else ")")
         for intent in intents
     )
 

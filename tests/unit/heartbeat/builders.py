@@ -1,0 +1,111 @@
+"""Plain builders of what the heartbeat's rules take."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from arbor.goals.intents import IntentStatus
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.situation import (
+    Environment,
+    GoalView,
+    IntentView,
+    LastBeat,
+    MemoryView,
+    PerceptView,
+    Situation,
+    Thought,
+    WorkingMemory,
+)
+from arbor.memory.values import MemoryType
+
+NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+NONCE = "4f9c2b7a81d06e35"
+
+
+def goal(name: str = "harbour", **changes: Any) -> GoalView:
+    values: dict[str, Any] = {
+        "id": f"goal-{name}",
+        "title": f"Map the {name}",
+        "description": f"Every part of the {name} has a name",
+        "state": GoalState.ACTIVE,
+        "layer": GoalLayer.OBJECTIVE,
+        "source": GoalSource.ROLE,
+        "priority": 2.0,
+    }
+    return GoalView(**(values | changes))
+
+
+def intent(name: str = "look", **changes: Any) -> IntentView:
+    values: dict[str, Any] = {
+        "id": f"intent-{name}",
+        "goal_id": "goal-harbour",
+        "action": "recall",
+        "description": f"First, {name}",
+        "status": IntentStatus.PENDING,
+    }
+    return IntentView(**(values | changes))
+
+
+def memory(name: str = "pier", **changes: Any) -> MemoryView:
+    values: dict[str, Any] = {
+        "id": f"memory-{name}",
+        "type": MemoryType.EPISODIC,
+        "content": f"The {name} was rebuilt after the storm",
+        "role": "Ada",
+        "at": NOW,
+    }
+    return MemoryView(**(values | changes))
+
+
+def percept(content: str = "The ferry is late", **changes: Any) -> PerceptView:
+    values: dict[str, Any] = {"id": "percept-1", "kind": "user_message", "content": content, "at": NOW}
+    return PerceptView(**(values | changes))
+
+
+def situation(**changes: Any) -> Situation:
+    values: dict[str, Any] = {
+        "agent_id": "0198c0de-0000-7000-8000-000000000001",
+        "name": "Mira",
+        "public_id": "agent_ab12",
+        "tenant": "acme",
+        "beat_number": 3,
+        "mode": Mode.REFLECTION,
+        "environment": Environment(now=NOW),
+        "energy": 10.0,
+        "max_energy": 20.0,
+        "actions": ACTIONS.offers(tuple(ACTIONS)),
+    }
+    return Situation(**(values | changes))
+
+
+def full_situation() -> Situation:
+    """A situation in which no side is empty."""
+    return situation(
+        mode=Mode.GOAL_PURSUIT,
+        environment=Environment(now=NOW, user_waiting=True, hours_since_user=2.5, pending_percepts=7),
+        goals=[
+            goal("harbour", notes=["counted the piers"], fraction=0.4, deadline=NOW, flags=["stale"]),
+            goal("market", state=GoalState.QUEUED),
+            goal("attic", state=GoalState.BACKBURNER),
+        ],
+        intents=[intent("look"), intent("ask", action="reflect", attempts=1)],
+        recent=[memory("pier"), memory("crane")],
+        relevant=[memory("lighthouse", score=0.7)],
+        percepts=[percept()],
+        working_memory=WorkingMemory(
+            thoughts=[Thought(text="The tide is out", at=NOW)],
+            concerns=["the map is old"],
+            curiosity=["who built the lighthouse"],
+            engagement=0.6,
+        ),
+        last_beat=LastBeat(
+            number=2,
+            mode=Mode.REFLECTION,
+            narrative="I rested.",
+            outcomes=["rest: saved what energy is left"],
+        ),
+    )

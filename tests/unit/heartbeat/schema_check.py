@@ -1,0 +1,49 @@
+"""Checks a value against the small part of JSON Schema that a reply's schema uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "null": (type(None),),
+    "array": (list,),
+    "object": (dict,),
+}
+KNOWN = {
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "maxItems",
+    "enum",
+    "anyOf",
+    "description",
+}
+
+
+def fits(value: Any, schema: dict[str, Any]) -> bool:
+    """Return whether the value keeps the schema; an unknown word in the schema is a fault of the test."""
+    assert set(schema) <= KNOWN, f"the checker does not know {set(schema) - KNOWN}"
+    if "anyOf" in schema:
+        return any(fits(value, each) for each in schema["anyOf"])
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if isinstance(value, bool) or not any(isinstance(value, _TYPES[name]) for name in types):
+        return False
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    if isinstance(value, list):
+        return len(value) <= schema.get("maxItems", len(value)) and all(
+            fits(each, schema["items"]) for each in value
+        )
+    if isinstance(value, dict):
+        properties = schema["properties"]
+        return (
+            set(value) <= set(properties)
+            and set(schema["required"]) <= set(value)
+            and all(fits(item, properties[key]) for key, item in value.items())
+        )
+    return True

@@ -1,0 +1,222 @@
+"""Which proposed actions run, and what the others are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.heartbeat.actions import ACTIONS, ActionParams, ActionRegistry, ActionSpec
+from arbor.heartbeat.decision import Decision, Verdict, decide, texts_to_embed
+from arbor.heartbeat.energy import EnergyBudget
+from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
+from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
+
+ALL = tuple(ACTIONS)
+RECALL = {"query": "ferries"}
+REFLECT = {"insight": "they are late"}
+
+
+def judge(
+    *actions: tuple[str, dict[str, Any]], allowed: tuple[str, ...] = ALL, energy: float = 10, most: int = 10
+) -> tuple[Decision, ...]:
+    proposed = [ProposedAction(action=name, params=params) for name, params in actions]
+    return decide(
+        proposed, registry=ACTIONS, allowed=allowed, energy=energy, budget=EnergyBudget(), most=most
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "params", "allowed", "energy", "verdict", "reason"),
+    [
+        ("recall", RECALL, ALL, 1, Verdict.RUN, ""),
+        ("rest", {}, ALL, 0, Verdict.RUN, ""),
+        ("remember", {"content": "x"}, ALL, 0, Verdict.RUN, ""),
+        ("fly", {}, ALL, 9, Verdict.UNKNOWN, "there is no action 'fly'; possible: recall, remember"),
+        ("reflect", REFLECT, ("rest",), 9, Verdict.NOT_PERMITTED, "does not allow reflect; possible: rest"),
+        ("reflect", REFLECT, (), 9, Verdict.NOT_PERMITTED, "possible: none"),
+        ("recall", {}, ALL, 9, Verdict.INVALID, "query: Field required"),
+        ("recall", {"query": " "}, ALL, 9, Verdict.INVALID, "query: String should have at least 1 character"),
+        ("recall", {"query": "x" * 501}, ALL, 9, Verdict.INVALID, "query: String should have at most 500"),
+        ("recall", {"query": "x", "limit": 0}, ALL, 9, Verdict.INVALID, "limit: Input should be greater"),
+        ("recall", {"query": "x", "limit": 21}, ALL, 9, Verdict.INVALID, "limit: Input should be less"),
+        ("recall", {"query": ["x"]}, ALL, 9, Verdict.INVALID, "query: Input should be a valid string"),
+        (
+            "remember",
+            {"content": "x", "type": "dream"},
+            ALL,
+            9,
+            Verdict.INVALID,
+            "type: Input should be 'episodic'",
+        ),
+        (
+            "remember",
+            {"content": "x", "importance": 2},
+            ALL,
+            9,
+            Verdict.INVALID,
+            "importance: Input should be less",
+        ),
+        ("remember", {"content": "x", "importance": "nan"}, ALL, 9, Verdict.INVALID, "importance:"),
+        (
+            "connect",
+            {"from_id": "a"},
+            ALL,
+            9,
+            Verdict.INVALID,
+            "to_id: Field required; relation: Field required",
+        ),
+        (
+            "connect",
+            {"from_id": "a", "to_id": "b", "relation": "likes"},
+            ALL,
+            9,
+            Verdict.INVALID,
+            "relation:",
+        ),
+        ("reprioritize", {"goal_id": "g", "state": "completed"}, ALL, 9, Verdict.INVALID, "state:"),
+        ("reflect", REFLECT, ALL, 1, Verdict.TOO_LITTLE_ENERGY, "reflect costs 2, 1 energy is left"),
+        ("recall", RECALL, ALL, 0.5, Verdict.TOO_LITTLE_ENERGY, "recall costs 1, 0.5 energy is left"),
+        # The order of the checks: what comes first is what is told.
+        ("fly", {}, (), 0, Verdict.UNKNOWN, "there is no action"),
+        ("recall", {}, ("rest",), 0, Verdict.NOT_PERMITTED, "does not allow"),
+        ("recall", {}, ALL, 0, Verdict.INVALID, "query"),
+    ],
+)
+def test_an_action_is_judged_by_the_first_rule_it_breaks(
+    action: str,
+    params: dict[str, Any],
+    allowed: tuple[str, ...],
+    energy: float,
+    verdict: Verdict,
+    reason: str,
+) -> None:
+    (decision,) = judge((action, params), allowed=allowed, energy=energy)
+
+    assert decision.verdict is verdict
+    assert reason in decision.reason
+    assert (decision.cost == ACTIONS[action].cost) if decision.runs else (decision.cost == 0)
+
+
+def test_energy_is_set_aside_in_order_and_a_refusal_costs_nothing() -> None:
+    decisions = judge(
+        ("reflect", REFLECT),
+        ("fly", {}),
+        ("reflect", {}),
+        ("reflect", REFLECT),
+        ("recall", RECALL),
+        ("rest", {}),
+        energy=3,
+    )
+
+    assert [decision.verdict for decision in decisions] == [
+        Verdict.RUN,
+        Verdict.UNKNOWN,
+        Verdict.INVALID,
+        Verdict.TOO_LITTLE_ENERGY,
+        Verdict.RUN,
+        Verdict.RUN,
+    ]
+    assert sum(decision.cost for decision in decisions) == 3
+    assert [decision.index for decision in decisions] == list(range(6))
+
+
+def test_at_most_so_many_actions_run() -> None:
+    decisions = judge(*[("rest", {})] * 12)
+
+    assert [decision.runs for decision in decisions] == [True] * 10 + [False] * 2
+    assert decisions[10].verdict is Verdict.TOO_MANY
+    assert decisions[10].reason == "at most 10 actions run in one beat"
+
+
+def test_what_runs_has_complete_and_clean_parameters() -> None:
+    recall, remember, connect = judge(
+        ("recall", {"query": " ferries ", "limit": None}),
+        ("remember", {"content": "x", "type": "Episodic", "mood": "glad", "importance": "0.7"}),
+        ("connect", {"from_id": "a", "to_id": "b", "relation": "DERIVED_FROM"}),
+    )
+
+    assert recall.params == {"query": "ferries", "limit": 5}
+    assert remember.params == {"content": "x", "type": "episodic", "importance": 0.7}
+    assert remember.ignored == ["mood"]
+    assert connect.params["relation"] == "derived_from"
+
+
+def test_a_decision_keeps_what_the_model_said_about_it() -> None:
+    proposed = ProposedAction(action="rest", params={}, reasoning="tired", goal_id="g", intent_id="i")
+
+    (decision,) = decide([proposed], registry=ACTIONS, allowed=ALL, energy=1, budget=EnergyBudget())
+
+    assert (decision.reasoning, decision.goal_id, decision.intent_id) == ("tired", "g", "i")
+    assert Decision.model_validate(decision.model_dump(mode="json")) == decision
+
+
+def test_a_refused_action_ends_as_blocked_and_says_why() -> None:
+    (decision,) = judge(("fly", {}))
+
+    result = refused(decision)
+
+    assert (result.outcome, result.cost) == (ActionOutcome.BLOCKED, 0)
+    assert result.summary.startswith("not done: there is no action 'fly'")
+    assert ActionResult.model_validate(result.model_dump(mode="json")) == result
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*ALL, "fly", ""]),
+            st.dictionaries(
+                st.sampled_from(["query", "limit", "content", "insight", "from_id", "state", "x"]),
+                st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2),
+                max_size=4,
+            ),
+        ),
+        max_size=12,
+    ),
+    st.floats(0, 20),
+)
+def test_nothing_a_model_proposes_spends_more_than_there_is(
+    actions: list[tuple[str, dict[str, Any]]], energy: float
+) -> None:
+    decisions = judge(*actions, energy=energy)
+
+    assert len(decisions) == len(actions)
+    assert sum(decision.cost for decision in decisions) <= energy
+    assert all(decision.runs or (decision.reason and decision.cost == 0) for decision in decisions)
+
+
+def test_the_texts_to_embed_are_those_that_are_searched_for_or_kept() -> None:
+    decisions = judge(
+        ("recall", RECALL),
+        ("remember", {"content": "kept"}),
+        ("reflect", REFLECT),
+        ("recall", RECALL),
+        ("rest", {}),
+        ("recall", {"query": "x", "limit": 99}),
+    )
+    reply = Reply(memory_notes=[MemoryNote(text="noted")])
+
+    assert texts_to_embed(decisions, reply) == ("ferries", "kept", "they are late", "noted")
+
+
+def test_later_actions_join_the_registry_without_changing_it() -> None:
+    class InquireParams(ActionParams):
+        question: str
+
+    inquire = ActionSpec(name="inquire", cost=3, summary="ask the world", params=InquireParams)
+
+    larger = ACTIONS.extended(inquire)
+
+    assert "inquire" in larger
+    assert "inquire" not in ACTIONS
+    assert [offer.name for offer in larger.offers({"inquire", "rest"})] == ["rest", "inquire"]
+    with pytest.raises(ValueError, match="two actions are called 'rest'"):
+        ActionRegistry([ACTIONS["rest"], ACTIONS["rest"]])
+
+
+def test_every_offered_parameter_is_described() -> None:
+    for offer in ACTIONS.offers(ALL):
+        assert offer.summary
+        assert all(offer.params.values())

@@ -1,0 +1,87 @@
+"""Which mode a heartbeat gets, and what it recalls about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arbor.goals.intents import IntentStatus
+from arbor.goals.values import GoalState
+from arbor.heartbeat.focus import focus_text, mode_of
+from arbor.heartbeat.modes import Mode, choose_mode
+from arbor.heartbeat.situation import Environment, Thought, WorkingMemory
+from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, situation
+
+
+@pytest.mark.parametrize(
+    ("user_waiting", "beat", "goals", "intents", "expected"),
+    [
+        (True, 1, 0, 0, Mode.CONVERSATION),
+        (True, 5, 1, 0, Mode.CONVERSATION),
+        (True, 1, 3, 3, Mode.CONVERSATION),
+        (False, 5, 0, 0, Mode.CONSOLIDATION),
+        (False, 5, 2, 2, Mode.CONSOLIDATION),
+        (False, 10, 2, 0, Mode.CONSOLIDATION),
+        (False, 0, 0, 0, Mode.REFLECTION),
+        (False, 1, 1, 0, Mode.PLAN_EXECUTION),
+        (False, 4, 3, 0, Mode.PLAN_EXECUTION),
+        (False, 6, 1, 1, Mode.GOAL_PURSUIT),
+        (False, 1, 3, 9, Mode.GOAL_PURSUIT),
+        (False, 1, 0, 0, Mode.REFLECTION),
+        (False, 1, 0, 2, Mode.REFLECTION),
+    ],
+)
+def test_the_mode_is_the_first_that_applies(
+    user_waiting: bool, beat: int, goals: int, intents: int, expected: Mode
+) -> None:
+    mode = choose_mode(
+        user_waiting=user_waiting, beat_number=beat, active_goals=goals, pending_intents=intents
+    )
+
+    assert mode is expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Mode.REFLECTION),
+        ({"goals": [goal()]}, Mode.PLAN_EXECUTION),
+        ({"goals": [goal()], "intents": [intent()]}, Mode.GOAL_PURSUIT),
+        ({"goals": [goal()], "intents": [intent(status=IntentStatus.LOCKED)]}, Mode.PLAN_EXECUTION),
+        ({"goals": [goal()], "intents": [intent(goal_id="goal-gone")]}, Mode.PLAN_EXECUTION),
+        ({"goals": [goal(state=GoalState.QUEUED)], "intents": [intent()]}, Mode.REFLECTION),
+        ({"environment": Environment(now=NOW, user_waiting=True)}, Mode.CONVERSATION),
+    ],
+)
+def test_only_pending_steps_of_active_goals_count(changes: dict[str, Any], expected: Mode) -> None:
+    assert mode_of(situation(**changes)) is expected
+
+
+MIND = WorkingMemory(
+    thoughts=[Thought(text="old", at=NOW), Thought(text="the tide is out", at=NOW)],
+    concerns=["the map is old"],
+    curiosity=["who built it"],
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"percepts": [percept("first"), percept("Where is\n the ferry?")], "goals": [goal()]},
+            "Where is the ferry?",
+        ),
+        ({"goals": [goal()], "intents": [intent("look")]}, "First, look Map the harbour"),
+        ({"goals": [goal()]}, "Map the harbour Every part of the harbour has a name"),
+        ({"goals": [goal()], "beat_number": 5, "working_memory": MIND}, "the tide is out"),
+        ({"working_memory": MIND}, "who built it"),
+        ({"working_memory": WorkingMemory(concerns=["the map is old"])}, "the map is old"),
+        ({"working_memory": WorkingMemory(thoughts=MIND.thoughts)}, "the tide is out"),
+        ({"recent": [memory("pier")]}, "The pier was rebuilt after the storm"),
+        ({}, ""),
+        ({"percepts": [percept("x" * 600)]}, "x" * 500),
+    ],
+)
+def test_a_beat_recalls_about_what_presses_most(changes: dict[str, Any], expected: str) -> None:
+    assert focus_text(situation(**changes)) == expected

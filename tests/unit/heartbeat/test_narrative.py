@@ -1,0 +1,100 @@
+"""A heartbeat in the agent's own words, and how it felt."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.narrative import narrate, valence
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
+from tests.unit.heartbeat.builders import full_situation, percept, situation
+
+
+def result(action: str, outcome: ActionOutcome = ActionOutcome.SUCCESS, cost: int = 1) -> ActionResult:
+    return ActionResult(index=0, action=action, outcome=outcome, summary=f"{action} went so.", cost=cost)
+
+
+def change(kind: GoalChangeKind, about: str = "") -> GoalChange:
+    return GoalChange(kind=kind, title="Map the harbour", change=about, goal_id="g")
+
+
+def test_the_story_tells_what_was_thought_done_and_changed() -> None:
+    story = narrate(
+        situation(mode=Mode.CONVERSATION, percepts=[percept("Where is\nthe ferry?")]),
+        Reply(thinking="I should look it up.", concerns=["the fog"]),
+        [
+            result("recall"),
+            result("connect", ActionOutcome.FAILURE),
+            result("reach_out_user", ActionOutcome.BLOCKED, cost=0),
+        ],
+        [change(GoalChangeKind.PROGRESSED, "counted the piers"), change(GoalChangeKind.COMPLETED)],
+    )
+
+    assert story == (
+        "Heartbeat 3. Somebody was waiting for me. I heard: “Where is the ferry?”. I thought: “I should look it up.” "
+        "I did recall: recall went so. I tried and failed to connect: connect went so. "
+        "I could not reach out user: reach_out_user went so. My goal “Map the harbour” went on: counted the piers. "
+        "My goal “Map the harbour” is done. It worries me: the fog. I spent 2 energy and have 8 left."
+    )
+
+
+def test_a_beat_in_which_nothing_happened_says_so() -> None:
+    story = narrate(situation(), Reply(), [], [])
+
+    assert (
+        story
+        == "Heartbeat 3. Nothing pressed, so I reflected. I did nothing. I spent 0 energy and have 10 left."
+    )
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_each_mode_begins_its_story_in_its_own_way(mode: Mode) -> None:
+    others = {narrate(situation(mode=other), Reply(), [], []) for other in Mode if other is not mode}
+
+    assert narrate(situation(mode=mode), Reply(), [], []) not in others
+
+
+def test_a_story_is_never_longer_than_a_memory_should_be() -> None:
+    reply = Reply(thinking="x" * 8_000, concerns=["y" * 500] * 5)
+    story = narrate(full_situation(), reply, [result("z" * 40)] * 60, [])
+
+    assert len(story) <= 4_000
+
+
+@pytest.mark.parametrize(
+    ("results", "changes", "concerns", "expected"),
+    [
+        ([], [], 0, 0.0),
+        ([result("recall")], [], 0, 0.05),
+        ([result("rest")], [], 0, 0.1),
+        ([result("recall", ActionOutcome.FAILURE)], [], 0, -0.1),
+        ([result("recall", ActionOutcome.BLOCKED)], [], 0, -0.1),
+        ([result("rest", ActionOutcome.BLOCKED)], [], 0, -0.1),
+        ([], [change(GoalChangeKind.COMPLETED)], 0, 0.3),
+        ([], [change(GoalChangeKind.ABANDONED)], 0, -0.2),
+        ([], [change(GoalChangeKind.REFUSED)], 2, -0.2),
+        # The transcript of seed 004, appendix B: four actions that worked and progress on a goal.
+        ([result("recall")] * 4, [change(GoalChangeKind.PROGRESSED)], 0, 0.3),
+        ([result("recall", ActionOutcome.FAILURE)] * 30, [], 0, -1.0),
+        ([], [change(GoalChangeKind.COMPLETED)] * 9, 0, 1.0),
+    ],
+)
+def test_a_beat_feels_like_what_happened_in_it(
+    results: list[ActionResult], changes: list[GoalChange], concerns: int, expected: float
+) -> None:
+    assert valence(Reply(concerns=["c"] * concerns), results, changes) == pytest.approx(expected)
+
+
+@given(
+    st.lists(st.sampled_from(ActionOutcome), max_size=20),
+    st.lists(st.sampled_from(GoalChangeKind), max_size=20),
+)
+def test_feeling_stays_between_minus_one_and_one(
+    outcomes: list[ActionOutcome], kinds: list[GoalChangeKind]
+) -> None:
+    felt = valence(Reply(), [result("recall", each) for each in outcomes], [change(kind) for kind in kinds])
+
+    assert -1 <= felt <= 1
