@@ -93,8 +93,8 @@ def _check_range(name: str, value: float, low: float, high: float) -> None:
 def _check_line(name: str, value: str, longest: int) -> None:
     if len(value) > longest:
         raise Invalid(f"{name} must have at most {longest} characters, got {len(value)}")
-    if "\0" in value:
-        raise Invalid(f"{name} must not hold a NUL character")
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise Invalid(f"{name} must not hold a NUL character or half a surrogate pair")
 
 
 @dataclass(frozen=True, kw_only=True)
