@@ -9,6 +9,7 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.policy import reflex_reply
 from arbor.heartbeat.situation import (
     Environment,
     GoalView,
@@ -109,3 +110,8 @@ def full_situation() -> Situation:
             outcomes=["rest: saved what energy is left"],
         ),
     )
+
+
+def reflex(seen: Situation) -> dict[str, Any]:
+    """Ask the reflex policy, as its adapter does: by JSON."""
+    return reflex_reply(seen.model_dump(mode="json"))
