@@ -62,9 +62,10 @@ def _dialog(item: Any) -> Dialog | None:
     if not isinstance(conversation, dict):
         return None
     numbers = {key: int(match[1]) for key in conversation if (match := _SESSION.fullmatch(key))}
-    sessions = {n: conversation[key] for key, n in numbers.items() if isinstance(conversation[key], list)}
-    if not sessions:
+    lists = {n: conversation[key] for key, n in numbers.items() if isinstance(conversation[key], list)}
+    if not lists:
         return None
+    sessions = {n: turns for n, turns in lists.items() if turns}
     return Dialog(
         sample=str(item.get("sample_id", "")),
         sessions=dict(sorted(sessions.items())),

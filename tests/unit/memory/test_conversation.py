@@ -76,6 +76,12 @@ def test_a_locomo_dialog_is_read_session_by_session_with_increasing_times(file: 
     assert bad == []
 
 
+def test_a_session_in_which_nothing_was_said_is_passed_over(file: Path) -> None:
+    _, turns, bad = read(file, json.dumps(dialog(session_3=[], session_3_date_time="soon")))
+    assert len(turns) == 3
+    assert bad == []
+
+
 def test_one_of_several_dialogs_is_chosen_by_its_sample(file: Path) -> None:
     both = json.dumps([dialog("conv-1"), dialog("conv-2")], indent=1)
     _, turns, _ = read(file, both, sample="conv-2")
