@@ -124,6 +124,8 @@ class Heartbeat(TenantModel):
     goal_changes = models.JSONField(default=list)
     #: Items of the reply that were not used: [{path, value, reason}].
     dropped = models.JSONField(default=list)
+    #: What had to be mended before the reply could be read.
+    repairs = models.JSONField(default=list)
     narrative = models.TextField(blank=True)
     emotional_valence = models.FloatField(null=True)
     memory = TenantForeignKey(Memory, deleting=OnDelete.SET_NULL, null=True, related_name="+")

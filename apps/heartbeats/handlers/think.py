@@ -114,7 +114,12 @@ class Parse:
             updates={
                 "reply": parsed.reply.model_dump(mode="json"),
                 "failure": None,
-                "record": {**context["record"], "dropped": dropped, "reasoning": parsed.reply.thinking},
+                "record": {
+                    **context["record"],
+                    "dropped": dropped,
+                    "repairs": list(parsed.repairs),
+                    "reasoning": parsed.reply.thinking,
+                },
             }
         )
 

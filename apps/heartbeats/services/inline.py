@@ -1,0 +1,56 @@
+"""A heartbeat run in this very process: for a person at the command line without a fleet, for demos and tests."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import connections
+
+from apps.heartbeats.models import Heartbeat, HeartbeatSchedule
+from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.processes import living_processes
+from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.walk import advance_heartbeat
+from apps.queues import Message, Queue, Task, captured, publish
+from apps.tenants.scope import APP, tenant_transaction
+
+#: Who walks heartbeats, and who asks models: without both, no heartbeat ends.
+_NEEDED = frozenset({Queue.HEARTBEAT.value, Queue.LLM.value})
+
+
+def fleet_is_live() -> bool:
+    """Tell whether workers that heartbeats need were heard of lately."""
+    served = {queue for process in living_processes() for queue in process.queues.split(",")}
+    return served >= _NEEDED
+
+
+def beat_now(*, agent_id: UUID, tenant_id: UUID) -> Heartbeat:
+    """Claim the agent, and do here what the fleet would do until its heartbeat has ended; return that.
+
+    It is the same work by the same rows: a fleet that wakes meanwhile is kept off by the lease, and doubles nothing.
+    Raises NotFound, TransitionIllegal when the agent may not beat or is beating, and RuntimeError inside a transaction,
+    which would hold every message back (and would be open while a model is asked).
+    """
+    if connections[APP].in_atomic_block:
+        raise RuntimeError("a heartbeat is run outside any transaction: it opens its own")
+    with captured() as messages:
+        with tenant_transaction(tenant_id):
+            tick_now(agent_id=agent_id)
+            slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent_id)
+        for message in messages:  # grows while it is walked
+            _run(message)
+    with tenant_transaction(tenant_id):
+        beat: Heartbeat = Heartbeat.objects.get(agent_id=agent_id, slot_at=slot_at)
+        return beat
+
+
+def _run(message: Message) -> None:
+    arguments = message.arguments
+    if message.task is Task.ADVANCE:
+        advance_heartbeat(
+            agent_id=UUID(arguments["agent_id"]), tenant_id=message.tenant_id, epoch=arguments["epoch"]
+        )
+    elif message.task is Task.FULFIL:
+        fulfil_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
+    else:
+        publish(message)
