@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from django.db import IntegrityError, transaction
 
@@ -59,7 +60,7 @@ def seed_builtin_templates(*, dry_run: bool = False) -> dict[str, SeedChange]:
     with transaction.atomic(using=OPS):
         rows = {row.name: row for row in BuiltinTemplate.objects.using(OPS).select_for_update()}
         changes: dict[str, SeedChange] = {}
-        for text, spec in load_builtin_templates(known_actions=ACTIONS):
+        for text, spec in _builtin_files():
             row = rows.pop(spec.name, None)
             changes[spec.name] = _seed(row, text, spec, dry_run=dry_run)
         for name, row in rows.items():
@@ -67,6 +68,11 @@ def seed_builtin_templates(*, dry_run: bool = False) -> dict[str, SeedChange]:
             if not dry_run:
                 row.delete(using=OPS)
     return changes
+
+
+@lru_cache(maxsize=1)
+def _builtin_files() -> tuple[tuple[str, TemplateSpec], ...]:
+    return load_builtin_templates(known_actions=ACTIONS)
 
 
 def _seed(row: BuiltinTemplate | None, text: str, spec: TemplateSpec, *, dry_run: bool) -> SeedChange:

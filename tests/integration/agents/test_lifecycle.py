@@ -227,7 +227,7 @@ def await_blocked_session() -> None:
     deadline = time.monotonic() + 10
     with connections["owner"].cursor() as cursor:
         while time.monotonic() < deadline:
-            cursor.execute("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock')")
+            cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
             if cursor.fetchone()[0]:
                 return
             cursor.execute("SELECT pg_sleep(0.01)")

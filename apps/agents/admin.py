@@ -1,0 +1,254 @@
+"""Agents and templates in the operator's console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import ChoicesDropdownFilter
+
+from apps.agents.models import Agent, AgentKey, AgentState, BuiltinTemplate, Template
+from apps.console import cells
+from apps.console.access import actor_of, holds
+from apps.console.acts import carry_out
+from apps.console.agent_page import read_agent
+from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
+from apps.tenants.models import Role
+from apps.tenants.scope import APP
+from arbor.errors import Invalid
+from arbor.heartbeat.energy import MAX_ENERGY
+
+#: An act upon more than these is the command line's business.
+SELECTED_AT_MOST = 200
+
+
+@admin.register(Agent)
+class AgentAdmin(ConsoleAdmin):
+    """Agents: a list with acts, and a page of their own."""
+
+    list_display = (
+        "name_and_id",
+        "status_badge",
+        "template",
+        "energy",
+        "beats",
+        "last_beat",
+        "next_beat",
+        "model_shown",
+    )
+    list_display_links = ("name_and_id",)
+    list_filter = (("status", ChoicesDropdownFilter),)
+    search_fields = ("name", "public_id__startswith")
+    search_help_text = "A name, or the beginning of a public id"
+    ordering = ("name",)
+    actions = ("beat_selected", "start_selected", "pause_selected", "resume_selected", "stop_selected")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
+        """Read what the list shows, in one query."""
+        agents: QuerySet[Agent] = super().get_queryset(request).select_related("state", "schedule")
+        return agents.defer("character", "genome", "pipeline", "state__working_memory")
+
+    def has_operate_permission(self, request: HttpRequest, _object_id: Any = None) -> bool:
+        """Let operators act."""
+        return holds(request, Role.OPERATOR)
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the agent's own page."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        agent = self.get_object(request, object_id)
+        if agent is None:
+            missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return missing
+        context = {
+            **self.admin_site.each_context(request),
+            "title": agent.name,
+            "opts": self.opts,
+            "original": agent,
+            "page": read_agent(agent, may_operate=self.has_operate_permission(request)),
+            **(extra_context or {}),
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "console/agent.html", context)
+
+    # --- Columns ---------------------------------------------------------------------------------------
+
+    @admin.display(description="agent", ordering="name")
+    def name_and_id(self, agent: Agent) -> SafeString:
+        """Name it."""
+        return cells.titled(agent.name, cells.mono(agent.public_id, shown=18))
+
+    @admin.display(description="status", ordering="status")
+    def status_badge(self, agent: Agent) -> SafeString:
+        """Show whether it lives."""
+        return cells.badge(agent.status)
+
+    @admin.display(description="template")
+    def template(self, agent: Agent) -> str:
+        """Name what it was made from."""
+        return f"{agent.template_name} {agent.template_version}"
+
+    @admin.display(description="energy")
+    def energy(self, agent: Agent) -> SafeString | str:
+        """Show its energy."""
+        state = _related(agent, "state")
+        return cells.meter(state.energy, MAX_ENERGY) if state else "–"
+
+    @admin.display(description="beats")
+    def beats(self, agent: Agent) -> str:
+        """Count its heartbeats."""
+        state = _related(agent, "state")
+        return f"{state.beats:,}" if state else "–"
+
+    @admin.display(description="last beat")
+    def last_beat(self, agent: Agent) -> SafeString | str:
+        """Say when it beat last."""
+        state = _related(agent, "state")
+        return cells.when(state.last_beat_at) if state else "–"
+
+    @admin.display(description="next beat")
+    def next_beat(self, agent: Agent) -> SafeString | str:
+        """Say when it beats next."""
+        schedule = _related(agent, "schedule")
+        if schedule is None:
+            return "–"
+        return cells.when(schedule.next_due_at) if schedule.state == "idle" else cells.badge(schedule.state)
+
+    @admin.display(description="model")
+    def model_shown(self, agent: Agent) -> str:
+        """Name its own model."""
+        return agent.model or "the installation's"
+
+    # --- Acts ------------------------------------------------------------------------------------------
+
+    @admin.action(description="Beat now", permissions=["operate"])
+    def beat_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Let them beat at once."""
+        self._act_on_selected(request, queryset, "tick")
+
+    @admin.action(description="Start", permissions=["operate"])
+    def start_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Start them."""
+        self._act_on_selected(request, queryset, "start")
+
+    @admin.action(description="Pause", permissions=["operate"])
+    def pause_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Pause them."""
+        self._act_on_selected(request, queryset, "pause")
+
+    @admin.action(description="Resume", permissions=["operate"])
+    def resume_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Resume them."""
+        self._act_on_selected(request, queryset, "resume")
+
+    @admin.action(description="Stop", permissions=["operate"])
+    def stop_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Stop them."""
+        self._act_on_selected(request, queryset, "stop")
+
+    def _act_on_selected(self, request: HttpRequest, queryset: QuerySet[Agent], verb: str) -> None:
+        agents = list(queryset.order_by("id")[: SELECTED_AT_MOST + 1])
+        if len(agents) > SELECTED_AT_MOST:
+            messages.error(request, f"Nothing was done: choose at most {SELECTED_AT_MOST} agents at a time.")
+            return
+        done = 0
+        for agent in agents:
+            try:
+                with transaction.atomic(using=APP):
+                    carry_out(verb=verb, agent_id=agent.id, actor=actor_of(request))
+                done += 1
+            except Invalid as refusal:
+                messages.warning(request, f"{agent.name}: {refusal}.")
+        if done:
+            messages.success(request, f"Done for {done} agent{'s' if done != 1 else ''}.")
+
+
+def _related(agent: Agent, name: str) -> Any:
+    """Return a row that exists once for each agent, or none: it is joined, never asked for one by one."""
+    return agent._state.fields_cache.get(name)
+
+
+@admin.register(AgentState)
+class AgentStateAdmin(AgentRowsAdmin):
+    """The present moments of agents."""
+
+    list_display = ("agent_link", "energy", "beats", "nops", "last_beat_at")
+    list_select_related = ("agent",)
+    search_fields = ("agent__name",)
+    ordering = ("-agent_id",)
+    sortable_by = ()
+    fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "working_memory")
+
+    @admin.display(description="agent")
+    def agent_link(self, state: AgentState) -> SafeString:
+        """Name the agent."""
+        return cells.link("agents_agent", state.agent_id, state.agent.name)
+
+
+@admin.register(AgentKey)
+class AgentKeyAdmin(ConsoleAdmin):
+    """The public halves of agents' keys. The private halves are never read from the database here."""
+
+    list_display = ("agent_link", "public_half", "created_at")
+    search_fields = ("agent__name",)
+    ordering = ("-agent_id",)
+    sortable_by = ()
+    fields = ("agent", "public_half", "created_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AgentKey]:
+        """Leave the private half where it is."""
+        keys: QuerySet[AgentKey] = super().get_queryset(request).select_related("agent")
+        return keys.defer("sealed_private_key")
+
+    @admin.display(description="agent")
+    def agent_link(self, key: AgentKey) -> SafeString:
+        """Name the agent."""
+        return cells.link("agents_agent", key.agent_id, key.agent.name)
+
+    @admin.display(description="public key")
+    def public_half(self, key: AgentKey) -> SafeString:
+        """Show the public key in hexadecimal."""
+        return cells.mono(bytes(key.public_key).hex())
+
+
+class _TemplateAdmin(ConsoleAdmin):
+    list_display = ("name", "version", "summary", "updated_at")
+    search_fields = ("name",)
+    ordering = ("name",)
+    fields = ("name", "version", "description", "updated_at", "content_hash", "source")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Leave out what only its own page shows."""
+        return super().get_queryset(request).defer("spec")  # type: ignore[no-any-return]
+
+    @admin.display(description="description")
+    def summary(self, template: Template | BuiltinTemplate) -> SafeString:
+        """Begin its description."""
+        return cells.clipped(template.description)
+
+    @admin.display(description="file")
+    def source(self, template: Template | BuiltinTemplate) -> SafeString:
+        """Show the file it was read from."""
+        return cells.block(template.source_text)
+
+
+@admin.register(Template)
+class TemplateAdmin(_TemplateAdmin):
+    """The tenant's own templates."""
+
+
+@admin.register(BuiltinTemplate)
+class BuiltinTemplateAdmin(_TemplateAdmin):
+    """The templates that come with Arbor."""

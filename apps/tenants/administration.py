@@ -1,0 +1,92 @@
+"""What is done to the installation as a whole: tenants, accounts and memberships, each act on record."""
+
+from __future__ import annotations
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record_platform
+from apps.tenants.models import Membership, Role, Tenant, TenantStatus, User
+from apps.tenants.scope import OPS
+from apps.tenants.services import add_member, create_tenant, set_status, tenant_by_slug
+from arbor.errors import AlreadyExists, Invalid, NotFound
+
+
+def open_tenant(*, slug: str, name: str, actor: str) -> Tenant:
+    """Create a tenant. Raises Invalid for its slug, AlreadyExists."""
+    with transaction.atomic(using=OPS):
+        tenant = create_tenant(slug=slug, name=name)
+        record_platform(
+            action=AuditAction.TENANT_CREATED,
+            actor=actor,
+            message=f"created tenant {slug}",
+            detail={"tenant_id": str(tenant.id), "name": name},
+        )
+    return tenant
+
+
+def suspend_tenant(*, slug: str, actor: str) -> Tenant:
+    """Let nothing of a tenant run; its data stays. Raises NotFound."""
+    return _set_status(slug, TenantStatus.SUSPENDED, f"suspended tenant {slug}", actor)
+
+
+def resume_tenant(*, slug: str, actor: str) -> Tenant:
+    """Let a suspended tenant run again. Raises NotFound."""
+    return _set_status(slug, TenantStatus.ACTIVE, f"resumed tenant {slug}", actor)
+
+
+def admit_member(*, slug: str, username: str, role: Role, actor: str) -> Membership:
+    """Give an account a role in a tenant, or another than it has. Raises NotFound for either."""
+    tenant = tenant_by_slug(slug)
+    user = User.objects.using(OPS).filter(username=username).first()
+    if user is None:
+        raise NotFound(f"there is no account {username!r}; create it with `arbor user create {username}`")
+    with transaction.atomic(using=OPS):
+        membership = add_member(tenant=tenant, user=user, role=role)
+        record_platform(
+            action=AuditAction.MEMBER_ADDED,
+            actor=actor,
+            message=f"{username} is {role} of tenant {slug}",
+            detail={"tenant_id": str(tenant.id), "user": username, "role": role.value},
+        )
+    return membership
+
+
+def create_account(*, username: str, password: str, actor: str, superuser: bool = False) -> User:
+    """Create an account that may sign in to the console; what it may do in a tenant is its membership there.
+
+    A superuser runs the installation as a whole. Raises Invalid for the name or a password that is too easy to guess,
+    AlreadyExists.
+    """
+    user = User(username=username, is_staff=True, is_superuser=superuser)
+    try:
+        user.clean_fields(exclude=["password"])
+        validate_password(password, user)
+    except ValidationError as error:
+        raise Invalid(" ".join(error.messages)) from error
+    if User.objects.using(OPS).filter(username__iexact=username).exists():
+        raise AlreadyExists(f"there is an account {username!r} already")
+    user.set_password(password)
+    with transaction.atomic(using=OPS):
+        user.save(using=OPS, force_insert=True)
+        record_platform(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            message=f"created account {username}",
+            detail={"user": username, "superuser": superuser},
+        )
+    return user
+
+
+def _set_status(slug: str, status: TenantStatus, message: str, actor: str) -> Tenant:
+    with transaction.atomic(using=OPS):
+        tenant = set_status(slug=slug, status=status)
+        record_platform(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            message=message,
+            detail={"tenant_id": str(tenant.id), "status": status.value},
+        )
+    return tenant

@@ -1,0 +1,66 @@
+"""The command line, called as the shell calls it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from apps.agents.services.templates import seed_builtin_templates
+from config.cli.main import main
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What it printed as one JSON object."""
+        return json.loads(self.out)
+
+
+type Arbor = Callable[..., Ran]
+
+
+@pytest.fixture(autouse=True)
+def _quick_passwords(settings: Any) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def arbor(database: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Arbor:
+    """Return a function that runs `arbor` with arguments, and a text on standard input."""
+
+    def run(*arguments: str, stdin: str = "") -> Ran:
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        printed = capsys.readouterr()
+        return Ran(code=int(ended.value.code or 0), out=printed.out, err=printed.err)
+
+    return run
+
+
+@pytest.fixture
+def one_tenant(arbor: Arbor) -> str:
+    """Have the built-in templates and one tenant; return its slug."""
+    seed_builtin_templates()
+    assert arbor("tenant", "create", "acme", "--name", "Acme").code == 0
+    return "acme"
+
+
+@pytest.fixture
+def two_tenants(arbor: Arbor, one_tenant: str) -> tuple[str, str]:
+    """Have a second tenant as well; return both slugs."""
+    assert arbor("tenant", "create", "globex").code == 0
+    return one_tenant, "globex"

@@ -1,0 +1,95 @@
+"""`arbor goal`: an agent's backlog from the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.audit.models import AuditEvent
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from tests.integration.cli.conftest import Arbor
+
+
+@pytest.fixture
+def vega(arbor: Arbor, one_tenant: str) -> str:
+    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
+    return "Vega"
+
+
+def titles(arbor: Arbor, *arguments: str) -> dict[str, str]:
+    goals = arbor("goal", "list", "Vega", "--json", *arguments).json["goals"]
+    return {goal["title"]: goal["state"] for goal in goals}
+
+
+def test_goals_are_added_where_there_is_room(arbor: Arbor, vega: str) -> None:
+    for title in ("Ford", "Bridge", "Ferry"):
+        assert arbor("goal", "add", vega, title).code == 0
+    assert titles(arbor) == {
+        "Survey the target area": "active",
+        "Ford": "active",
+        "Bridge": "active",
+        "Ferry": "queued",
+    }
+    assert "Ferry" in arbor("goal", "list", vega).out
+
+
+def test_a_goal_knows_its_parent_its_deadline_and_what_done_looks_like(arbor: Arbor, vega: str) -> None:
+    ran = arbor(
+        "goal", "add", vega, "Ford", "--parent", "survey the target area", "--deadline", "2031-05-01", "--source",
+        "derived", "--layer", "task", "--description", "It is on the map.",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    goals = arbor("goal", "list", vega, "--json").json["goals"]
+    ford = next(goal for goal in goals if goal["title"] == "Ford")
+    assert (ford["deadline"], ford["layer"], ford["state"]) == ("2031-05-01T00:00:00Z", "task", "active")
+
+
+def test_goals_move_and_are_noted_on_by_title_id_or_end_of_id(arbor: Arbor, vega: str) -> None:
+    ford = arbor("goal", "add", vega, "Find the ford", "--json").json["id"]
+    assert arbor("goal", "note", vega, ford, "Half the bank is seen.", "--progress", "0.5").code == 0
+    assert arbor("goal", "move", vega, ford[-8:], "queued").code == 0
+    assert titles(arbor)["Find the ford"] == "queued"
+    assert arbor("goal", "move", vega, "find the  FORD", "abandoned", "--reason", "It is dry.").code == 0
+    assert "Find the ford" not in titles(arbor)
+    assert titles(arbor, "--all")["Find the ford"] == "abandoned"
+    with tenant_transaction(tenant_by_slug("acme").id):
+        messages = list(AuditEvent.objects.order_by("id").values_list("message", flat=True))
+    assert messages[1:] == [
+        "added goal 'Find the ford', active",
+        "noted on goal 'Find the ford': Half the bank is seen.",
+        "moved goal 'Find the ford' from active to queued",
+        "moved goal 'Find the ford' from queued to abandoned",
+    ]
+
+
+def test_full_progress_completes_an_active_goal(arbor: Arbor, vega: str) -> None:
+    arbor("goal", "add", vega, "Ford")
+    assert (
+        arbor("goal", "note", vega, "Ford", "Found.", "--progress", "1", "--json").json["state"]
+        == "completed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["add", "Vega", "Survey the target area"], 1, "already"),
+        (["move", "Vega", "Ferry", "active"], 1, "has no goal 'Ferry'"),
+        (["move", "Vega", "Survey the target area", "done"], 2, "'completed'"),
+        (["move", "Vega", "Survey the target area", "abandoned"], 1, "needs a reason"),
+        (["move", "Vega", "Survey the target area", "backburner"], 1, "can become queued"),
+        (["note", "Vega", "Survey the target area", "x", "--progress", "2"], 2, "0<=x<=1"),
+        (["add", "Vega", "Ford", "--deadline", "soon"], 2, "2026-12-24"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_exit_code(
+    arbor: Arbor, vega: str, arguments: list[str], code: int, said: str
+) -> None:
+    ran = arbor("goal", *arguments)
+    assert ran.code == code
+    assert said in ran.err
+
+
+def test_an_agent_without_goals_is_told_how_to_get_one(arbor: Arbor, vega: str) -> None:
+    arbor("goal", "move", vega, "Survey the target area", "abandoned", "--reason", "enough")
+    assert 'arbor goal add Vega "TITLE"' in arbor("goal", "list", vega).out

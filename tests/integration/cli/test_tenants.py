@@ -1,0 +1,92 @@
+"""`arbor tenant` and `arbor user`."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.audit.models import AuditAction, PlatformEvent
+from apps.tenants.models import Tenant, User
+from apps.tenants.scope import OPS
+from tests.integration.cli.conftest import Arbor
+
+
+def test_tenants_are_created_listed_suspended_and_resumed(arbor: Arbor, one_tenant: str) -> None:
+    assert arbor("tenant", "suspend", "acme", "--json").json == {"slug": "acme", "status": "suspended"}
+    assert Tenant.objects.using(OPS).get().status == "suspended"
+    assert arbor("tenant", "resume", "acme", "--json").json["status"] == "active"
+    assert arbor("tenant", "list", "--json").json == {
+        "tenants": [{"slug": "acme", "name": "Acme", "status": "active", "agents": 0, "members": 0}]
+    }
+    assert "Acme" in arbor("tenant", "list").out
+
+
+def test_an_empty_list_says_what_to_do_next(arbor: Arbor) -> None:
+    assert "arbor tenant create" in arbor("tenant", "list").out
+    assert arbor("tenant", "list", "--json").json == {"tenants": []}
+
+
+def test_every_act_on_the_installation_is_on_record(arbor: Arbor, one_tenant: str) -> None:
+    arbor("tenant", "suspend", "acme")
+    arbor("user", "create", "maria", "--generate")
+    arbor("tenant", "member", "add", "acme", "maria", "--role", "viewer")
+    arbor("tenant", "list")
+    acts = list(PlatformEvent.objects.using(OPS).order_by("id").values_list("action", "message"))
+    assert acts == [
+        (AuditAction.TENANT_CREATED, "created tenant acme"),
+        (AuditAction.OPERATOR_ACT, "suspended tenant acme"),
+        (AuditAction.OPERATOR_ACT, "created account maria"),
+        (AuditAction.MEMBER_ADDED, "maria is viewer of tenant acme"),
+        (AuditAction.CROSS_TENANT_VIEW, "list of tenants"),
+    ]
+    assert all(event.actor.startswith("cli:") for event in PlatformEvent.objects.using(OPS).all())
+
+
+def test_a_generated_password_is_shown_once_and_opens_the_account(arbor: Arbor, one_tenant: str) -> None:
+    made = arbor("user", "create", "maria", "--generate", "--tenant", "acme", "--json").json
+    user = User.objects.using(OPS).get(username="maria")
+    assert user.check_password(made["password"])
+    assert user.is_staff
+    assert not user.is_superuser
+    assert arbor("tenant", "member", "list", "acme", "--json").json["members"] == [
+        {"user": "maria", "role": "operator"}
+    ]
+
+
+def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database: None) -> None:
+    password = "ford-at-the-bend"
+    ran = arbor("user", "create", "maria", "--password-stdin", "--superuser", stdin=f"{password}\n")
+    assert ran.code == 0
+    assert password not in ran.out + ran.err
+    user = User.objects.using(OPS).get()
+    assert user.check_password(password)
+    assert user.is_superuser
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["tenant", "create", "a b"], 1, "letters, digits, hyphens"),
+        (["tenant", "create", "acme"], 1, "already"),
+        (["tenant", "suspend", "acne"], 1, "there is: acme"),
+        (["tenant", "member", "add", "acme", "maria"], 1, "arbor user create maria"),
+        (["tenant", "member", "add", "acme", "maria", "--role", "king"], 2, "'viewer', 'operator', 'owner'"),
+        (["user", "create", "maria"], 2, "--password-stdin or --generate"),
+        (["user", "create", "maria", "--password-stdin", "--generate"], 2, "exclude each other"),
+        (["user", "create", "maria", "--password-stdin"], 1, "too short"),
+        (["user", "create", "ma ria", "--generate"], 1, "valid username"),
+        (["user", "create", "maria", "--generate", "--tenant", "acne"], 1, "no tenant 'acne'"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_exit_code(
+    arbor: Arbor, one_tenant: str, arguments: list[str], code: int, said: str
+) -> None:
+    ran = arbor(*arguments)
+    assert ran.code == code
+    assert said in ran.err
+    assert not User.objects.using(OPS).exists()
+
+
+def test_a_name_is_given_to_one_account_only(arbor: Arbor, database: None) -> None:
+    arbor("user", "create", "maria", "--generate")
+    ran = arbor("user", "create", "Maria", "--generate")
+    assert (ran.code, "already" in ran.err) == (1, True)
