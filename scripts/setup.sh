@@ -45,10 +45,10 @@ install_uv() {
         # Some systems ship Python without ensurepip; there its pip may still work.
         if "$python" -m venv "$tools/uv" >/dev/null 2>&1; then
             "$tools/uv/bin/python" -m pip install --quiet --disable-pip-version-check \
-                --require-hashes --no-deps -r scripts/uv.lock >&2 && exit 0
+                --require-hashes --no-deps -r scripts/requirements-uv.lock >&2 && exit 0
         elif "$python" -m pip --version >/dev/null 2>&1; then
             "$python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
-                --target "$tools/uv" -r scripts/uv.lock >&2 && exit 0
+                --target "$tools/uv" -r scripts/requirements-uv.lock >&2 && exit 0
         fi
     done
     [ -x "$tools/uv/bin/uv" ]
