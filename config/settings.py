@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from arbor.agents.identity import derive_secret, parse_master_key
+from apps.console.theme import UNFOLD as CONSOLE_THEME
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
 from config.logs import logging_config
 from config.secrets import SecretName
@@ -77,6 +78,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # --- Applications --------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
+    # Before Unfold, because it has templates of its own in place of some of Unfold's.
+    "apps.console.apps.ConsoleConfig",
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
     "apps.console.apps.ConsoleAdminConfig",
@@ -91,8 +94,8 @@ INSTALLED_APPS = [
     "apps.memories",
     "apps.goals",
     "apps.heartbeats",
-    "apps.console.apps.ConsoleConfig",
 ]
+UNFOLD = CONSOLE_THEME
 AUTH_USER_MODEL = "tenants.User"
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -43,16 +43,13 @@ def record_platform(
 
 def record_look(*, tenant_id: UUID, actor: str, message: str, detail: dict[str, Any]) -> None:
     """Write that somebody from outside looks into a tenant: for the installation, and for the tenant to read."""
-    act = {
-        "action": AuditAction.CROSS_TENANT_VIEW,
-        "actor": actor,
-        "message": message,
-        "detail": detail,
-    }
+    action = AuditAction.CROSS_TENANT_VIEW
+    event = AuditEvent(tenant_id=tenant_id, action=action, actor=actor, message=message, detail=detail)
+    # Through the operations role, whatever tenant the running code works for.
+    rows: QuerySet[AuditEvent] = QuerySet(AuditEvent, using=OPS)
     with transaction.atomic(using=OPS):
-        record_platform(**act)
-        # Through the operations role, whatever tenant the running code works for.
-        QuerySet(AuditEvent, using=OPS).bulk_create([AuditEvent(tenant_id=tenant_id, **act)])
+        record_platform(action=action, actor=actor, message=message, detail=detail)
+        rows.bulk_create([event])
 
 
 @contextmanager

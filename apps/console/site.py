@@ -46,7 +46,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the fleet of the tenant, or how to get into one."""
-        request.current_app = self.name  # type: ignore[attr-defined]
+        request.current_app = self.name
         context = {
             **self.each_context(request),
             "title": self.index_title,

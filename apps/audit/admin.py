@@ -1,0 +1,79 @@
+"""The record of acts in the operator's console."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import ChoicesDropdownFilter
+
+from apps.audit.models import AbstractAuditEvent, AuditEvent, PlatformEvent
+from apps.console import cells
+from apps.console.listing import ConsoleAdmin, PlatformAdmin
+from apps.tenants.scope import OPS
+
+
+class _EventColumns:
+    """What both kinds of acts show."""
+
+    list_display: Any = ("happened", "action_badge", "actor", "message")
+    list_filter: Any = (("action", ChoicesDropdownFilter),)
+    sortable_by: Any = ()
+    fields: Any = ("action", "actor", "message", "at", "detail_shown")
+
+    @admin.display(description="when")
+    def happened(self, event: AbstractAuditEvent) -> SafeString:
+        """Say when it was."""
+        return cells.when(event.at)
+
+    @admin.display(description="act")
+    def action_badge(self, event: AbstractAuditEvent) -> SafeString:
+        """Name the act."""
+        return cells.badge(event.action, cells.tone(event.action.rpartition(".")[2]))
+
+    @admin.display(description="detail")
+    def detail_shown(self, event: AbstractAuditEvent) -> SafeString:
+        """Show the particulars."""
+        return cells.block(json.dumps(event.detail, ensure_ascii=False, indent=2))
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(_EventColumns, ConsoleAdmin):
+    """Acts in the tenant."""
+
+    ordering = ("-at",)
+    search_fields = ("actor", "agent_id")
+    search_help_text = "An actor such as user:NAME, or an agent's id"
+    fields = ("action", "actor", "message", "at", "agent_id", "detail_shown")
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Let an agent's page lead to the agent's acts."""
+        return lookup == "agent_id__exact" or super().lookup_allowed(lookup, value, request)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by actor or agent."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        wanted = Q(actor__startswith=term) | Q(actor=f"user:{term}")
+        # What is no id is an actor's name.
+        with contextlib.suppress(ValueError):
+            wanted |= Q(agent_id=UUID(term))
+        return queryset.filter(wanted), False
+
+
+@admin.register(PlatformEvent)
+class PlatformEventAdmin(_EventColumns, PlatformAdmin):
+    """Acts on the installation as a whole; only the operations role reads them."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PlatformEvent]:
+        """Read as the operations role."""
+        return PlatformEvent.objects.using(OPS).order_by("-id")

@@ -1,0 +1,36 @@
+"""Who asks, in which tenant, and as what: read from the request, where `TenantMiddleware` put it."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from django.http import HttpRequest
+
+from apps.tenants.models import Role, User
+from apps.tenants.services import Access
+
+
+def access_of(request: HttpRequest) -> Access | None:
+    """Return the tenant that the request works in and the role there; none when there is no tenant."""
+    return cast("Access | None", getattr(request, "access", None))
+
+
+def tenants_of_request(request: HttpRequest) -> list[Access]:
+    """Return the tenants whose member the signed-in person is."""
+    return cast("list[Access]", getattr(request, "tenants", []))
+
+
+def holds(request: HttpRequest, needed: Role) -> bool:
+    """Tell whether the request's role in its tenant reaches the one needed."""
+    access = access_of(request)
+    return access is not None and access.role.rank >= needed.rank
+
+
+def is_platform_operator(request: HttpRequest) -> bool:
+    """Tell whether the signed-in person runs the installation as a whole."""
+    return isinstance(request.user, User) and request.user.is_active and request.user.is_superuser
+
+
+def actor_of(request: HttpRequest) -> str:
+    """Return the signed-in person as the audit names them."""
+    return f"user:{request.user.get_username()}"

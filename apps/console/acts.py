@@ -1,0 +1,80 @@
+"""What an operator may do to an agent from a page: each act is one service, possible in some statuses only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+from apps.agents.services.lifecycle import pause_agent, resume_agent, start_agent, stop_agent, wake_agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.heartbeats.services.schedule import tick_now
+from arbor.agents.lifecycle import TRANSITIONS, AgentStatus, LifecycleVerb
+from arbor.errors import NotFound
+
+
+def _tick(*, agent_id: UUID, actor: str) -> None:
+    tick_now(agent_id=agent_id)
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=agent_id,
+        message="asked for a heartbeat now",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """One button."""
+
+    verb: str
+    label: str
+    icon: str
+    service: Callable[..., Any]
+    #: What the page says when it is done.
+    done: str
+    #: Asked before it is done; empty where undoing is as easy.
+    question: str = ""
+
+
+_BEAT_NOW = Act(verb="tick", label="Beat now", icon="ecg_heart", service=_tick, done="will beat at once")
+
+ACTS: Mapping[str, Act] = MappingProxyType(
+    {
+        act.verb: act
+        for act in (
+            _BEAT_NOW,
+            Act(verb="start", label="Start", icon="play_arrow", service=start_agent, done="is started"),
+            Act(verb="resume", label="Resume", icon="play_arrow", service=resume_agent, done="is resumed"),
+            Act(verb="wake", label="Wake", icon="light_mode", service=wake_agent, done="is awake"),
+            Act(verb="pause", label="Pause", icon="pause", service=pause_agent, done="is paused"),
+            Act(
+                verb="stop",
+                label="Stop",
+                icon="stop",
+                service=stop_agent,
+                done="is stopped",
+                question="Stop this agent? All it was is kept, and it can be started again.",
+            ),
+        )
+    }
+)
+
+
+def possible_acts(status: str) -> list[Act]:
+    """Return what can be done to an agent in this status, the likeliest first."""
+    verbs = [verb for verb in TRANSITIONS[AgentStatus(status)] if verb is not LifecycleVerb.SLEEP]
+    beat = [_BEAT_NOW] if status == AgentStatus.ACTIVE else []
+    return [*beat, *(ACTS[verb.value] for verb in verbs)]
+
+
+def carry_out(*, verb: str, agent_id: UUID, actor: str) -> Act:
+    """Do it. Raises NotFound for an unknown act or agent, TransitionIllegal where its status forbids it."""
+    act = ACTS.get(verb)
+    if act is None:
+        raise NotFound(f"there is no act {verb!r}; there is: {', '.join(ACTS)}")
+    act.service(agent_id=agent_id, actor=actor)
+    return act

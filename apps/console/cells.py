@@ -1,0 +1,156 @@
+"""Cells of lists: small pieces of HTML, with everything in them escaped."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+#: Which look a status has: good, busy, warning, bad, or calm for all others.
+TONES: dict[str, str] = {
+    # agents
+    "active": "good",
+    "paused": "warn",
+    "dormant": "warn",
+    "stopped": "calm",
+    "created": "busy",
+    # heartbeats, calls, intents, goals
+    "done": "good",
+    "complete": "good",
+    "completed": "good",
+    "running": "busy",
+    "waiting": "busy",
+    "pending": "busy",
+    "queued": "busy",
+    "locked": "busy",
+    "failed": "bad",
+    "abandoned": "bad",
+    "skipped": "calm",
+    "idle": "calm",
+    "off": "calm",
+    # steps and actions
+    "success": "good",
+    "run": "good",
+    "partial": "warn",
+    "retry": "warn",
+    "unknown": "warn",
+    "failure": "bad",
+    "blocked": "bad",
+    # tenants and roles
+    "suspended": "warn",
+    "denied": "bad",
+}
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def tone(status: str) -> str:
+    """Return the look of a status."""
+    return TONES.get(status, "calm")
+
+
+def badge(text: str, look: str = "") -> SafeString:
+    """Return a status as a coloured label."""
+    return format_html(
+        '<span class="ar-badge ar-{}">{}</span>', look or tone(text), str(text).replace("_", " ")
+    )
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in its largest sensible unit."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    if seconds < _MINUTE * 1.5:
+        return f"{seconds:.0f} s"
+    if seconds < _HOUR * 1.5:
+        return f"{seconds / _MINUTE:.0f} min"
+    if seconds < _DAY * 2:
+        return f"{seconds / _HOUR:.0f} h"
+    return f"{seconds / _DAY:.0f} d"
+
+
+def milliseconds(value: float) -> str:
+    """Return a number of milliseconds with its unit."""
+    if value < 10:
+        return f"{value:.1f} ms"
+    if value < 1000:
+        return f"{value:.0f} ms"
+    return span(value / 1000)
+
+
+def relative(moment: datetime, now: datetime) -> str:
+    """Return how far a moment is from now, in words."""
+    seconds = (now - moment).total_seconds()
+    if abs(seconds) < 2:
+        return "now"
+    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+
+
+def when(moment: datetime | None) -> SafeString:
+    """Return a moment in words, its exact time on hovering."""
+    if moment is None:
+        return format_html('<span class="ar-subtle">{}</span>', "never")
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        moment.isoformat(),
+        moment.strftime("%Y-%m-%d %H:%M:%S %Z"),
+        relative(moment, timezone.now()),
+    )
+
+
+def duration(value: timedelta | None) -> str:
+    """Return how long something took; a dash while it goes on."""
+    return span(value.total_seconds()) if value is not None else "–"
+
+
+def page_of(model: str, key: UUID | str) -> str:
+    """Return the address of a row's page; `model` is `app_model`."""
+    return reverse(f"admin:{model}_change", args=[key])
+
+
+def link(model: str, key: UUID | str, text: Any) -> SafeString:
+    """Return a link to a row's page."""
+    return format_html('<a class="ar-link" href="{}">{}</a>', page_of(model, key), text)
+
+
+def mono(text: str, *, shown: int = 0) -> SafeString:
+    """Return an id or hash in fixed width, cut to `shown` characters."""
+    cut = f"{text[:shown]}…" if shown and len(text) > shown else text
+    return format_html('<span class="ar-mono" title="{}">{}</span>', text, cut)
+
+
+def titled(title: str, below: str) -> SafeString:
+    """Return a name with a smaller line below it."""
+    return format_html('<span class="ar-strong">{}</span><br><span class="ar-subtle">{}</span>', title, below)
+
+
+def clipped(text: str, longest: int = 110) -> SafeString:
+    """Return the beginning of a text, all of it on hovering."""
+    line = " ".join(text.split())
+    if len(line) <= longest:
+        return format_html("{}", line)
+    return format_html('<span title="{}">{}…</span>', line[:600], line[: longest - 1].rstrip())
+
+
+def meter(value: float, of: float) -> SafeString:
+    """Return a small bar with its number."""
+    share = min(max(value / of, 0.0), 1.0) if of else 0.0
+    return format_html(
+        '<span class="ar-meter" title="{} of {}"><span class="ar-meter-track"><span style="width:{}%"></span></span>{}</span>',
+        f"{value:g}",
+        f"{of:g}",
+        round(share * 100),
+        f"{value:g}",
+    )
+
+
+def block(text: str) -> SafeString:
+    """Return a longer text as it was written, in fixed width."""
+    return format_html('<pre class="ar-pre">{}</pre>', text)

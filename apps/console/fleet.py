@@ -1,0 +1,344 @@
+"""What the first page shows of a tenant's agents. A fixed number of queries, each over a bounded number of rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, QuerySet, Sum
+from django.utils import timezone
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import (
+    Heartbeat,
+    HeartbeatSchedule,
+    HeartbeatStatus,
+    LedgerEntry,
+    Process,
+    ScheduleState,
+)
+from apps.heartbeats.services.processes import SILENT_AFTER
+from apps.providers import default_model
+from arbor.agents.lifecycle import AgentStatus
+from arbor.models.handles import Provider
+
+WINDOW = timedelta(hours=24)
+#: Figures are taken from at most so many of the latest rows: a page must not read a day of 100,000 agents.
+SAMPLE = 20_000
+RECENT_BEATS = 12
+#: Agents whose last beats are drawn, and how many of them.
+STRIPS = 8
+CELLS = 40
+#: Overdue by more than this means that nobody claims.
+OVERDUE_AFTER = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hour:
+    """One bar of the chart: the heartbeats that began in an hour, and how high they are drawn."""
+
+    start: datetime
+    done: int
+    failed: int
+    skipped: int
+    x: float = 0.0
+    done_y: float = 0.0
+    done_height: float = 0.0
+    failed_y: float = 0.0
+    failed_height: float = 0.0
+    skipped_y: float = 0.0
+    skipped_height: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """Return all of them."""
+        return self.done + self.failed + self.skipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strip:
+    """An agent and its last heartbeats, oldest first."""
+
+    agent: Agent
+    beats: Sequence[Heartbeat]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """Something that wants a person's attention."""
+
+    look: str
+    title: str
+    text: str
+    #: What to type.
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """The first page of a tenant."""
+
+    agents: dict[str, int]
+    beats: dict[str, int]
+    hours: Sequence[Hour]
+    sampled: bool
+    due: int
+    oldest_due: datetime | None
+    under_way: int
+    input_tokens: int
+    output_tokens: int
+    calls: int
+    cost: Decimal | None
+    unpriced: int
+    processes: Sequence[Process]
+    silent: int
+    model: str
+    recent: Sequence[Heartbeat]
+    strips: Sequence[Strip]
+    alarms: list[Alarm] = field(default_factory=list)
+
+    @property
+    def agent_count(self) -> int:
+        """Return how many agents there are."""
+        return sum(self.agents.values())
+
+    @property
+    def active(self) -> int:
+        """Return how many of them beat."""
+        return self.agents.get(AgentStatus.ACTIVE, 0)
+
+    @property
+    def done(self) -> int:
+        """Return the heartbeats that ran to their end."""
+        return self.beats.get(HeartbeatStatus.DONE, 0)
+
+    @property
+    def failed(self) -> int:
+        """Return those that ended without a decision."""
+        return self.beats.get(HeartbeatStatus.FAILED, 0)
+
+    @property
+    def skipped(self) -> int:
+        """Return those that never began."""
+        return self.beats.get(HeartbeatStatus.SKIPPED, 0)
+
+    @property
+    def is_reflex(self) -> bool:
+        """Tell whether agents without a model of their own decide by rules."""
+        return self.model.startswith(f"{Provider.REFLEX}/")
+
+
+def read_fleet() -> Fleet:
+    """Read the current tenant's fleet."""
+    now = timezone.now()
+    agents = dict(Agent.objects.order_by().values_list("status").annotate(Count("id")))
+    beats, hours, sampled = _day_of_beats(now)
+    waiting = HeartbeatSchedule.objects.filter(state=ScheduleState.IDLE, next_due_at__lte=now)
+    oldest = waiting.order_by("next_due_at").values_list("next_due_at", flat=True).first()
+    spent = _spent(now)
+    processes = list(Process.objects.order_by("kind", "name")[:200])
+    alive = [process for process in processes if process.seen_at >= now - SILENT_AFTER]
+    recent = list(_beats().order_by("-started_at", "-id")[:RECENT_BEATS])
+    fleet = Fleet(
+        agents=agents,
+        beats=beats,
+        hours=hours,
+        sampled=sampled,
+        due=waiting[: SAMPLE + 1].count() if oldest else 0,
+        oldest_due=oldest,
+        under_way=HeartbeatSchedule.objects.filter(state__in=[ScheduleState.QUEUED, ScheduleState.RUNNING])[
+            :SAMPLE
+        ].count(),
+        processes=alive,
+        silent=len(processes) - len(alive),
+        model=default_model(),
+        recent=recent,
+        strips=_strips(recent),
+        **spent,
+    )
+    fleet.alarms.extend(_alarms(fleet, now))
+    return fleet
+
+
+def _beats() -> QuerySet[Heartbeat]:
+    """Return heartbeats without their traces, which are wide."""
+    beats: QuerySet[Heartbeat] = Heartbeat.objects.select_related("agent").only(
+        "tenant_id",
+        "number",
+        "status",
+        "mode",
+        "trigger",
+        "started_at",
+        "ended_at",
+        "own_ms",
+        "model",
+        "reason",
+        "narrative",
+        "energy_start",
+        "energy_end",
+        "agent__name",
+        "agent__tenant_id",
+    )
+    return beats
+
+
+def _day_of_beats(now: datetime) -> tuple[dict[str, int], list[Hour], bool]:
+    rows = list(
+        Heartbeat.objects.filter(started_at__gte=now - WINDOW)
+        .order_by("-started_at")
+        .values_list("started_at", "status")[:SAMPLE]
+    )
+    counts = Counter(status for _, status in rows)
+    by_hour: dict[datetime, Counter[str]] = {}
+    for started_at, status in rows:
+        hour = started_at.replace(minute=0, second=0, microsecond=0)
+        by_hour.setdefault(hour, Counter())[status] += 1
+    last = now.replace(minute=0, second=0, microsecond=0)
+    starts = [last - timedelta(hours=back) for back in range(int(WINDOW / timedelta(hours=1)) - 1, -1, -1)]
+    return dict(counts), _draw(starts, by_hour), len(rows) == SAMPLE
+
+
+#: The chart's own units: one bar and its gap are this wide, the whole is this high.
+_BAR, _HIGH = 20.0, 100.0
+
+
+def _draw(starts: Sequence[datetime], by_hour: dict[datetime, Counter[str]]) -> list[Hour]:
+    none: Counter[str] = Counter()
+    most = max((sum(by_hour.get(start, none).values()) for start in starts), default=0) or 1
+    hours = []
+    for place, start in enumerate(starts):
+        counts = by_hour.get(start, none)
+        ended = (HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED, HeartbeatStatus.FAILED)
+        done, skipped, failed = (counts[status] for status in ended)
+        heights = [count / most * _HIGH for count in (done, skipped, failed)]
+        hours.append(
+            Hour(
+                start=start,
+                done=done,
+                failed=failed,
+                skipped=skipped,
+                x=round(place * _BAR, 1),
+                done_y=round(_HIGH - heights[0], 1),
+                done_height=round(heights[0], 1),
+                skipped_y=round(_HIGH - heights[0] - heights[1], 1),
+                skipped_height=round(heights[1], 1),
+                failed_y=round(_HIGH - sum(heights), 1),
+                failed_height=round(heights[2], 1),
+            )
+        )
+    return hours
+
+
+def _spent(now: datetime) -> dict[str, Any]:
+    latest = LedgerEntry.objects.filter(at__gte=now - WINDOW).order_by("-at")[:SAMPLE]
+    sums = latest.aggregate(
+        calls=Count("id"),
+        priced=Count("cost_usd"),
+        cost=Sum("cost_usd"),
+        input=Sum("input_tokens"),
+        output=Sum("output_tokens"),
+    )
+    return {
+        "calls": sums["calls"],
+        "cost": sums["cost"],
+        "unpriced": sums["calls"] - sums["priced"],
+        "input_tokens": sums["input"] or 0,
+        "output_tokens": sums["output"] or 0,
+    }
+
+
+def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
+    """Return the last beats of the agents that beat last, or of any when none did yet. Two queries."""
+    agent_ids = list(dict.fromkeys(beat.agent_id for beat in recent))[:STRIPS]
+    agents = Agent.objects.select_related("state", "schedule").only(
+        "tenant_id",
+        "name",
+        "status",
+        "model",
+        "state__tenant_id",
+        "state__energy",
+        "state__beats",
+        "schedule__tenant_id",
+        "schedule__next_due_at",
+        "schedule__state",
+    )
+    found = list(agents.filter(id__in=agent_ids)) if agent_ids else []
+    if len(found) < STRIPS:
+        found += list(agents.exclude(id__in=agent_ids).order_by("name")[: STRIPS - len(found)])
+    beats = last_beats([agent.id for agent in found], each=CELLS)
+    place = {agent_id: position for position, agent_id in enumerate(agent_ids)}
+    found.sort(key=lambda agent: (place.get(agent.id, STRIPS), agent.name))
+    return [Strip(agent=agent, beats=beats.get(agent.id, [])) for agent in found]
+
+
+def last_beats(agent_ids: Sequence[UUID], *, each: int) -> dict[UUID, list[Heartbeat]]:
+    """Return the last heartbeats of each agent, oldest first. One query, through the index by agent."""
+    if not agent_ids:
+        return {}
+    parts = [
+        Heartbeat.objects.filter(agent_id=agent_id)
+        .order_by("-started_at")
+        .only("tenant_id", "agent_id", "number", "status", "mode", "started_at", "reason")[:each]
+        for agent_id in agent_ids
+    ]
+    rows = parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0]
+    beats: dict[UUID, list[Heartbeat]] = {}
+    for beat in rows:
+        beats.setdefault(beat.agent_id, []).append(beat)
+    for own in beats.values():
+        own.sort(key=lambda beat: beat.started_at)
+    return beats
+
+
+def _alarms(fleet: Fleet, now: datetime) -> list[Alarm]:
+    alarms = []
+    kinds = {process.kind for process in fleet.processes}
+    if "worker" not in kinds:
+        alarms.append(
+            Alarm(
+                look="bad",
+                title="No worker has been heard of",
+                text="Agents will not beat until one runs.",
+                commands=("arbor up", "arbor worker"),
+            )
+        )
+    elif "beat" not in kinds:
+        alarms.append(
+            Alarm(
+                look="bad",
+                title="The timer is silent",
+                text="Nothing is dispatched until it runs.",
+                commands=("arbor beat",),
+            )
+        )
+    if fleet.oldest_due and now - fleet.oldest_due > OVERDUE_AFTER:
+        alarms.append(
+            Alarm(
+                look="warn",
+                title="Heartbeats are waiting to be claimed",
+                text="The dispatcher is behind, or not running.",
+            )
+        )
+    if dormant := fleet.agents.get(AgentStatus.DORMANT, 0):
+        alarms.append(
+            Alarm(
+                look="warn",
+                title=f"{dormant} fell asleep",
+                text="Too many heartbeats in a row brought no usable reply.",
+            )
+        )
+    ended = fleet.done + fleet.failed
+    if fleet.failed and fleet.failed * 20 >= ended:
+        alarms.append(
+            Alarm(
+                look="bad",
+                title=f"{fleet.failed} of {ended} heartbeats failed",
+                text="In the last 24 hours. Each one's page says why.",
+            )
+        )
+    return alarms

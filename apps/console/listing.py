@@ -1,0 +1,178 @@
+"""Lists and pages of rows: read by the request's role in its tenant, changed by no form."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.admin import ShowFacets
+from django.core.paginator import Paginator
+from django.db.models import Model, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.functional import cached_property
+from unfold.admin import ModelAdmin
+from unfold.views import ChangeList
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.console.access import actor_of, holds, is_platform_operator
+from apps.tenants.models import Role
+
+#: A list shows so many rows at most; filters and search lead to the others. Counting further would read them all.
+ROWS_COUNTED = 1_000
+ROWS_A_PAGE = 50
+
+
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]
+    """Pages through the first rows of a table of any size; never counts it."""
+
+    template_name = "console/parts/pagination.html"
+
+    @cached_property
+    def found(self) -> int:
+        """Return how many rows there are, one too many standing for "more"."""
+        return cast("QuerySet[Any]", self.object_list)[: ROWS_COUNTED + 1].count()
+
+    @cached_property
+    def count(self) -> int:
+        """Return how many rows can be paged through."""
+        return min(self.found, ROWS_COUNTED)
+
+    @property
+    def more(self) -> bool:
+        """Tell whether there are rows beyond the last page."""
+        return self.found > ROWS_COUNTED
+
+
+class BoundedList(ChangeList):  # type: ignore[misc]
+    """A list that does not offer to show all."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Read the page's rows."""
+        super().get_results(request)
+        self.full_result_count = self.result_count
+
+
+class NothingToEdit:
+    """Lets the tenant's members look, by their role there and by nothing else; no form changes a row."""
+
+    #: The role in the tenant that may look.
+    role_to_view: ClassVar[Role] = Role.VIEWER
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Show the model to those who may look."""
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Let the tenant's members look, by their role there and by nothing else."""
+        return holds(request, self.role_to_view)
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """No row is made by a form."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """No row is changed by a form."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """No row is deleted by a form."""
+        return False
+
+
+class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
+    """Rows of the request's tenant, to be read. What changes them are services, called by a page's own buttons."""
+
+    actions: Any = None
+    paginator = BoundedPaginator
+    list_per_page = ROWS_A_PAGE
+    list_max_show_all = 0
+    show_full_result_count = False
+    show_facets = ShowFacets.NEVER
+    list_filter_submit = True
+    list_filter_sheet = False
+    compressed_fields = True
+    #: Newest first: ids are made in the order of time, and every table's key is (tenant, id).
+    ordering: Any = ("-id",)
+
+    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedList]:
+        """Name the kind of list."""
+        return BoundedList
+
+    def history_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Django's own history has no page: what was done is in the audit."""
+        raise Http404("what was done to it is in the audit")
+
+    # --- Django would write its own log; acts belong in the audit ----------------------------------------
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:
+        """Record an addition."""
+        self._record(request, obj, "added", message)
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> None:
+        """Record a change."""
+        self._record(request, obj, "changed", message)
+
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Record deletions."""
+        for row in queryset:
+            self._record(request, row, "deleted", "")
+
+    def _record(self, request: HttpRequest, row: Model, verb: str, message: Any) -> None:
+        record(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor_of(request),
+            message=f"{verb} the {row._meta.verbose_name} {row}",
+            detail={"model": row._meta.label, "id": str(row.pk), "message": message},
+        )
+
+
+class AgentRowsAdmin(ConsoleAdmin):
+    """Rows that belong to agents: filtered by agent, searched by id, and by words within one agent's rows."""
+
+    #: Fields whose words are looked for among the rows of one agent.
+    text_fields: ClassVar[tuple[str, ...]] = ()
+    #: From the row to its agent.
+    agent_path: ClassVar[str] = "agent"
+    # Django shows the search box where this is not empty; `get_search_results` decides what is searched.
+    search_fields: Any = ("id",)
+
+    @property
+    def search_help_text(self) -> str:
+        """Say what can be searched for."""
+        if self.text_fields:
+            return "An id, or, once an agent is chosen in the filter, words"
+        return "An id"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by id; by words only among one agent's rows, because a whole tenant's would be read one by one."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        try:
+            return queryset.filter(pk=UUID(term)), False
+        except ValueError:
+            pass
+        if not self.text_fields or not request.GET.get(f"{self.agent_path}__id__exact"):
+            messages.info(request, f"Nothing to search for in {term!r} here: {self.search_help_text}.")
+            return queryset.none(), False
+        found = queryset.none()
+        for field in self.text_fields:
+            found |= queryset.filter(**{f"{field}__icontains": term})
+        return found, False
+
+
+class PlatformAdmin(ConsoleAdmin):
+    """Rows of the installation as a whole, for those who run it."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Let superusers look."""
+        return is_platform_operator(request)

@@ -1,0 +1,76 @@
+"""The sidebar: what there is to see, by what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse_lazy
+
+from apps.console.access import access_of, is_platform_operator
+
+
+def _in_tenant(request: HttpRequest) -> bool:
+    return access_of(request) is not None
+
+
+def _item(
+    title: str, icon: str, page: str, permission: Callable[[HttpRequest], bool] = _in_tenant
+) -> dict[str, Any]:
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse_lazy(f"admin:{page}"),
+        "permission": permission,
+    }
+
+
+def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the groups of links; Unfold leaves out those whose permission says no."""
+    return [
+        {
+            "items": [
+                {"title": "Fleet", "icon": "monitor_heart", "link": reverse_lazy("admin:index")},
+                _item("Agents", "smart_toy", "agents_agent_changelist"),
+                _item("Heartbeats", "ecg_heart", "heartbeats_heartbeat_changelist"),
+            ]
+        },
+        {
+            "title": "Mind",
+            "items": [
+                _item("Memories", "neurology", "memories_memory_changelist"),
+                _item("Associations", "hub", "memories_edge_changelist"),
+                _item("Goals", "flag", "goals_goal_changelist"),
+                _item("Intents", "checklist", "goals_intent_changelist"),
+                _item("Progress notes", "edit_note", "goals_progressnote_changelist"),
+                _item("Percepts", "hearing", "heartbeats_percept_changelist"),
+            ],
+        },
+        {
+            "title": "Work",
+            "items": [
+                _item("Schedule", "schedule", "heartbeats_heartbeatschedule_changelist"),
+                _item("Model calls", "forum", "heartbeats_externalcall_changelist"),
+                _item("Ledger", "payments", "heartbeats_ledgerentry_changelist"),
+                _item("Processes", "dns", "heartbeats_process_changelist"),
+            ],
+        },
+        {
+            "title": "Setup",
+            "items": [
+                _item("Templates", "genetics", "agents_template_changelist"),
+                _item("Built-in templates", "inventory_2", "agents_builtintemplate_changelist"),
+                _item("Members", "group", "tenants_membership_changelist"),
+                _item("Audit", "history", "audit_auditevent_changelist"),
+            ],
+        },
+        {
+            "title": "Installation",
+            "items": [
+                _item("Tenants", "domain", "tenants_tenant_changelist", is_platform_operator),
+                _item("Users", "person", "tenants_user_changelist", is_platform_operator),
+                _item("Platform events", "policy", "audit_platformevent_changelist", is_platform_operator),
+            ],
+        },
+    ]

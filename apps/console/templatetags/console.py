@@ -1,0 +1,113 @@
+"""How values are written on the console's pages."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from apps.console import cells
+
+register = template.Library()
+
+
+@register.filter
+def ago(moment: datetime | None) -> SafeString:
+    """Write a moment in words, its exact time on hovering."""
+    return cells.when(moment)
+
+
+@register.filter
+def clock(moment: datetime) -> SafeString:
+    """Write a moment's time of day, its date on hovering."""
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        moment.isoformat(),
+        moment.strftime("%Y-%m-%d %H:%M:%S %Z"),
+        moment.strftime("%H:%M:%S"),
+    )
+
+
+@register.filter
+def ms(value: float | None) -> str:
+    """Write a number of milliseconds with its unit."""
+    return "–" if value is None else cells.milliseconds(value)
+
+
+@register.filter
+def seconds(value: float | None) -> str:
+    """Write a number of seconds with its unit."""
+    return "–" if value is None else cells.span(value)
+
+
+@register.filter
+def count(value: float | None) -> str:
+    """Write a number with its thousands apart."""
+    return "–" if value is None else f"{value:,.0f}"
+
+
+@register.filter
+def short_count(value: int) -> str:
+    """Write a large number in three digits and a letter."""
+    for size, letter in ((1_000_000_000, "B"), (1_000_000, "M"), (10_000, "k")):
+        if value >= size:
+            divisor = 1_000 if letter == "k" else size
+            return f"{value / divisor:.3g}{letter}"
+    return f"{value:,}"
+
+
+@register.filter
+def energy(value: float | None) -> str:
+    """Write an amount of energy."""
+    return "–" if value is None else f"{value:g}"
+
+
+@register.filter
+def percent(value: float) -> str:
+    """Write a share of 1 as percent, without the sign."""
+    return f"{min(max(value, 0.0), 1.0) * 100:.0f}"
+
+
+@register.filter
+def dollars(value: Decimal | None) -> str:
+    """Write a price in US dollars, with as many digits as it needs."""
+    if value is None:
+        return "price unknown"
+    if value == 0:
+        return "$0"
+    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+
+
+@register.filter
+def words(value: str) -> str:
+    """Write a name of several words without its underscores."""
+    return str(value).replace("_", " ")
+
+
+@register.filter
+def badge(text: str) -> SafeString:
+    """Write a status as a coloured label."""
+    return cells.badge(text)
+
+
+@register.filter
+def look(status: str) -> str:
+    """Return the CSS word for a status."""
+    return cells.tone(status)
+
+
+@register.filter
+def short_id(value: UUID | str) -> SafeString:
+    """Write an id's end, which tells two of the same second apart, with all of it on hovering."""
+    text = str(value)
+    return format_html('<span class="ar-mono" title="{}">…{}</span>', text, text[-6:])
+
+
+@register.simple_tag
+def page(model: str, key: UUID | str) -> str:
+    """Return the address of a row's page; `model` is `app_model`."""
+    return cells.page_of(model, key)

@@ -1,0 +1,95 @@
+"""What is posted from the console's pages: another tenant, a visit, an act upon an agent."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.console.access import access_of, actor_of, holds, is_platform_operator, tenants_of_request
+from apps.console.acts import carry_out
+from apps.console.visits import begin_visit, end_visit
+from apps.tenants.middleware import SESSION_KEY
+from apps.tenants.models import Role
+from apps.tenants.scope import APP
+from arbor.errors import Invalid, NotFound, PermissionDenied
+
+
+@require_POST
+def choose_tenant(request: HttpRequest) -> HttpResponse:
+    """Work in another of one's own tenants from now on. One that is not one's own is not there."""
+    wanted = request.POST.get("tenant", "")
+    if all(str(each.tenant_id) != wanted for each in tenants_of_request(request)):
+        raise NotFound("you are not a member of a tenant with that id")
+    end_visit(session=request.session)
+    request.session[SESSION_KEY] = wanted
+    return HttpResponseRedirect(reverse("admin:index"))
+
+
+@require_POST
+def visit_tenant(request: HttpRequest) -> HttpResponse:
+    """Look into a tenant that is not one's own; the reason goes on record."""
+    if not is_platform_operator(request):
+        raise PermissionDenied("only those who run the installation look into a tenant that is not theirs")
+    try:
+        tenant_id = UUID(request.POST.get("tenant", ""))
+    except ValueError as error:
+        raise NotFound("there is no tenant with that id") from error
+    try:
+        tenant = begin_visit(
+            session=request.session,
+            tenant_id=tenant_id,
+            actor=actor_of(request),
+            reason=request.POST.get("reason", ""),
+        )
+    except Invalid as refusal:
+        messages.error(request, f"Nothing was opened: {refusal}.")
+        return HttpResponseRedirect(reverse("admin:tenants_tenant_changelist"))
+    messages.success(request, f"You are looking into {tenant.name} as a viewer. It is on record there.")
+    return HttpResponseRedirect(reverse("admin:index"))
+
+
+@require_POST
+def leave_tenant(request: HttpRequest) -> HttpResponse:
+    """End the visit."""
+    end_visit(session=request.session)
+    return HttpResponseRedirect(reverse("admin:index"))
+
+
+@require_POST
+def act_on_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
+    """Do one act to an agent, and say what came of it on its page."""
+    verb = request.POST.get("act", "")
+    if not holds(request, Role.OPERATOR):
+        return refuse(request, agent_id=agent_id, attempted=f"{verb} agent {agent_id}")
+    try:
+        with transaction.atomic(using=APP):
+            act = carry_out(verb=verb, agent_id=agent_id, actor=actor_of(request))
+    except Invalid as refusal:
+        messages.error(request, f"Nothing was done: {refusal}.")
+    else:
+        messages.success(request, f"The agent {act.done}.")
+    return HttpResponseRedirect(reverse("admin:agents_agent_change", args=[agent_id]))
+
+
+def refuse(request: HttpRequest, *, agent_id: UUID | None, attempted: str) -> HttpResponse:
+    """Answer 403, and put the attempt on record in the tenant, if there is one."""
+    access = access_of(request)
+    have = f"you are {access.role}" if access else "you are a member of no tenant"
+    if access is not None:
+        record(
+            action=AuditAction.DENIED,
+            actor=actor_of(request),
+            agent_id=agent_id,
+            message=f"was not allowed to {attempted}",
+            detail={"role": access.role.value},
+        )
+    message = f"That needs the role {Role.OPERATOR} or higher in this tenant; {have}."
+    return render(request, "console/refused.html", {"message": message}, status=403)

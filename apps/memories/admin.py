@@ -1,0 +1,157 @@
+"""Memories in the operator's console. Looking at one is not recalling it: no access is counted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
+
+from apps.console import cells
+from apps.console.listing import AgentRowsAdmin
+from apps.memories.models import Edge, Memory, MemoryAccess
+
+
+@admin.register(Memory)
+class MemoryAdmin(AgentRowsAdmin):
+    """What agents remember."""
+
+    list_display = (
+        "beginning",
+        "agent_link",
+        "type_shown",
+        "role",
+        "importance_shown",
+        "occurred",
+        "recalled",
+        "embedded",
+    )
+    list_filter = (
+        ("agent", AutocompleteSelectFilter),
+        ("type", ChoicesDropdownFilter),
+        ("status", ChoicesDropdownFilter),
+    )
+    text_fields = ("content",)
+    sortable_by = ()
+    fieldsets = (
+        (None, {"fields": ("content", "agent", "type", "status")}),
+        ("Weight", {"fields": ("importance", "decay_rate", "trust", "emotional_valence", "recalled")}),
+        ("Where it comes from", {"fields": ("role", "session", "position", "source", "detail_shown")}),
+        ("Time", {"fields": ("occurred_at", "created_at", "expires_at", "archived_at")}),
+        ("Search", {"fields": ("hash", "embedded", "terms")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
+        """Leave the vectors where they are, and count recalls in the same query."""
+        memories: QuerySet[Memory] = super().get_queryset(request).select_related("agent", "access")
+        return memories.defer("embedding", "lexical", "agent__character", "agent__genome", "agent__pipeline")
+
+    @admin.display(description="memory")
+    def beginning(self, memory: Memory) -> SafeString:
+        """Begin it."""
+        return cells.clipped(memory.content)
+
+    @admin.display(description="agent")
+    def agent_link(self, memory: Memory) -> SafeString:
+        """Name whose it is."""
+        return cells.link("agents_agent", memory.agent_id, memory.agent.name)
+
+    @admin.display(description="type")
+    def type_shown(self, memory: Memory) -> SafeString:
+        """Show its type, and that it is archived."""
+        return cells.badge(
+            memory.type if memory.status == "active" else f"{memory.type}, {memory.status}", "calm"
+        )
+
+    @admin.display(description="importance")
+    def importance_shown(self, memory: Memory) -> SafeString:
+        """Show how important it is."""
+        return cells.meter(round(memory.importance, 2), 1)
+
+    @admin.display(description="when")
+    def occurred(self, memory: Memory) -> SafeString:
+        """Say when it was."""
+        return cells.when(memory.occurred_at)
+
+    @admin.display(description="recalled")
+    def recalled(self, memory: Memory) -> str:
+        """Count the agent's own recalls; a person's look is none."""
+        access = memory._state.fields_cache.get("access")
+        return f"{access.count}×" if access else "never"
+
+    @admin.display(description="embedded by")
+    def embedded(self, memory: Memory) -> str:
+        """Name the model of its vector."""
+        return memory.embedding_model or "not yet"
+
+    @admin.display(description="detail")
+    def detail_shown(self, memory: Memory) -> SafeString:
+        """Show what belongs to its type."""
+        return cells.block(json.dumps(memory.detail, ensure_ascii=False, indent=2))
+
+    @admin.display(description="content hash")
+    def hash(self, memory: Memory) -> SafeString:
+        """Show the hash of its content."""
+        return cells.mono(bytes(memory.content_hash).hex())
+
+    @admin.display(description="words")
+    def terms(self, memory: Memory) -> str:
+        """Count the words it is found by."""
+        return f"{len(memory.lexical.indices())} weighted terms" if memory.lexical else "none yet"
+
+
+@admin.register(MemoryAccess)
+class MemoryAccessAdmin(AgentRowsAdmin):
+    """How often memories were recalled by their agents."""
+
+    list_display = ("memory_link", "count", "last_at")
+    agent_path = "memory__agent"
+    ordering = ("-memory_id",)
+    sortable_by = ()
+    fields = ("memory", "count", "last_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryAccess]:
+        """Read the memory's text alone."""
+        rows: QuerySet[MemoryAccess] = super().get_queryset(request).select_related("memory")
+        return rows.defer("memory__embedding", "memory__lexical")
+
+    @admin.display(description="memory")
+    def memory_link(self, access: MemoryAccess) -> SafeString:
+        """Begin the memory."""
+        return cells.link("memories_memory", access.memory_id, cells.clipped(access.memory.content))
+
+
+@admin.register(Edge)
+class EdgeAdmin(AgentRowsAdmin):
+    """Associations between memories."""
+
+    list_display = ("source_begins", "relation", "target_begins", "weight", "agent_link", "created_at")
+    list_filter = (("agent", AutocompleteSelectFilter),)
+    list_display_links = ("relation",)
+    sortable_by = ()
+    fields = ("agent", "source", "relation", "target", "weight", "created_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Edge]:
+        """Read both ends' texts in the same query."""
+        edges: QuerySet[Edge] = super().get_queryset(request).select_related("agent", "source", "target")
+        vectors: Any = [f"{end}__{name}" for end in ("source", "target") for name in ("embedding", "lexical")]
+        return edges.defer(*vectors)
+
+    @admin.display(description="from")
+    def source_begins(self, edge: Edge) -> SafeString:
+        """Begin the memory it leads from."""
+        return cells.link("memories_memory", edge.source_id, cells.clipped(edge.source.content, 70))
+
+    @admin.display(description="to")
+    def target_begins(self, edge: Edge) -> SafeString:
+        """Begin the memory it leads to."""
+        return cells.link("memories_memory", edge.target_id, cells.clipped(edge.target.content, 70))
+
+    @admin.display(description="agent")
+    def agent_link(self, edge: Edge) -> SafeString:
+        """Name whose it is."""
+        return cells.link("agents_agent", edge.agent_id, edge.agent.name)

@@ -1,0 +1,177 @@
+"""A headless Chromium, driven over its own debugging protocol: for tests that look at pages as people do."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Self
+from urllib.request import Request, urlopen
+
+from tornado.websocket import WebSocketClientConnection, websocket_connect
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
+#: It runs as root in containers, has no screen, and asks nobody but the page's own server.
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+)
+PATIENCE_S = 20.0
+
+
+def find_chromium() -> str | None:
+    """Return the path of a Chromium, or none."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class Browser:
+    """One tab."""
+
+    def __init__(self, program: str, *, width: int = 1440, height: int = 900) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="arbor-chromium-"))
+        self._process = subprocess.Popen(
+            [program, *FLAGS, f"--user-data-dir={self._folder}", "about:blank"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self._loop = asyncio.new_event_loop()
+        self._calls = 0
+        self._socket: WebSocketClientConnection = self._do(self._connect())
+        self._width, self._height = width, height
+        self._command("Page.enable")
+        self._resize(height)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._socket.close()
+        self._do(asyncio.sleep(0))
+        self._loop.close()
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # --- What a test does --------------------------------------------------------------------------------
+
+    def open(self, url: str) -> None:
+        """Go to an address, and wait until the page is there."""
+        self._command("Page.navigate", url=url)
+        self._settle()
+
+    def evaluate(self, script: str) -> Any:
+        """Return the JSON value of an expression in the page."""
+        answer = self._command(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True
+        )
+        if "exceptionDetails" in answer:
+            raise AssertionError(f"the page could not evaluate {script!r}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def text(self, selector: str = "body") -> str:
+        """Return the visible text of the first element that matches; fails when there is none."""
+        found = self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
+        assert found is not None, f"nothing on {self.address} matches {selector}"
+        return str(found)
+
+    def count(self, selector: str) -> int:
+        """Count the elements that match."""
+        return int(self.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length"))
+
+    def fill(self, selector: str, text: str) -> None:
+        """Type into a field."""
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).value = {json.dumps(text)}")
+
+    def click(self, selector: str) -> None:
+        """Click, and wait for the page that follows."""
+        self.evaluate("window.stillHere = true")
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
+        self._wait_for("window.stillHere === undefined")
+        self._settle()
+
+    @property
+    def address(self) -> str:
+        """Return where the tab is."""
+        return str(self.evaluate("location.href"))
+
+    def screenshot(self, path: Path) -> Path:
+        """Save a picture of the whole page, as on a screen that is high enough for it."""
+        self._resize(int(self.evaluate("document.documentElement.scrollHeight")))
+        answer = self._command("Page.captureScreenshot", format="png")
+        self._resize(self._height)
+        path.write_bytes(base64.b64decode(answer["data"]))
+        return path
+
+    # --- The protocol ------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        # Alpine shows the page when it has started; fonts must be there before a picture is taken.
+        self._wait_for("document.readyState === 'complete' && !document.querySelector('html[x-cloak]')")
+        self.evaluate("document.fonts.ready.then(() => true)")
+
+    def _wait_for(self, condition: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.evaluate(f"Boolean({condition})"):
+            assert time.monotonic() < deadline, f"{self.address} did not come to {condition}"
+            self._do(asyncio.sleep(0.03))
+
+    def _resize(self, height: int) -> None:
+        self._command(
+            "Emulation.setDeviceMetricsOverride",
+            width=self._width,
+            height=max(height, self._height),
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def _command(self, method: str, **parameters: Any) -> dict[str, Any]:
+        return self._do(self._send(method, parameters))
+
+    async def _send(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        self._calls += 1
+        await self._socket.write_message(
+            json.dumps({"id": self._calls, "method": method, "params": parameters})
+        )
+        while True:
+            line = await asyncio.wait_for(self._socket.read_message(), PATIENCE_S)
+            assert line is not None, "the browser has gone"
+            answer = json.loads(line)
+            if answer.get("id") == self._calls:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    async def _connect(self) -> WebSocketClientConnection:
+        deadline = time.monotonic() + PATIENCE_S
+        note = self._folder / "DevToolsActivePort"
+        while not note.exists() or not note.read_text().strip():
+            assert self._process.poll() is None, "the browser did not start"
+            assert time.monotonic() < deadline, "the browser does not answer"
+            await asyncio.sleep(0.05)
+        port = note.read_text().splitlines()[0]
+        with urlopen(Request(f"http://127.0.0.1:{port}/json/new?about:blank", method="PUT")) as answer:
+            target = json.load(answer)
+        return await websocket_connect(target["webSocketDebuggerUrl"], max_message_size=64 * 1024 * 1024)
+
+    def _do[Value](self, work: Coroutine[Any, Any, Value]) -> Value:
+        return self._loop.run_until_complete(work)
