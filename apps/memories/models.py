@@ -10,10 +10,8 @@ from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey, TenantOneToOne
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
+from arbor.memory.lexical import LEXICAL_DIMENSIONS
 from arbor.memory.values import MemoryStatus, MemoryType
-
-#: The most that pgvector's sparsevec can address; terms are hashed into it.
-LEXICAL_DIMENSIONS = 1_000_000_000
 
 
 class Memory(TenantModel):

@@ -14,8 +14,9 @@ from uuid import UUID
 import structlog
 from django.db import connection
 
-from apps.memories.models import LEXICAL_DIMENSIONS, Memory, Term
+from apps.memories.models import Memory, Term
 from apps.memories.services.embedding import embed_texts
+from apps.memories.services.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.remember import ALL_MEMORIES
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, Invalid
@@ -213,8 +214,8 @@ def _fetch(
                 "tenant": current_tenant(),
                 "agent": agent_id,
                 "now": now,
-                "vector": None if vector is None else "[" + ",".join(f"{x:.6g}" for x in vector) + "]",
-                "lexical": _sparse(reading.lexical),
+                "vector": None if vector is None else halfvec_texts([vector])[0],
+                "lexical": sparsevec_text(reading.lexical),
                 "kept": max(KEPT, limit),
                 "kept_by_time": max(KEPT_BY_TIME, limit) if span else 0,
                 "from": span.start - _TIME_MARGIN if span else now,
@@ -251,11 +252,3 @@ def _row(row: tuple[Any, ...]) -> dict[str, Any]:
             trust=row[9],
         ),
     }
-
-
-def _sparse(vector: Mapping[int, float]) -> str:
-    return (
-        "{"
-        + ",".join(f"{place}:{weight:.6g}" for place, weight in sorted(vector.items()))
-        + f"}}/{LEXICAL_DIMENSIONS}"
-    )

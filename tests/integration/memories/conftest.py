@@ -1,0 +1,173 @@
+"""Agents with minds to fill, and embedders that a test can watch, slow down and break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.memories.models import Memory, MemoryAccess, Term
+from apps.memories.services import embedding
+from apps.tenants.models import Tenant
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.embedding.ports import HashEmbedder
+from arbor.errors import EmbeddingFailed
+from arbor.memory.values import MemoryStatus, NewMemory
+from tests.factories import AgentFactory
+
+NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+
+class RemoteEmbedder:
+    """An embedder a network away: it counts what it is asked, and fails when told to."""
+
+    in_process = False
+
+    def __init__(self, dimension: int = 256) -> None:
+        self._fake = HashEmbedder(dimension)
+        self.model = "remote/fake"
+        self.dimension = dimension
+        self.asked: list[str] = []
+        #: Texts it refuses, as a server refuses what it cannot read.
+        self.refused: set[str] = set()
+        self.away = False
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        self.asked += texts
+        if self.away or self.refused.intersection(texts):
+            raise EmbeddingFailed("the embedding server does not answer")
+        return self._fake.embed(texts)
+
+
+@pytest.fixture
+def remote(monkeypatch: pytest.MonkeyPatch) -> RemoteEmbedder:
+    """Put a remote embedder in the place of the installation's."""
+    made = RemoteEmbedder()
+    use_embedder(monkeypatch, made)
+    return made
+
+
+def use_embedder(monkeypatch: pytest.MonkeyPatch, made: Any) -> None:
+    """Let the services embed with this one, with nothing kept from before."""
+    monkeypatch.setattr(embedding, "embedder", lambda: made)
+    forget_vectors(monkeypatch)
+
+
+def forget_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty the process's own cache, as another process has it."""
+    monkeypatch.setattr(embedding, "_kept", embedding._Kept())
+
+
+@pytest.fixture
+def mind(tenant: Tenant) -> Agent:
+    """Return an agent without a memory."""
+    with tenant_transaction(tenant.id):
+        agent: Agent = AgentFactory.create(name="Vega")
+        return agent
+
+
+@pytest.fixture
+def other_mind(tenant: Tenant) -> Agent:
+    """Return another agent of the same tenant."""
+    with tenant_transaction(tenant.id):
+        agent: Agent = AgentFactory.create(name="Altair")
+        return agent
+
+
+@pytest.fixture
+def foreign_mind(other_tenant: Tenant) -> Agent:
+    """Return an agent of another tenant."""
+    with tenant_transaction(other_tenant.id):
+        agent: Agent = AgentFactory.create(name="Vega")
+        return agent
+
+
+@pytest.fixture
+def vacuum(database: None) -> Callable[[], None]:
+    """Return a way to vacuum the memories, as autovacuum does in time."""
+
+    def run() -> None:
+        with connections["owner"].cursor() as cursor:
+            cursor.execute("VACUUM (ANALYZE) memories_memory")
+
+    return run
+
+
+@pytest.fixture
+def statements(database: None) -> Iterator[list[str]]:
+    """Return the list of statements that the application's connection has run, without BEGIN and COMMIT."""
+    seen: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        seen.append(sql)
+        return execute(sql, params, many, context)
+
+    with connections[APP].execute_wrapper(note):
+        yield seen
+
+
+def a_memory(content: str, **parts: Any) -> NewMemory:
+    """Return a memory to be stored, of noon."""
+    values: dict[str, Any] = {"content": content, "occurred_at": NOON, **parts}
+    return NewMemory(**values)
+
+
+def turns(*texts: str, session: str = "talk", role: str = "Ada") -> list[NewMemory]:
+    """Return the turns of a talk, a minute apart."""
+    return [
+        a_memory(
+            text, session=session, position=place, role=role, occurred_at=NOON + timedelta(minutes=place)
+        )
+        for place, text in enumerate(texts)
+    ]
+
+
+def memories_of(agent: Agent) -> list[Memory]:
+    """Return the agent's memories as they stand, in the order they were stored."""
+    with tenant_transaction(agent.tenant_id):
+        return list(Memory.objects.filter(agent_id=agent.id).order_by("id"))
+
+
+def term_counts(agent: Agent) -> dict[int, int]:
+    """Return the agent's document frequencies, those that are 0 left out."""
+    with tenant_transaction(agent.tenant_id):
+        rows = Term.objects.filter(agent_id=agent.id).exclude(memories=0)
+        return dict(rows.values_list("term", "memories"))
+
+
+def true_counts(agent: Agent) -> dict[int, int]:
+    """Return the document frequencies that the active memories call for; 0 stands for all of them."""
+    counts: dict[int, int] = {}
+    for memory in memories_of(agent):
+        if memory.status == MemoryStatus.ACTIVE:
+            for term in [0, *(place + 1 for place in memory.lexical.indices())]:
+                counts[term] = counts.get(term, 0) + 1
+    return counts
+
+
+def at_once[T](work: Callable[[int], T], *, writers: int) -> list[T]:
+    """Do the work in as many threads, each on a connection of its own, and return what each came to."""
+
+    def run(writer: int) -> T:
+        try:
+            return work(writer)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(writers) as pool:
+        return list(pool.map(run, range(writers)))
+
+
+def access_counts(agent: Agent) -> dict[UUID, int]:
+    """Return how often each of the agent's memories counts as recalled."""
+    with tenant_transaction(agent.tenant_id):
+        rows = MemoryAccess.objects.filter(memory__agent_id=agent.id)
+        return dict(rows.values_list("memory_id", "count"))

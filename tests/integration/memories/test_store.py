@@ -1,0 +1,246 @@
+"""What is stored, once; what is refused, whole."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+
+from apps.agents.models import Agent
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.remember import Remembered, remember, store
+from apps.memories.services.upkeep import expire_memories
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import ContentInvalid, TenantRequired
+from arbor.memory.content import MAX_CONTENT_BYTES
+from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+from tests.integration.memories.conftest import (
+    NOON,
+    RemoteEmbedder,
+    a_memory,
+    at_once,
+    memories_of,
+    term_counts,
+    true_counts,
+    turns,
+)
+
+
+def keep(agent: Agent, *memories: NewMemory) -> Remembered:
+    return remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+
+
+def test_a_memory_is_stored_with_everything_that_was_said_of_it(mind: Agent) -> None:
+    stored = keep(
+        mind,
+        a_memory(
+            "The archive opens at nine.",
+            type=MemoryType.SEMANTIC,
+            importance=0.8,
+            decay_rate=0.02,
+            trust=0.9,
+            emotional_valence=-0.25,
+            session="visit",
+            position=3,
+            role="Ada",
+            source="operator",
+            expires_at=NOON + timedelta(days=9000),
+            detail={"page": 7},
+        ),
+    )
+    (row,) = memories_of(mind)
+    assert stored.ids == (row.id,)
+    assert (row.content, row.type, row.status) == ("The archive opens at nine.", "semantic", "active")
+    assert (row.importance, row.decay_rate, row.trust, row.emotional_valence) == (0.8, 0.02, 0.9, -0.25)
+    assert (row.session, row.position, row.role, row.source) == ("visit", 3, "Ada", "operator")
+    assert (row.occurred_at, row.expires_at) == (NOON, NOON + timedelta(days=9000))
+    assert row.detail == {"page": 7}
+    assert row.embedding_model == "wordllama/l2_supercat_256"
+    assert row.embedding is not None
+
+
+def test_the_same_content_at_the_same_place_is_one_memory_and_reported_as_known(mind: Agent) -> None:
+    first = keep(mind, *turns("The river froze.", "The ice held."))
+    again = keep(mind, *turns("The river froze.", "The ice broke."))
+    assert (first.stored, again.stored) == (2, 1)
+    assert again.ids[0] == first.ids[0]
+    assert again.duplicates == {first.ids[0]}
+    assert len(memories_of(mind)) == 3
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_white_space_and_unicode_composition_make_no_other_memory(mind: Agent) -> None:
+    first = keep(mind, a_memory("A café by the river."))
+    again = keep(mind, a_memory("  A cafe\u0301  by the\nriver. "))
+    assert again.ids == first.ids
+    assert again.stored == 0
+
+
+def test_the_same_words_in_another_session_or_position_are_another_memory(mind: Agent) -> None:
+    stored = keep(
+        mind,
+        a_memory("Good morning!", session="monday"),
+        a_memory("Good morning!", session="tuesday"),
+        a_memory("Good morning!", session="tuesday", position=1),
+    )
+    assert stored.stored == 3
+
+
+def test_a_batch_that_holds_a_memory_twice_stores_it_once(mind: Agent) -> None:
+    stored = keep(mind, a_memory("Once."), a_memory("Once."))
+    assert stored.stored == 1
+    assert stored.ids[0] == stored.ids[1]
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_two_agents_may_remember_the_same(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
+    for each in (mind, other_mind, foreign_mind):
+        assert keep(each, a_memory("The bridge is closed.")).stored == 1
+        assert len(memories_of(each)) == 1
+
+
+def test_nothing_to_remember_is_no_work(mind: Agent, statements: list[str]) -> None:
+    assert keep(mind).ids == ()
+    assert statements == []
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("", "got an empty text"),
+        (" \n\t ", "got white space only"),
+        ("before\0after", "NUL character, got one at position 6"),
+        ("half a pair: \ud83d", "half a surrogate pair at position 13"),
+        ("é" * (MAX_CONTENT_BYTES // 2 + 1), "at most 65,536 bytes of UTF-8, got 65,538"),
+    ],
+)
+def test_a_text_that_cannot_be_kept_is_refused_and_nothing_of_its_batch_is_written(
+    mind: Agent, content: str, complaint: str
+) -> None:
+    with pytest.raises(ContentInvalid, match=complaint):
+        keep(mind, a_memory("A good one."), a_memory(content))
+    assert memories_of(mind) == []
+    assert term_counts(mind) == {}
+
+
+def test_the_longest_text_of_rare_words_can_be_stored_and_found(mind: Agent) -> None:
+    text = " ".join(f"word{number:x}" for number in range(MAX_CONTENT_BYTES // 10))
+    assert len(text.encode()) <= MAX_CONTENT_BYTES
+    keep(mind, a_memory(text, session="s" * 100, role="r " * 50))
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_storing_without_a_tenant_is_refused(mind: Agent) -> None:
+    with pytest.raises(TenantRequired):
+        store(agent_id=mind.id, memories=[a_memory("Whose?")], vectors=None)
+
+
+def test_what_one_transaction_stores_is_gone_when_it_is_rolled_back(mind: Agent) -> None:
+    with tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=[a_memory("Not yet.")], vectors=None)
+        transaction.set_rollback(True)
+    assert memories_of(mind) == []
+    assert term_counts(mind) == {}
+
+
+# --- Many writers ------------------------------------------------------------------------------------
+
+
+def test_ten_writers_of_the_same_memories_in_different_orders_neither_deadlock_nor_double(
+    mind: Agent,
+) -> None:
+    said = turns(*(f"Turn {number}: the ferry leaves at {number} o'clock." for number in range(40)))
+
+    def write(writer: int) -> int:
+        mine = said if writer % 2 else said[::-1]
+        stored = 0
+        for half in (mine[: len(mine) // 2], mine[len(mine) // 2 :]):
+            stored += keep(mind, *half).stored
+        return stored
+
+    assert sum(at_once(write, writers=10)) == len(said)
+    assert len(memories_of(mind)) == len(said)
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_writers_that_store_several_times_in_one_transaction_do_not_deadlock(mind: Agent) -> None:
+    said = turns(*(f"Bell {number} rings over the harbour." for number in range(12)))
+
+    def write(writer: int) -> None:
+        mine = said if writer % 2 else said[::-1]
+        with tenant_transaction(mind.tenant_id):
+            for memory in mine:
+                store(agent_id=mind.id, memories=[memory], vectors=None)
+
+    at_once(write, writers=6)
+    assert len(memories_of(mind)) == len(said)
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_every_writer_is_told_the_id_under_which_the_memory_can_be_found(mind: Agent) -> None:
+    told = at_once(lambda _: keep(mind, a_memory("The key is under the stone.")), writers=6)
+    (row,) = memories_of(mind)
+    assert {each.ids for each in told} == {(row.id,)}
+    assert sum(each.stored for each in told) == 1
+
+
+# --- Remembered again --------------------------------------------------------------------------------
+
+
+def test_an_expired_memory_that_is_remembered_again_comes_back(mind: Agent) -> None:
+    passing = a_memory("The gate code is 4711.", expires_at=NOON)
+    (lost,) = keep(mind, passing).ids
+    assert expire_memories() == 1
+    again = keep(mind, a_memory("The gate code is 4711."))
+    (row,) = memories_of(mind)
+    assert again.ids == (lost,)
+    assert again.stored == 1
+    assert (row.status, row.archived_at, row.expires_at) == (MemoryStatus.ACTIVE, None, None)
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_a_memory_past_its_time_that_is_remembered_again_stays(mind: Agent) -> None:
+    keep(mind, a_memory("The gate code is 4711.", expires_at=NOON))
+    assert keep(mind, a_memory("The gate code is 4711.")).stored == 1
+    assert expire_memories() == 0
+    (row,) = memories_of(mind)
+    assert (row.status, row.expires_at) == (MemoryStatus.ACTIVE, None)
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_a_known_memory_keeps_the_later_of_two_expiries(mind: Agent, tenant: Tenant) -> None:
+    soon, later = (NOON + timedelta(days=days) for days in (9000, 9001))
+    keep(mind, a_memory("The boat is moored at pier 3.", expires_at=later))
+    assert keep(mind, a_memory("The boat is moored at pier 3.", expires_at=soon)).stored == 0
+    assert memories_of(mind)[0].expires_at == later
+    assert keep(mind, a_memory("The boat is moored at pier 3.")).stored == 0
+    assert memories_of(mind)[0].expires_at is None
+
+
+# --- Vectors -----------------------------------------------------------------------------------------
+
+
+def test_when_the_embedder_fails_memories_are_stored_without_vectors(
+    mind: Agent, remote: RemoteEmbedder
+) -> None:
+    remote.away = True
+    assert keep(mind, a_memory("The lighthouse is dark.")).stored == 1
+    (row,) = memories_of(mind)
+    assert (row.embedding, row.embedding_model) == (None, "")
+
+
+def test_texts_are_never_embedded_inside_a_transaction(mind: Agent) -> None:
+    with tenant_transaction(mind.tenant_id), pytest.raises(RuntimeError, match="before the transaction"):
+        embed_texts(tenant_id=mind.tenant_id, texts=["too late"])
+
+
+def test_storing_takes_the_same_few_statements_for_one_memory_and_for_many(
+    mind: Agent, statements: list[str]
+) -> None:
+    keep(mind, a_memory("One."))
+    one = len(statements)
+    statements.clear()
+    keep(mind, *turns(*(f"Number {number}." for number in range(200))))
+    assert len(statements) == one <= 4
