@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
-from arbor.goals.values import GoalSource, title_key
+from arbor.goals.values import GoalSource
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory, clip
 from arbor.memory.values import MemoryType, NewMemory
 
@@ -55,11 +55,8 @@ def first_mind(spec: TemplateSpec, *, now: datetime) -> Mind:
 
 
 def first_goals(spec: TemplateSpec) -> tuple[InitialGoal, ...]:
-    """Return the template's goals, most important first; of two with one title, the first."""
-    by_title: dict[str, InitialGoal] = {}
-    for goal in sorted(spec.initial_goals, key=lambda goal: -goal.priority):
-        by_title.setdefault(title_key(goal.heading), goal)
-    return tuple(by_title.values())
+    """Return the template's goals, most important first, else as they stand in it."""
+    return tuple(sorted(spec.initial_goals, key=lambda goal: -goal.priority))
 
 
 def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:

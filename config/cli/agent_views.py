@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -156,15 +156,19 @@ def _head(details: dict[str, Any]) -> Text:
     every = in_words(timedelta(seconds=details["interval_s"]))
     lines = [
         f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{colour}]{details['status']}[/{colour}]"
-        f", {escape(details['template'])} {details['template_version']}, {details['trust_tier']}",
+        f", {escape(details['template'])} {escape(details['template_version'])}, {details['trust_tier']}",
         f"  {details['public_id']}",
-        f"  energy {details['energy']:g} of {MAX_ENERGY:g} · beats every {every} · next {details['next_due_at'] or '-'}",
+        f"  energy {details['energy']:g} of {MAX_ENERGY:g} · beats every {every} · next {_when(details['next_due_at'])}",
         f"  heartbeats: {beats} · memories: {memories} · waiting messages: {details['waiting_messages']}",
         f"  {model_line(details['model'])} · may {', '.join(details['allowed_actions'])}",
     ]
     if details["last_error"]:
         lines.append(f"  [red]last failure: {escape(details['last_error'])}[/red]")
     return Text.from_markup("\n".join(lines))
+
+
+def _when(due: str | None) -> str:
+    return ago(datetime.fromisoformat(due)) if due else "-"
 
 
 def _titled(title: str, body: RenderableType) -> RenderableType:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import click
+from rich.markup import escape
 
 from apps.agents.models import Agent
 from apps.agents.services.contact import tell_agent
@@ -116,7 +117,7 @@ def create(
         },
         as_json=as_json,
         people=f"Created [bold]{made.name}[/bold] of {tenant.slug} from {made.template_name}"
-        f" {made.template_version} ({made.status}).\n  {made.public_id}\nNext: [bold]{then}[/bold]",
+        f" {escape(made.template_version)} ({made.status}).\n  {made.public_id}\nNext: [bold]{then}[/bold]",
     )
 
 

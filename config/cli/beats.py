@@ -45,16 +45,11 @@ def tick(name: str, here: bool, timeout: float, tenant_slug: str | None, as_json
     """
     agent = choose_agent(name, tenant_slug)
     _put_on_record(agent)
-    if not here and fleet_is_live():
-        trace = _follow(agent, timeout_s=timeout, quiet=as_json)
-    else:
-        note("this process runs the heartbeat" if here else "no workers: this process runs the heartbeat")
-        with console(err=True).status(f"{agent.name} beats, {_model_of(agent)}"):
-            beat = beat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
-        trace = _trace(agent, beat)
-    shown = trace if as_json or here or not trace.get("followed") else {**trace, "steps": []}
-    trace.pop("followed", None)
-    show(trace, as_json=as_json, people=render(shown))
+    followed = not here and fleet_is_live()
+    trace = _follow(agent, timeout_s=timeout, quiet=as_json) if followed else _run_here(agent, asked=here)
+    # Who followed it has seen its steps already.
+    people = render({**trace, "steps": []} if followed else trace)
+    show(trace, as_json=as_json, people=people)
     if trace["status"] != HeartbeatStatus.DONE:
         raise click.exceptions.Exit(1)
 
@@ -106,6 +101,13 @@ def _trace(agent: ChosenAgent, beat: Heartbeat) -> dict[str, Any]:
         return trace_of(Heartbeat.objects.select_related("agent").get(id=beat.id))
 
 
+def _run_here(agent: ChosenAgent, *, asked: bool) -> dict[str, Any]:
+    note("this process runs the heartbeat" if asked else "no workers: this process runs the heartbeat")
+    with console(err=True).status(f"{agent.name} beats, {_model_of(agent)}"):
+        beat = beat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
+    return _trace(agent, beat)
+
+
 def _follow(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
     """Ask the fleet for a heartbeat and look on until it has ended, printing its steps as they come."""
     with tenant_transaction(agent.tenant_id):
@@ -117,7 +119,7 @@ def _follow(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, A
         while True:
             beat = follower.look()
             if beat is not None and beat.ended_at is not None:
-                return {**_trace(agent, beat), "followed": True}
+                return _trace(agent, beat)
             status.update(follower.where(beat))
             if time.monotonic() > deadline:
                 raise ServerError(

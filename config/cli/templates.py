@@ -6,6 +6,7 @@ from typing import Any, TextIO
 
 import click
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.syntax import Syntax
 
 from apps.agents.services.templates import (
@@ -62,7 +63,7 @@ def show_one(name: str, tenant_slug: str | None, as_json: bool) -> None:
     Example: arbor template show Scout
     """
     found = _find(name, tenant_slug)
-    head = f"[bold]{found.name}[/bold] {found.version} ({found.origin})"
+    head = f"[bold]{found.name}[/bold] {escape(found.version)} ({found.origin})"
     show(
         {
             **_line(found),
@@ -87,7 +88,7 @@ def validate(file: TextIO, as_json: bool) -> None:
     show(
         {"valid": True, "name": spec.name, "version": spec.version},
         as_json=as_json,
-        people=f"{spec.name} {spec.version} is valid: {len(spec.initial_goals)} goals,"
+        people=f"{spec.name} {escape(spec.version)} is valid: {len(spec.initial_goals)} goals,"
         f" actions {', '.join(spec.actions)}.",
     )
 
@@ -111,7 +112,7 @@ def add(file: TextIO, replace: bool, tenant_slug: str | None, as_json: bool) -> 
     show(
         {"template": made.name, "version": made.version, "tenant": chosen.slug},
         as_json=as_json,
-        people=f"{verb} template [bold]{made.name}[/bold] {made.version} of {chosen.slug}. Next:"
+        people=f"{verb} template [bold]{made.name}[/bold] {escape(made.version)} of {chosen.slug}. Next:"
         f" [bold]arbor agent create NAME --template {made.name} --tenant {chosen.slug}[/bold]",
     )
 

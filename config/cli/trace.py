@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -85,9 +86,14 @@ def _call(call: ExternalCall, paid: LedgerEntry | None) -> dict[str, Any]:
         "asked_ms": _span_ms(call.started_at, call.ended_at),
         "input_tokens": paid.input_tokens if paid else None,
         "output_tokens": paid.output_tokens if paid else None,
-        "cost_usd": str(paid.cost_usd) if paid and paid.cost_usd is not None else None,
+        "cost_usd": _dollars(paid.cost_usd) if paid and paid.cost_usd is not None else None,
         "error": f"{call.error_kind}: {call.error}" if call.error else "",
     }
+
+
+def _dollars(cost: Decimal) -> str:
+    """Write an amount without an exponent and without zeros that say nothing."""
+    return f"{cost:f}".rstrip("0").rstrip(".") if cost else "0"
 
 
 def _span_ms(start: datetime | None, end: datetime | None) -> float | None:
@@ -105,7 +111,8 @@ def render(trace: dict[str, Any]) -> RenderableType:
 def render_step(step: dict[str, Any]) -> str:
     """Return a step as one line of markup."""
     colour = {"success": "green", "waiting": "cyan", "partial": "yellow"}.get(step["outcome"], "red")
-    changed = escape("; ".join(step["changed"]))
+    # In full in the JSON; for people the sections below say it better.
+    changed = escape(_cut("; ".join(step["changed"]), 70))
     return (
         f"  {step['sequence']:>3}  {escape(step['node']):<16} [{colour}]{step['outcome']:<8}[/{colour}]"
         f" {step['duration_ms']:>9.2f} ms  [dim]{changed}[/dim]"
@@ -120,7 +127,7 @@ def _parts(trace: dict[str, Any]) -> Iterator[RenderableType]:
     yield from _section("Thought", [escape(trace["reasoning"])] if trace["reasoning"] else [])
     if trace["actions"]:
         yield from _section("Actions", [])
-        yield Padding(_actions(trace["actions"]), (0, 0, 0, 2))
+        yield Padding(_actions(trace["actions"]), (0, 0, 0, 2), expand=False)
     yield from _section("Goals", (escape(_goal_line(change)) for change in trace["goal_changes"]))
     yield from _section("Dropped from the reply", (_dropped_line(item) for item in trace["dropped"]))
     yield from _section("Narrative", [escape(trace["narrative"])] if trace["narrative"] else [])
@@ -157,7 +164,8 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[RenderableType]:
     if body or title == "Actions":
         yield Text.from_markup(f"\n[bold]{title}[/bold]")
     for line in body:
-        yield Padding(Text.from_markup(line), (0, 0, 0, 0 if line.startswith("  ") else 2))
+        indent = 0 if line.startswith("  ") else 2
+        yield Padding(Text.from_markup(line), (0, 0, 0, indent), expand=False)
 
 
 def _call_line(call: dict[str, Any]) -> str:
@@ -186,7 +194,8 @@ def _actions(actions: list[dict[str, Any]]) -> Table:
             action["verdict"].replace("_", " ") if not ran else action.get("outcome", "run"),
             style="green" if ran and action.get("outcome") == "success" else "yellow",
         )
-        shown.add_row(what, verdict, f"{action['cost']:g}", str(action.get("summary") or action["reason"]))
+        result = Text(str(action.get("summary") or action["reason"]))
+        shown.add_row(what, verdict, f"{action['cost']:g}", result)
     return shown
 
 

@@ -16,7 +16,7 @@ def make_dormant(*, agent_id: UUID, reason: str) -> Agent:
 
     Raises TransitionIllegal when a person has paused or stopped it meanwhile.
     """
-    agent: Agent | None = Agent.objects.select_for_update().filter(id=agent_id).first()
+    agent: Agent | None = Agent.objects.select_for_update(no_key=True).filter(id=agent_id).first()
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     agent.status = transition(AgentStatus(agent.status), LifecycleVerb.SLEEP)

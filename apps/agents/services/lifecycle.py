@@ -102,7 +102,7 @@ def _lock(agent_id: UUID) -> Agent:
     A heartbeat that ends at this moment then sees the new status, and leaves the schedule as that wants it.
     """
     list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("epoch"))
-    agent: Agent | None = Agent.objects.select_for_update().filter(id=agent_id).first()
+    agent: Agent | None = Agent.objects.select_for_update(no_key=True).filter(id=agent_id).first()
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     return agent

@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from django.db import IntegrityError, transaction
+from pydantic import ValidationError
 
 from apps.agents.models import BuiltinTemplate, Template
 from apps.audit.models import AuditAction
@@ -15,7 +16,7 @@ from apps.audit.services import record
 from apps.heartbeats.handlers.registry import HANDLERS
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.template import TemplateSource, TemplateSpec, load_builtin_templates, parse_template
-from arbor.errors import AlreadyExists, NotFound
+from arbor.errors import AlreadyExists, NotFound, TemplateInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.pipeline.graph import load_graph
 
@@ -157,12 +158,19 @@ def find_template(name: str) -> FoundTemplate:
 
 
 def _found(row: BuiltinTemplate | Template, origin: TemplateSource) -> FoundTemplate:
+    try:
+        spec = TemplateSpec.model_validate(row.spec)
+    except ValidationError as error:
+        raise TemplateInvalid(
+            f"the {origin} template {row.name} was stored by another version of Arbor and does not fit this one;"
+            " replace it"
+        ) from error
     return FoundTemplate(
         name=row.name,
         version=row.version,
         origin=origin,
         source_text=row.source_text,
-        spec=TemplateSpec.model_validate(row.spec),
+        spec=spec,
     )
 
 

@@ -126,3 +126,11 @@ def test_a_pipeline_that_cannot_run_is_refused(tenant: Tenant) -> None:
     pipeline = "\n## Pipeline\n\n```dot\ndigraph g { a [shape=Mdiamond]; b [type=dance]; a -> b }\n```\n"
     with tenant_transaction(tenant.id), pytest.raises(PipelineInvalid, match="dance"):
         add_template(text=TEXT.format(version=1) + pipeline, actor=ACTOR)
+
+
+def test_a_template_stored_by_another_version_is_named(tenant: Tenant) -> None:
+    with tenant_transaction(tenant.id):
+        add_template(text=TEXT.format(version=1), actor=ACTOR)
+        Template.objects.update(spec={"name": "Gardener"})
+        with pytest.raises(TemplateInvalid, match="user template Gardener was stored by another version"):
+            list_templates()

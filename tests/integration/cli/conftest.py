@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+# Sets logging up once, now: within a test it would write to that test's output for ever.
+import config.cli.with_django  # noqa: F401
 from apps.agents.services.templates import seed_builtin_templates
 from config.cli.main import main
 

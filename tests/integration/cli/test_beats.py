@@ -1,0 +1,186 @@
+"""`arbor agent tick` and `arbor agent trace`: with a fleet, and without one."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from apps import queues
+from apps.audit.models import AuditEvent
+from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.inline import beat_now, fleet_is_live
+from apps.heartbeats.services.walk import advance_heartbeat
+from apps.queues import Message, Task
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from arbor.errors import TransitionIllegal
+from tests.factories import ProcessFactory
+from tests.integration.cli.conftest import Arbor
+
+
+@pytest.fixture
+def vega(arbor: Arbor, one_tenant: str) -> str:
+    ran = arbor("agent", "create", "Vega", "--template", "Scout", "--interval", "5m", "--start")
+    assert ran.code == 0, ran.err
+    return "Vega"
+
+
+def announce(*queues: str, minutes_ago: int = 0) -> None:
+    for each in queues:
+        seen = timezone.now() - timedelta(minutes=minutes_ago)
+        ProcessFactory(name=f"host:{each}", queues=each, seen_at=seen)
+
+
+def work(messages: queue.SimpleQueue[Message | None]) -> None:
+    try:
+        while (message := messages.get()) is not None:
+            given = message.arguments
+            if message.task is Task.ADVANCE:
+                advance_heartbeat(
+                    agent_id=UUID(given["agent_id"]), tenant_id=message.tenant_id, epoch=given["epoch"]
+                )
+            else:
+                fulfil_call(call_id=UUID(given["call_id"]), tenant_id=message.tenant_id)
+    finally:
+        connections.close_all()
+
+
+@pytest.fixture
+def fleet(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run a fleet of one thread, whose broker is a queue in memory."""
+    announce("heartbeat", "llm,embedding")
+    messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+    monkeypatch.setattr(queues, "publish", messages.put)
+    worker = threading.Thread(target=work, args=(messages,))
+    worker.start()
+    yield
+    messages.put(None)
+    worker.join(10)
+
+
+def test_without_a_fleet_the_beat_runs_here_and_says_so(arbor: Arbor, vega: str) -> None:
+    ran = arbor("agent", "tick", vega, "--json")
+    assert ran.code == 0, ran.err
+    assert "no workers" in ran.err
+    trace = ran.json
+    assert (trace["status"], trace["number"], trace["trigger"]) == ("done", 1, "operator")
+    assert trace["language_model"] is False
+    assert trace["energy_start"] == 20
+    assert trace["energy_end"] == 20 - sum(action["cost"] for action in trace["actions"])
+    assert [step["sequence"] for step in trace["steps"]] == list(range(1, len(trace["steps"]) + 1))
+    assert {"observe", "think", "act", "record"} <= {step["node"] for step in trace["steps"]}
+    assert [call["status"] for call in trace["calls"]] == ["complete"]
+    assert trace["narrative"]
+
+
+def test_the_trace_reads_like_a_story(arbor: Arbor, vega: str) -> None:
+    arbor("agent", "tell", vega, "What is there by the river?")
+    text = arbor("agent", "tick", vega).out
+    for part in (
+        "Vega, heartbeat 1: done",
+        "conversation · energy 20 →",
+        "reflex: no language model",
+        "Steps",
+        "observe",
+        "Actions",
+        "verdict",
+        "Narrative",
+    ):
+        assert part in text
+
+
+def test_past_beats_are_shown_by_number(arbor: Arbor, vega: str) -> None:
+    first, second = (arbor("agent", "tick", vega, "--json").json for _ in range(2))
+    assert arbor("agent", "trace", vega, "--json").json == second
+    assert arbor("agent", "trace", vega, "--beat", "1", "--json").json == first
+    assert "Vega, heartbeat 2: done" in arbor("agent", "trace", vega).out
+    ran = arbor("agent", "trace", vega, "--beat", "7")
+    assert (ran.code, "has no heartbeat 7; it has 2" in ran.err) == (1, True)
+
+
+def test_before_the_first_beat_the_trace_says_how_to_get_one(arbor: Arbor, vega: str) -> None:
+    ran = arbor("agent", "trace", vega)
+    assert (ran.code, "arbor agent tick Vega" in ran.err) == (1, True)
+
+
+def test_a_beat_that_fails_says_why_and_is_no_success(arbor: Arbor, one_tenant: str) -> None:
+    arbor("agent", "create", "Rigel", "--template", "Scout", "--model", "openai/gpt-none", "--start")
+    ran = arbor("agent", "tick", "Rigel", "--json")
+    assert ran.code == 1
+    assert ran.json["status"] == "failed"
+    assert "OPENAI_API_KEY" in ran.json["reason"]
+    assert ran.json["actions"] == []
+    assert "failed" in arbor("agent", "trace", "Rigel").out
+    assert "last failure" in arbor("agent", "show", "Rigel").out
+
+
+def test_an_agent_that_is_held_does_not_beat(arbor: Arbor, vega: str) -> None:
+    arbor("agent", "pause", vega)
+    ran = arbor("agent", "tick", vega)
+    assert (ran.code, "start or resume it first" in ran.err) == (1, True)
+
+
+def test_the_one_who_asked_is_on_record(arbor: Arbor, vega: str) -> None:
+    arbor("agent", "tick", vega)
+    with tenant_transaction(tenant_by_slug("acme").id):
+        event = AuditEvent.objects.order_by("id").last()
+    assert event.message == "asked for a heartbeat now"
+    assert event.actor.startswith("cli:")
+
+
+def test_a_fleet_is_live_when_both_kinds_of_worker_were_heard_of_lately(database: None) -> None:
+    assert not fleet_is_live()
+    announce("heartbeat")
+    assert not fleet_is_live()
+    announce("llm,embedding", minutes_ago=1)
+    assert not fleet_is_live()
+    announce("llm")
+    assert fleet_is_live()
+
+
+def test_with_a_fleet_its_workers_beat_and_the_steps_are_printed_once(
+    arbor: Arbor, vega: str, fleet: None
+) -> None:
+    ran = arbor("agent", "tick", vega)
+    assert ran.code == 0, ran.err
+    assert "no workers" not in ran.err
+    assert ran.out.count("observe") == 1
+    assert "Vega, heartbeat 1: done" in ran.out
+
+
+def test_a_fleet_can_be_left_alone(arbor: Arbor, vega: str, fleet: None) -> None:
+    ran = arbor("agent", "tick", vega, "--here", "--json")
+    assert ran.json["status"] == "done"
+    assert "this process" in ran.err
+
+
+def test_a_fleet_that_does_not_answer_is_not_waited_for_without_end(
+    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce("heartbeat", "llm")
+    monkeypatch.setattr(queues, "publish", lambda message: True)
+    ran = arbor("agent", "tick", vega, "--timeout", "1")
+    assert ran.code == 1
+    assert "waiting for a worker" in ran.err
+    assert "arbor doctor" in ran.err
+
+
+def test_a_beat_inside_a_transaction_is_refused(arbor: Arbor, vega: str) -> None:
+    tenant = tenant_by_slug("acme")
+    agent_id = UUID(arbor("agent", "show", vega, "--json").json["id"])
+    with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="outside any transaction"):
+        beat_now(agent_id=agent_id, tenant_id=tenant.id)
+    beat_now(agent_id=agent_id, tenant_id=tenant.id)
+    arbor("agent", "stop", vega)
+    with pytest.raises(TransitionIllegal):
+        beat_now(agent_id=agent_id, tenant_id=tenant.id)
+    with tenant_transaction(tenant.id):
+        assert Heartbeat.objects.count() == 1

@@ -1,0 +1,63 @@
+"""What a new agent has in mind and wants."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from arbor.agents.birth import SOURCES, first_goals, first_memories, first_mind
+from arbor.agents.template import GoalType, TemplateSpec
+from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH
+from arbor.memory.values import MemoryType
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def spec(**parts: Any) -> TemplateSpec:
+    character = {"name": "Small", "knowledge": parts.pop("knowledge", ())}
+    return TemplateSpec.model_validate(
+        {"name": "Small", "version": "1", "character": character, "actions": ("rest",), **parts}
+    )
+
+
+def test_thoughts_and_interests_become_the_present_moment() -> None:
+    mind = first_mind(spec(initial_thoughts=("Who am I?",), initial_interests=("rivers",)), now=NOW)
+    assert [(thought.text, thought.at) for thought in mind.working_memory.thoughts] == [("Who am I?", NOW)]
+    assert mind.working_memory.curiosity == ["rivers"]
+    assert mind.shortened == ()
+
+
+def test_what_is_too_long_is_shortened_and_named() -> None:
+    thought, interest = "thought " * 100, "rivers " * 40
+    mind = first_mind(spec(initial_thoughts=(thought,), initial_interests=(interest,)), now=NOW)
+    assert len(mind.working_memory.thoughts[0].text) <= THOUGHT_LENGTH
+    assert len(mind.working_memory.curiosity[0]) <= LINE_LENGTH
+    assert [text.split()[0] for text in mind.shortened] == ["thought", "rivers"]
+
+
+def test_goals_come_most_important_first_and_in_the_templates_order_among_equals() -> None:
+    goals = [
+        {"type": "explore", "description": name, "priority": priority}
+        for name, priority in (("a", 50), ("b", 90), ("c", 50))
+    ]
+    assert [goal.description for goal in first_goals(spec(initial_goals=goals))] == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize("kind", GoalType)
+def test_every_kind_of_goal_springs_from_something(kind: GoalType) -> None:
+    assert SOURCES[kind]
+
+
+def test_knowledge_and_values_are_memories_that_do_not_fade() -> None:
+    made = first_memories(
+        spec(
+            knowledge=({"category": "rivers", "content": "They freeze from the banks."},), values=("candour",)
+        ),
+        now=NOW,
+    )
+    assert [memory.content for memory in made] == ["They freeze from the banks.", "I value candour"]
+    assert {memory.type for memory in made} == {MemoryType.SEMANTIC}
+    assert {memory.decay_rate for memory in made} == {0.0}
+    assert {memory.source for memory in made} == {"template:Small"}

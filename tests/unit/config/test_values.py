@@ -1,0 +1,44 @@
+"""Lengths of time and moments as they are typed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import click
+import pytest
+
+from config.cli.output import ago
+from config.cli.values import Duration, Moment, in_words
+
+
+@pytest.mark.parametrize(
+    ("typed", "seconds"), [("30", 30), ("30s", 30), ("5m", 300), ("1.5h", 5400), ("2 D", 172800)]
+)
+def test_a_length_of_time_has_a_unit_or_is_in_seconds(typed: str, seconds: int) -> None:
+    assert Duration().convert(typed, None, None) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("typed", ["", "soon", "-5m", "5 weeks", "9" * 400])
+def test_anything_else_is_refused(typed: str) -> None:
+    with pytest.raises(click.BadParameter):
+        Duration().convert(typed, None, None)
+
+
+def test_a_moment_is_utc_unless_it_says_otherwise() -> None:
+    assert Moment().convert("2026-12-24", None, None) == datetime(2026, 12, 24, tzinfo=UTC)
+    assert Moment().convert("2026-12-24T18:00+01:00", None, None) == datetime(2026, 12, 24, 17, tzinfo=UTC)
+    with pytest.raises(click.BadParameter, match="2026-12-24"):
+        Moment().convert("Christmas", None, None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(30, "30s"), (90, "90s"), (300, "5m"), (3600, "1h"), (172800, "2d"), (0.5, "0.5s")]
+)
+def test_a_length_of_time_is_said_as_it_would_be_typed(seconds: float, words: str) -> None:
+    assert in_words(timedelta(seconds=seconds)) == words
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(-190, "3 m ago"), (7300, "in 2 h"), (-1, "1 s ago")])
+def test_a_moment_is_said_by_its_distance(seconds: int, words: str) -> None:
+    assert ago(datetime.now(UTC) + timedelta(seconds=seconds)) == words
+    assert ago(None) == "never"
