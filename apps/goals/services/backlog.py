@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Self
 from uuid import UUID
 
+from apps.agents.models import Agent
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid, NotFound, TransitionIllegal
@@ -43,7 +44,9 @@ class Backlog:
 
     @classmethod
     def lock(cls, agent_id: UUID, *, now: datetime) -> Self:
-        """Load the backlog and lock it until the transaction ends. Two queries."""
+        """Load the backlog and lock it until the transaction ends. Three queries."""
+        # Locked goals cannot keep a new one out, so whoever changes the backlog holds the agent's row first.
+        list(Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"))
         goals = (
             Goal.objects.select_for_update().filter(agent_id=agent_id, state__in=OPEN_STATES).order_by("id")
         )

@@ -1,0 +1,209 @@
+"""An agent's backlog in the database: what it promises holds also when two change it at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
+
+from apps.agents.models import Agent
+from apps.goals.models import Goal, Intent, ProgressNote
+from apps.goals.services.backlog import Backlog
+from apps.goals.services.goals import create_goal, move_goal, note_progress
+from apps.goals.services.views import goal_views, intent_views
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.goals.intents import IntentStatus
+from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalSource, GoalState
+from tests.factories import AgentFactory
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    with tenant_transaction(tenant.id):
+        made: Agent = AgentFactory()
+        return made
+
+
+@pytest.fixture
+def agent_id(in_tenant: UUID) -> UUID:
+    """Return an agent's id, inside its tenant's transaction."""
+    made: Agent = AgentFactory()
+    return made.id
+
+
+def states(agent_id: UUID) -> dict[str, str]:
+    return dict(Goal.objects.filter(agent_id=agent_id).values_list("title", "state"))
+
+
+def test_a_goal_starts_where_its_source_says_or_lower_when_that_is_full(agent_id: UUID) -> None:
+    for number in range(MAX_ACTIVE + MAX_QUEUED + 1):
+        create_goal(agent_id=agent_id, title=f"Goal {number}", source=GoalSource.USER_REQUEST)
+    assert list(states(agent_id).values()).count(GoalState.ACTIVE) == MAX_ACTIVE
+    assert list(states(agent_id).values()).count(GoalState.QUEUED) == MAX_QUEUED
+    assert list(states(agent_id).values()).count(GoalState.BACKBURNER) == 1
+    create_goal(agent_id=agent_id, title="Idle question", source=GoalSource.CURIOSITY)
+    assert states(agent_id)["Idle question"] == GoalState.BACKBURNER
+
+
+def test_a_derived_goal_starts_where_its_parent_is(agent_id: UUID) -> None:
+    parent = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
+    child = create_goal(agent_id=agent_id, title="Ford", source=GoalSource.DERIVED, parent_id=parent.id)
+    assert (child.state, child.parent_id) == (GoalState.ACTIVE, parent.id)
+
+
+@pytest.mark.parametrize("title", ["", "  ", "x" * 301, "nul\0"])
+def test_a_title_that_cannot_be_kept_is_refused(agent_id: UUID, title: str) -> None:
+    with pytest.raises(Invalid, match="1 to 300 characters"):
+        create_goal(agent_id=agent_id, title=title)
+
+
+def test_two_open_goals_do_not_share_a_title(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map the river")
+    with pytest.raises(AlreadyExists):
+        create_goal(agent_id=agent_id, title="map  the RIVER")
+    move_goal(goal_id=goal.id, to=GoalState.ABANDONED, reason="It is dry.")
+    create_goal(agent_id=agent_id, title="map the river")
+
+
+def test_only_legal_moves_are_made_and_only_where_there_is_room(agent_id: UUID) -> None:
+    goals = [
+        create_goal(agent_id=agent_id, title=f"Goal {number}", source=GoalSource.USER_REQUEST)
+        for number in range(MAX_ACTIVE + 1)
+    ]
+    with pytest.raises(LimitReached, match="at most 3 goals are active"):
+        move_goal(goal_id=goals[-1].id, to=GoalState.ACTIVE)
+    with pytest.raises(TransitionIllegal, match="can become"):
+        move_goal(goal_id=goals[-1].id, to=GoalState.COMPLETED)
+    with pytest.raises(Invalid, match="needs a reason"):
+        move_goal(goal_id=goals[0].id, to=GoalState.ABANDONED, reason=" ")
+    done = move_goal(goal_id=goals[0].id, to=GoalState.COMPLETED)
+    assert (done.fraction, done.completed_at is not None) == (1.0, True)
+    assert move_goal(goal_id=goals[-1].id, to=GoalState.ACTIVE).state == GoalState.ACTIVE
+    with pytest.raises(NotFound):
+        move_goal(goal_id=goals[0].id, to=GoalState.ACTIVE)
+
+
+def test_progress_is_noted_and_completes_an_active_goal(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
+    note_progress(goal_id=goal.id, note="Half of the bank.", fraction=0.5)
+    with pytest.raises(Invalid, match="0 to 1"):
+        note_progress(goal_id=goal.id, fraction=1.5)
+    assert note_progress(goal_id=goal.id, note="All of it.", fraction=1).state == GoalState.COMPLETED
+    assert list(ProgressNote.objects.order_by("id").values_list("text", flat=True)) == [
+        "Half of the bank.",
+        "All of it.",
+    ]
+
+
+def test_a_closed_goal_takes_its_intents_along(agent_id: UUID) -> None:
+    backlog = Backlog.lock(agent_id, now=NOW)
+    goal = backlog.add(title="Map", source=GoalSource.USER_REQUEST)
+    intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
+    backlog.save()
+    move_goal(goal_id=goal.id, to=GoalState.ABANDONED, reason="It is dry.")
+    stored = Intent.objects.get(id=intent.id)
+    assert (stored.status, stored.last_error) == (IntentStatus.ABANDONED, "its goal is abandoned")
+
+
+def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
+    backlog = Backlog.lock(agent_id, now=NOW)
+    goal = backlog.add(title="Map", source=GoalSource.USER_REQUEST)
+    intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
+    backlog.save()
+    seen = []
+    for _ in range(3):
+        backlog = Backlog.lock(agent_id, now=NOW)
+        seen.append(str(backlog.attempt(intent.id, error="nothing came to mind").status))
+        backlog.save()
+    assert seen == ["pending", "pending", "abandoned"]
+    assert Intent.objects.get().attempts == 3
+    assert intent_views(agent_id=agent_id) == []
+
+
+def test_only_an_active_goal_is_broken_into_intents(agent_id: UUID) -> None:
+    backlog = Backlog.lock(agent_id, now=NOW)
+    goal = backlog.add(title="Some day", source=GoalSource.CURIOSITY)
+    with pytest.raises(TransitionIllegal, match="only an active goal"):
+        backlog.commit(goal.id, action="recall", description="Recall it.")
+
+
+def test_nothing_is_written_before_the_backlog_is_saved(agent_id: UUID) -> None:
+    backlog = Backlog.lock(agent_id, now=NOW)
+    backlog.add(title="Map")
+    assert not Goal.objects.exists()
+    backlog.save()
+    backlog.save()
+    assert Goal.objects.count() == 1
+
+
+def test_a_goal_that_is_not_there_is_not_found(agent_id: UUID) -> None:
+    for wrong in (uuid4(), "not-an-id"):
+        with pytest.raises(NotFound):
+            Backlog.lock(agent_id, now=NOW).goal(wrong)
+    with pytest.raises(NotFound):
+        move_goal(goal_id=uuid4(), to=GoalState.ACTIVE)
+
+
+def test_another_tenants_goal_is_not_found(agent: Agent, other_tenant: Tenant) -> None:
+    with tenant_transaction(agent.tenant_id):
+        goal = create_goal(agent_id=agent.id, title="Map")
+    with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
+        move_goal(goal_id=goal.id, to=GoalState.ACTIVE)
+
+
+def test_what_an_agent_sees_comes_in_order_with_its_last_notes_in_two_queries(agent_id: UUID) -> None:
+    urgent = create_goal(
+        agent_id=agent_id, title="Late", source=GoalSource.USER_REQUEST, deadline=NOW - timedelta(days=1)
+    )
+    create_goal(agent_id=agent_id, title="Idle", source=GoalSource.CURIOSITY)
+    for number in range(4):
+        note_progress(goal_id=urgent.id, note=f"note {number}")
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        views = goal_views(agent_id=agent_id, traits=None, now=NOW)
+        assert intent_views(agent_id=agent_id) == []
+    assert len(queries) == 2
+    assert [view.title for view in views] == ["Late", "Idle"]
+    assert views[0].notes == ["note 1", "note 2", "note 3"]
+    assert views[0].flags
+
+
+def in_own_connection(work: Callable[[], None]) -> threading.Thread:
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_two_who_fill_the_last_place_at_once_do_not_both_get_it(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        for number in range(MAX_ACTIVE - 1):
+            create_goal(agent_id=agent.id, title=f"Goal {number}", source=GoalSource.USER_REQUEST)
+    together = threading.Barrier(4)
+
+    def add(number: int) -> None:
+        together.wait(10)
+        with tenant_transaction(agent.tenant_id):
+            create_goal(agent_id=agent.id, title=f"Late {number}", source=GoalSource.USER_REQUEST)
+
+    threads = [in_own_connection(lambda number=number: add(number)) for number in range(4)]
+    for thread in threads:
+        thread.join(20)
+    with tenant_transaction(agent.tenant_id):
+        found = list(states(agent.id).values())
+    assert (found.count(GoalState.ACTIVE), found.count(GoalState.QUEUED)) == (MAX_ACTIVE, 3)
