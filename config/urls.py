@@ -15,6 +15,8 @@ def alive(_request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
+admin.autodiscover()
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", alive, name="alive"),
     path("admin/", admin.site.urls),

@@ -94,7 +94,7 @@ fi
 say "installing the packages of: $locks"
 rm -f "$venv/.arbor-setup"
 # shellcheck disable=SC2086 (one or two file names of our own)
-"$uv" pip sync --quiet --require-hashes --python "$venv/bin/python" $locks
+"$uv" pip sync --quiet --compile-bytecode --require-hashes --python "$venv/bin/python" $locks
 if [ "$locks" != requirements.lock ]; then touch "$venv/.arbor-local-model"; fi
 
 # --- Arbor itself: its folder on the path, and its command --------------------------------------------
@@ -107,6 +107,8 @@ cat > "$venv/bin/arbor" <<SCRIPT
 exec "$venv/bin/python" -m config.cli "\$@"
 SCRIPT
 chmod 755 "$venv/bin/arbor"
+# Eight processes start at once: none of them should compile first.
+"$venv/bin/python" -m compileall -q arbor apps workers config bench || true
 
 state > "$venv/.arbor-setup"
 say "ready: .venv/bin/arbor --help"

@@ -1,7 +1,7 @@
 """Django's names for this app and for the admin that it shapes."""
 
 from django.apps import AppConfig
-from django.contrib.admin.apps import AdminConfig
+from django.contrib.admin.apps import SimpleAdminConfig
 
 
 class ConsoleConfig(AppConfig):
@@ -11,8 +11,8 @@ class ConsoleConfig(AppConfig):
     verbose_name = "Console"
 
 
-class ConsoleAdminConfig(AdminConfig):
-    """Makes `ConsoleSite` the default admin."""
+class ConsoleAdminConfig(SimpleAdminConfig):
+    """Makes `ConsoleSite` the default admin. Its pages are loaded with the addresses, so workers never load them."""
 
     default = False
     default_site = "apps.console.site.ConsoleSite"
