@@ -22,7 +22,11 @@ from arbor.memory.values import ScoreTerms
 
 type Scores = npt.NDArray[np.float64]
 
-#: How far from a candidate the turns beside it are fetched.
+#: Taken from the scan: so many of the nearest by meaning, and so many of the best by words.
+SEEDS = 50
+#: And so many of the best fit from the time that the query speaks of.
+SPAN_SEEDS = 25
+#: How far from each of those the turns beside it are fetched.
 REACH = 2
 #: The best of ten thousand memories is some six deviations nearer than the average one: 1 on meaning's scale.
 _DEVIATIONS = 6.0

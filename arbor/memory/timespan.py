@@ -60,6 +60,11 @@ class TimeSpan:
     #: A day, month or season without a year: those of every year are meant.
     yearly: bool = False
 
+    def around(self) -> tuple[datetime, datetime] | None:
+        """Return the moments between which nearness counts for something; None when every year has some."""
+        margin = timedelta(days=2 * NEARNESS_DAYS)
+        return None if self.yearly else (self.start - margin, self.end + margin)
+
     def nearness(self, moment: datetime) -> float:
         """Return 1 inside the span, falling by 1/e with each NEARNESS_DAYS away from it."""
         shift = timedelta(0)

@@ -84,6 +84,12 @@ def test_nearness_falls_with_the_distance_on_both_sides() -> None:
     assert span.nearness(day("2023-06-08")) == pytest.approx(0.3679, abs=1e-4)
 
 
+def test_candidates_are_looked_for_two_weeks_around_a_span() -> None:
+    span = TimeSpan(start=day("2023-05-15"), end=day("2023-05-16"))
+    assert span.around() == (day("2023-05-01"), day("2023-05-30"))
+    assert TimeSpan(start=span.start, end=span.end, yearly=True).around() is None
+
+
 MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 PIECES = "last in May 31 June 2023 1 year ago the summer of 0 12 weeks yesterday 2023-02-29 2023-00-00 , three past month dec. 2100"
 
