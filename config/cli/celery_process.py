@@ -20,6 +20,8 @@ def load_app() -> Celery:
 
     Not through Celery's command line, which loads every plug-in and a shell: a second for each process of the fleet.
     """
+    # Celery would run all of Django's checks in each process; `arbor manage check` and `make check` are for that.
+    os.environ.setdefault("CELERY_SKIP_CHECKS", "yes")
     app: Celery = find_app("workers.app")
     return app
 

@@ -16,6 +16,7 @@ from config.servers.postgres import EmbeddedPostgres
 from config.servers.process import EmbeddedServer
 from config.servers.valkey import EmbeddedValkey
 from config.supervisor.launch import Launch
+from config.supervisor.nursery import Nursery
 from config.supervisor.part import Part
 from config.supervisor.run_folder import RunFolder
 from config.supervisor.strays import mark
@@ -49,6 +50,7 @@ class Plan:
     flower_port: int
     demo: bool
     only: frozenset[str]
+    nursery: Nursery | None
 
     @property
     def web_reached_at(self) -> str:
@@ -83,6 +85,8 @@ def parts_of(plan: Plan) -> list[Part]:
     if plan.valkey is not None:
         servers.append(_server_part("valkey", plan.valkey, noise=_VALKEY_NOISE))
     arguments = ["prepare", "--report", str(plan.run.prepared_file)]
+    if plan.nursery is not None:
+        servers.append(_nursery_part(plan, plan.nursery))
     prepare = Part(
         name="prepare",
         launch=_arbor(plan, "prepare", *arguments, *(() if plan.demo else ("--no-demo",))),
@@ -158,18 +162,39 @@ def _flower_part(plan: Plan) -> Part:
     )
 
 
+def _nursery_part(plan: Plan, nursery: Nursery) -> Part:
+    def launch() -> Launch:
+        line = nursery.line
+        return Launch(
+            argv=(sys.executable, "-m", "config.cli.nursery", str(line)),
+            env=base_env(plan.run),
+            cwd=BASE_DIR,
+            keep=(line,),
+        )
+
+    return Part(
+        name="nursery", launch=launch, prepare=nursery.prepare, ready=nursery.is_ready, essential=True
+    )
+
+
+def base_env(run: RunFolder) -> dict[str, str]:
+    """Return the environment that all parts have in common."""
+    data_dir = run.path.parent
+    return {
+        # Agents are many and each computes little: threads inside one computation only get in each other's way.
+        "OPENBLAS_NUM_THREADS": "1",
+        **os.environ,
+        "ARBOR_DATA_DIR": str(data_dir),
+        "PYTHONUNBUFFERED": "1",
+        **mark(data_dir),
+    }
+
+
 def _arbor(plan: Plan, name: str, *arguments: str, env: dict[str, str] | None = None) -> Callable[[], Launch]:
-    data_dir = plan.run.path.parent
     launch = Launch(
         argv=(sys.executable, "-m", "config.cli", *arguments),
-        env={
-            **os.environ,
-            "ARBOR_DATA_DIR": str(data_dir),
-            "ARBOR_PROCESS_NAME": f"arbor {name}",
-            "PYTHONUNBUFFERED": "1",
-            **(env or {}),
-            **mark(data_dir),
-        },
+        arbor=arguments,
+        env={**base_env(plan.run), "ARBOR_PROCESS_NAME": f"arbor {name}", **(env or {})},
         cwd=BASE_DIR,
     )
     return lambda: launch

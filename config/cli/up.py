@@ -12,13 +12,14 @@ import click
 from rich.console import Console
 
 from config.cli.panel import Summary, panel
-from config.cli.parts import NAMES, WORKERS, Plan, parts_of
+from config.cli.parts import NAMES, WORKERS, Plan, base_env, parts_of
 from config.environment import data_dir, env, secret, secret_folder
 from config.secrets import SecretName
 from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.valkey import EmbeddedValkey
 from config.supervisor.log import Log, Mask
+from config.supervisor.nursery import Nursery
 from config.supervisor.run_folder import RunFolder, write_private
 from config.supervisor.strays import end_strays, find_strays
 from config.supervisor.supervisor import Supervisor
@@ -116,6 +117,7 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         flower_port=_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
         demo=demo,
         only=only,
+        nursery=Nursery(base_env(run)) if Nursery.is_possible() else None,
     )
 
 
@@ -140,7 +142,7 @@ def _supervise(plan: Plan, started: float) -> None:
     def show_panel() -> None:
         Console().print(panel(_summary(plan, time.monotonic() - started)))
 
-    Supervisor(parts, log=log, on_change=note, on_ready=show_panel).run()
+    Supervisor(parts, log=log, on_change=note, on_ready=show_panel, nursery=plan.nursery).run()
 
 
 def _known_secrets() -> set[str]:

@@ -11,12 +11,23 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 #: linux/prctl.h: the signal this process gets when its parent ends, however that ended.
 PR_SET_PDEATHSIG = 1
 
 type Output = int | IO[bytes] | None
+
+
+class Child(Protocol):
+    """A process of ours, however it came to be."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    def wait(self) -> int:
+        """Wait for its end and return its code; negative: the signal that ended it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +47,10 @@ class Launch:
     #: The whole environment of the process; nothing is inherited that is not in here.
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
+    #: The same as arguments of `arbor`, when it is one of our own commands: the nursery can then become it.
+    arbor: tuple[str, ...] = ()
+    #: Descriptors of ours that the process keeps, beyond its output.
+    keep: tuple[int, ...] = ()
     #: None: the user we are.
     user: OsUser | None = None
     #: Asks the process to end and to finish what it holds.
@@ -62,18 +77,20 @@ def spawn(launch: Launch, *, output: Output = None) -> subprocess.Popen[bytes]:
             stdout=output,
             stderr=subprocess.STDOUT if output is not None else None,
             start_new_session=True,
+            pass_fds=launch.keep,
             user=None if user is None else user.uid,
             group=None if user is None else user.gid,
             extra_groups=None if user is None else (),
-            preexec_fn=_end_with_parent(launch.orphan_signal),
+            preexec_fn=end_with_parent(launch.orphan_signal, parent=os.getpid()),
         )
 
 
-def _end_with_parent(orphan_signal: signal.Signals) -> Callable[[], None] | None:
+def end_with_parent(orphan_signal: signal.Signals, *, parent: int) -> Callable[[], None] | None:
+    """Return what a new process calls to get that signal when its parent ends; None where no kernel can do it."""
     if sys.platform != "linux":
         return None
+    # Looked up here, before the fork: afterwards as little as possible may happen.
     prctl = ctypes.CDLL(None).prctl
-    parent = os.getpid()
     number = int(orphan_signal)
 
     def arm() -> None:

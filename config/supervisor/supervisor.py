@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+import psutil
+
 from arbor.errors import ArborError, ServerError
 from config.supervisor.log import Log
+from config.supervisor.nursery import Nursery
 from config.supervisor.part import CRASH_LOOP_AFTER, STABLE_AFTER_S, Part, Status, restart_delay_s
 from config.supervisor.unit import Unit
 
 #: While something is about to change, and while nothing is.
 _BUSY_POLL_S, _QUIET_POLL_S = 0.05, 0.5
+_ORPHANS_WITHIN_S = 2.0
 _SATISFIED = {Status.READY, Status.DONE}
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -35,11 +39,13 @@ class Supervisor:
         log: Log,
         on_change: Callable[[list[dict[str, Any]]], None] = lambda _parts: None,
         on_ready: Callable[[], None] = lambda: None,
+        nursery: Nursery | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts in starting order.
 
         `on_change` hears of every change of a part's status, `on_ready` once that all parts are ready.
+        With a nursery, itself one of the parts, this process adopts every orphan below it.
         """
         self._units = [Unit(part) for part in parts]
         self._by_name = {unit.name: unit for unit in self._units}
@@ -50,6 +56,7 @@ class Supervisor:
         self._log = log
         self._on_change = on_change
         self._on_ready = on_ready
+        self._nursery = nursery
         self._clock = clock
         self._selector = selectors.DefaultSelector()
         self._stop_requests = 0
@@ -60,10 +67,13 @@ class Supervisor:
     def run(self) -> None:
         """Run until asked to stop. Raises ServerError when an essential part cannot be started."""
         with self._woken_by_signals():
+            if self._nursery is not None:
+                self._nursery.adopt_orphans()
             try:
                 while not self._stop_requests and self._failure is None:
                     for unit in self._units:
                         self._advance(unit)
+                    self._bury_orphans()
                     self._note_changes()
                     self._relay_output(_BUSY_POLL_S if self._is_busy() else _QUIET_POLL_S)
             finally:
@@ -98,7 +108,7 @@ class Supervisor:
     def _start(self, unit: Unit) -> None:
         try:
             unit.part.prepare()
-            unit.start(self._clock())
+            unit.start(self._clock(), self._nursery)
         except (ArborError, OSError) as error:
             self._failed(unit, f"cannot start: {error}")
             return
@@ -157,6 +167,16 @@ class Supervisor:
             unit.close_output()
         return code
 
+    def _bury_orphans(self) -> None:
+        """Reap adopted processes that have ended; the parts' own are reaped with their story."""
+        if self._nursery is None:
+            return
+        known = {unit.pid for unit in self._units}
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if ended.si_pid in known:
+                return  # its turn comes; whoever stands behind it in the queue waits until then
+            os.waitpid(ended.si_pid, 0)
+
     # --- Stopping ------------------------------------------------------------------------------------
 
     def _stop_all(self) -> None:
@@ -166,8 +186,20 @@ class Supervisor:
         while running := [unit for unit in self._units if unit.pid is not None]:
             needed = {need for unit in running for need in self._needs[unit.name]}
             self._stop_layer([unit for unit in running if unit.name not in needed])
+        self._end_orphans()
         self._note_changes()
         self._selector.close()
+
+    def _end_orphans(self) -> None:
+        """Kill what left its part's group and outlived it."""
+        if self._nursery is None:
+            return
+        self._nursery.close()
+        orphans = psutil.Process().children(recursive=True)
+        for orphan in orphans:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                orphan.kill()
+        psutil.wait_procs(orphans, timeout=_ORPHANS_WITHIN_S)
 
     def _stop_layer(self, units: Sequence[Unit]) -> None:
         patient_stops = self._stop_requests

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-from config.supervisor.launch import spawn
+from config.supervisor.launch import Child, spawn
+from config.supervisor.nursery import Nursery
 from config.supervisor.part import Part, Status
 
 #: A line longer than this is cut into pieces.
@@ -31,7 +31,8 @@ class Unit:
         self.said_late = False
         self.last_line = ""
         self.output: int | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
+        self._stop_signal = signal.SIGTERM
         self._rest = b""
 
     @property
@@ -44,14 +45,17 @@ class Unit:
         """The process id, while there is one."""
         return None if self._process is None else self._process.pid
 
-    def start(self, now: float) -> None:
-        """Start its process, which must not be running."""
+    def start(self, now: float, nursery: Nursery | None = None) -> None:
+        """Start its process, which must not be running: in the nursery if that can be, else from nothing."""
         self.last_line = ""
         self._rest = b""
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         try:
-            self._process = spawn(self.part.launch(), output=writing)
+            launch = self.part.launch()
+            self._stop_signal = launch.stop_signal
+            forked = None if nursery is None else nursery.spawn(launch, output=writing)
+            self._process = forked or spawn(launch, output=writing)
         except OSError:
             os.close(reading)
             raise
@@ -88,7 +92,7 @@ class Unit:
         """Send the signal that asks its process to end."""
         if self._process is not None:
             # Not `Popen.send_signal`: it would reap a process that has just ended, and its group with it.
-            os.kill(self._process.pid, self.part.launch().stop_signal)
+            os.kill(self._process.pid, self._stop_signal)
 
     def signal_group(self, number: signal.Signals) -> None:
         """Send a signal to its process and everything that process started."""

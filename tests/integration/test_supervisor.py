@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from arbor.errors import ServerError
 from config.supervisor.launch import Launch
 from config.supervisor.log import Log, Mask
+from config.supervisor.nursery import Nursery
 from config.supervisor.part import Part, Status
 from config.supervisor.strays import end_strays, find_strays, mark
 from config.supervisor.supervisor import Supervisor
@@ -217,6 +218,7 @@ SCRIPT = """
 import sys
 from config.supervisor.launch import Launch
 from config.supervisor.log import Log, Mask
+from config.supervisor.nursery import Nursery
 from config.supervisor.part import Part
 from config.supervisor.strays import mark
 from config.supervisor.supervisor import Supervisor
@@ -271,3 +273,129 @@ def test_strays_of_another_installation_are_not_ours(tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/sleep", "60"], env=mark(tmp_path / "other")) as process:
         assert find_strays(tmp_path / "mine") == []
         process.kill()
+
+
+class OwnNursery:
+    """A nursery that forks `arbor` commands, in a process of its own."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self.env = env
+        self.nursery = Nursery(env)
+
+    def part(self) -> Part:
+        return Part(
+            name="nursery",
+            launch=lambda: Launch(
+                argv=(sys.executable, "-m", "config.cli.nursery", str(self.nursery.line)),
+                env=self.env,
+                cwd=ROOT,
+                keep=(self.nursery.line,),
+            ),
+            prepare=self.nursery.prepare,
+            ready=self.nursery.is_ready,
+            essential=True,
+        )
+
+
+NURSERY_SCRIPT = """
+import os, sys, signal
+from pathlib import Path
+import psutil
+from tests.integration.test_supervisor import OwnNursery, Part, Launch, Log, Mask, Supervisor, mark
+folder = Path(sys.argv[1])
+env = {**os.environ, "ONLY_BEFORE": "yes", **mark(folder)}
+plan = OwnNursery(env)
+arguments = tuple(sys.argv[2:])
+launch = Launch(
+    argv=("/bin/false",),
+    arbor=arguments,
+    env={**{name: value for name, value in env.items() if name != "ONLY_BEFORE"}, "ONLY_AFTER": "yes"},
+    cwd=folder,
+)
+parts = [plan.part(), Part(name="part", launch=lambda: launch, needs=("nursery",))]
+told = []
+
+def changed(states):
+    part = {state["name"]: state for state in states}["part"]
+    if part["restarts"] == 1 and not told:
+        told.append(1)
+        print("restarted", flush=True)
+    if part["status"] == "ready" and part["restarts"] == 0:
+        process = psutil.Process(part["pid"])
+        print("parent", process.ppid() == os.getpid(), flush=True)
+        print("session", os.getsid(process.pid) == process.pid, flush=True)
+
+Supervisor(parts, log=Log(["nursery", "part"], mask=Mask()), on_change=changed, nursery=plan.nursery).run()
+"""
+
+
+@pytest.fixture
+def nursed(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", NURSERY_SCRIPT, str(tmp_path), *arguments]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def read_until(process: subprocess.Popen[str], wanted: str) -> str:
+    assert process.stdout is not None
+    said = ""
+    while wanted not in said:
+        line = process.stdout.readline()
+        assert line, f"it ended without saying {wanted!r}:\n{said}"
+        said += line
+    return said
+
+
+@pytest.mark.skipif(not Nursery.is_possible(), reason="only Linux lets a supervisor adopt")
+class TestNursery:
+    def test_a_part_forked_there_is_the_supervisors_child_and_is_started_again(
+        self, nursed: Callable[..., subprocess.Popen[str]]
+    ) -> None:
+        supervisor = nursed("manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)")
+        said = read_until(supervisor, "part    | up")
+        assert "parent True" in said
+        assert "session True" in said
+        os.kill(part_pid(supervisor), signal.SIGKILL)
+        assert "by signal SIGKILL" in read_until(supervisor, "restarted")
+
+    def test_it_has_its_own_environment_folder_and_title(
+        self, nursed: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    ) -> None:
+        code = (
+            "import os, sys, time; print(os.environ.get('ONLY_BEFORE'), os.environ.get('ONLY_AFTER'), os.getcwd());"
+            "print(open('/proc/self/cmdline').read().replace(chr(0), ' ')); print('said', flush=True); time.sleep(60)"
+        )
+        said = read_until(nursed("manage", "shell", "-c", code), "| said")
+        assert f"None yes {tmp_path}" in said
+        assert "arbor manage shell" in said
+
+    def test_the_code_of_its_end_is_known(self, nursed: Callable[..., subprocess.Popen[str]]) -> None:
+        said = read_until(nursed("manage", "shell", "-c", "raise SystemExit(7)"), "restarted")
+        assert "with code 7" in said
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+    def test_everything_ends_with_the_supervisor(
+        self, nursed: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
+    ) -> None:
+        supervisor = nursed("manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)")
+        read_until(supervisor, "part    | up")
+        running = find_strays(tmp_path)
+        assert len(running) == 2
+        supervisor.send_signal(number)
+        assert psutil.wait_procs(running, timeout=10)[1] == []
+
+
+def part_pid(supervisor: subprocess.Popen[str]) -> int:
+    children = psutil.Process(supervisor.pid).children()
+    return next(child.pid for child in children if "config.cli.nursery" not in " ".join(child.cmdline()))

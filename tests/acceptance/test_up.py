@@ -1,0 +1,273 @@
+"""`arbor up` as a person uses it: a first start, a look, a crash, Ctrl-C, a start again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from config.servers.process import processes_in
+from config.supervisor.strays import find_strays
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+
+FIRST_HEARTBEAT_WITHIN_S = 90
+STOPPED_WITHIN_S = 10
+WARM_START_WITHIN_S = 8
+#: On a machine that does other work at the same time, a start may take longer; it must not hang.
+STARTED_WITHIN_S = 90
+
+
+class Installation:
+    """One `arbor up` in a data folder of its own, and what it says."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self.env = {
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("ARBOR_", "DATABASE"))
+            },
+            "ARBOR_DATA_DIR": str(folder),
+            **settings,
+        }
+        self.lines: list[str] = []
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self, *arguments: str) -> None:
+        """Start it and wait for the panel."""
+        self.lines = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "config.cli", "up", *arguments],
+            cwd=ROOT,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        threading.Thread(target=self._read, args=[self.process], daemon=True).start()
+        self.wait_for(lambda: "Arbor runs" in self.output, within_s=STARTED_WITHIN_S)
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self.lines.append(line)
+        process.stdout.close()
+
+    @property
+    def output(self) -> str:
+        return "".join(self.lines)
+
+    @property
+    def ready_in_s(self) -> float:
+        found = re.search(r"ready in ([\d.]+) s", self.output)
+        assert found, self.output
+        return float(found[1])
+
+    def arbor(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run another command on this installation."""
+        command = [sys.executable, "-m", "config.cli", *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env=self.env, capture_output=True, text=True, check=False, timeout=60
+        )
+
+    def status(self) -> dict[str, Any]:
+        result = self.arbor("status", "--json")
+        assert result.returncode == 0, result.stderr
+        status: dict[str, Any] = json.loads(result.stdout)
+        return status
+
+    def part(self, name: str) -> dict[str, Any]:
+        state = json.loads((self.folder / "run" / "up.json").read_text())
+        return next(part for part in state["parts"] if part["name"] == name)
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> float:
+        """Stop it as a person does; return how long that took."""
+        assert self.process is not None
+        started = time.monotonic()
+        self.process.send_signal(number)
+        assert self.process.wait(30) == 0, self.output
+        return time.monotonic() - started
+
+    def wait_for(self, condition: Callable[[], bool], *, within_s: float) -> None:
+        deadline = time.monotonic() + within_s
+        while not condition():
+            assert self.process is not None
+            assert self.process.poll() is None, f"it ended:\n{self.output}"
+            assert time.monotonic() < deadline, f"not within {within_s} s:\n{self.output}"
+            time.sleep(0.1)
+
+    def processes(self) -> list[psutil.Process]:
+        """Return everything of it that runs."""
+        servers = processes_in(self.folder / "postgres", "postgres") + processes_in(
+            self.folder / "valkey", "valkey-server"
+        )
+        return find_strays(self.folder) + servers
+
+
+@pytest.fixture(scope="module")
+def taken() -> Iterator[int]:
+    """Hold a port that an installation wants."""
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        yield holder.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def installation(taken: int) -> Iterator[Installation]:
+    with tempfile.TemporaryDirectory(prefix="arbor-up-") as folder:
+        wanted = {
+            "ARBOR_WEB_PORT": str(taken),
+            "ARBOR_FLOWER_PORT": "15555",
+            "ARBOR_POSTGRES_PORT": "15442",
+            "ARBOR_VALKEY_PORT": "16389",
+        }
+        installation = Installation(Path(folder), **wanted)
+        yield installation
+        if installation.process is not None and installation.process.poll() is None:
+            installation.stop(signal.SIGTERM)
+        for process in installation.processes():
+            process.kill()
+
+
+def get(url: str, *, user: str = "", password: str = "") -> int:
+    opener = urllib.request.build_opener()
+    if user:
+        passwords = urllib.request.HTTPPasswordMgrWithDefaultRealm()
+        passwords.add_password(None, url, user, password)
+        opener.add_handler(urllib.request.HTTPBasicAuthHandler(passwords))
+    try:
+        with opener.open(url, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_the_first_start_leads_to_a_heartbeat(installation: Installation, taken: int) -> None:
+    started = time.monotonic()
+    installation.start()
+    assert f"port {taken} is taken" in installation.output
+    assert "reflex policy" in installation.output
+    while installation.status()["heartbeats"]["completed"] == 0:
+        assert time.monotonic() - started < FIRST_HEARTBEAT_WITHIN_S, installation.output
+        time.sleep(1)
+    assert time.monotonic() - started < FIRST_HEARTBEAT_WITHIN_S
+
+
+def test_the_status_has_what_scripts_rely_on(installation: Installation) -> None:
+    status = installation.status()
+    assert {"completed", "failed", "skipped", "due", "oldest_due_s"} <= set(status["heartbeats"])
+    assert {"agents", "queues", "workers", "backlogs", "urls"} <= set(status)
+    assert all(status["queues"].values()), "every queue has a worker"
+    assert {part["status"] for part in status["parts"]} == {"ready", "done"}
+
+
+def test_the_doctor_finds_nothing_wrong(installation: Installation) -> None:
+    result = installation.arbor("doctor", "--json")
+    findings = json.loads(result.stdout)
+    assert findings["healthy"], result.stdout
+    assert result.returncode == 0
+
+
+def test_the_password_is_shown_once_and_nothing_secret_is_in_the_log(installation: Installation) -> None:
+    secrets = {file.name: file.read_text().strip() for file in (installation.folder / "secrets").iterdir()}
+    assert secrets.keys() == {"master_key", "operator_password", "postgres_password", "valkey_password"}
+    assert installation.output.count(secrets["operator_password"]) == 1
+    for name in ("master_key", "postgres_password", "valkey_password"):
+        assert secrets[name] not in installation.output
+
+
+def test_no_argument_of_any_process_holds_a_secret(installation: Installation) -> None:
+    secrets = [file.read_text().strip() for file in (installation.folder / "secrets").iterdir()]
+    for process in installation.processes():
+        line = " ".join(process.cmdline())
+        assert not [secret for secret in secrets if secret in line], line
+
+
+def test_the_console_and_flower_ask_who_is_there(installation: Installation) -> None:
+    urls = installation.status()["urls"]
+    password = (installation.folder / "secrets" / "operator_password").read_text().strip()
+    assert get(f"{urls['web']}admin/login/") == 200
+    assert get(f"{urls['flower']}workers") == 401
+    assert get(f"{urls['flower']}workers", user="operator", password="wrong") == 401
+    assert get(f"{urls['flower']}workers", user="operator", password=password) == 200
+
+
+def test_a_second_start_in_the_same_folder_says_so(installation: Installation) -> None:
+    result = installation.arbor("up")
+    assert result.returncode == 3
+    assert "already runs" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["heartbeat", "valkey", "postgres", "web"])
+def test_a_killed_part_comes_back(installation: Installation, name: str) -> None:
+    before = installation.part(name)
+    os.kill(before["pid"], signal.SIGKILL)
+    installation.wait_for(
+        lambda: (
+            installation.part(name)["status"] == "ready" and installation.part(name)["pid"] != before["pid"]
+        ),
+        within_s=STARTED_WITHIN_S,
+    )
+    assert installation.part(name)["restarts"] == before["restarts"] + 1
+
+
+def test_work_goes_on_after_the_servers_were_killed(installation: Installation) -> None:
+    before = installation.status()["heartbeats"]["completed"]
+    deadline = time.monotonic() + FIRST_HEARTBEAT_WITHIN_S
+    while installation.status()["heartbeats"]["completed"] <= before:
+        assert time.monotonic() < deadline, installation.output
+        time.sleep(1)
+
+
+def test_ctrl_c_stops_everything_and_leaves_no_process(installation: Installation) -> None:
+    assert installation.stop(signal.SIGINT) < STOPPED_WITHIN_S
+    assert installation.processes() == []
+    assert "Traceback" not in installation.output
+
+
+def test_the_next_start_is_quick_and_remembers(installation: Installation) -> None:
+    installation.start()
+    status = installation.status()
+    assert status["heartbeats"]["completed"] > 0
+    assert "shown at the first start" in installation.output
+    assert installation.ready_in_s < STARTED_WITHIN_S
+
+
+def test_down_stops_it_from_another_terminal(installation: Installation) -> None:
+    assert installation.process is not None
+    result = installation.arbor("down")
+    assert result.returncode == 0
+    assert installation.process.wait(5) == 0
+    assert installation.processes() == []
+    assert "does not run" in installation.arbor("down").stdout
+
+
+def test_a_killed_supervisor_leaves_nothing_that_the_next_start_trips_over(
+    installation: Installation,
+) -> None:
+    installation.start()
+    assert installation.process is not None
+    installation.process.kill()
+    _gone, left = psutil.wait_procs(installation.processes(), timeout=15)
+    if sys.platform == "linux":
+        assert left == []
+    installation.start()
+    assert installation.stop(signal.SIGTERM) < STOPPED_WITHIN_S
+    assert installation.processes() == []
