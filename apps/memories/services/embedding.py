@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
@@ -26,6 +27,8 @@ type Vectors = npt.NDArray[np.float32]
 
 #: Vectors that one process keeps: a query that comes again, a text that is recalled about and then stored.
 _KEPT = 4096
+#: A use of the tenant's cache is noted once in so long: reading it writes nothing else.
+_USE_NOTED = timedelta(days=1)
 
 
 @lru_cache(maxsize=1)
@@ -98,12 +101,22 @@ def _from_tenant(tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[b
     if not hashes:
         return {}
     with tenant_transaction(tenant_id):
-        entries = EmbeddingCacheEntry.objects.filter(model=model, content_hash__in=hashes)
-        found = {
-            bytes(entry.content_hash): entry.embedding.to_numpy().astype(np.float32) for entry in entries
-        }
-        entries.update(used_at=Now())
-    return found
+        entries = list(EmbeddingCacheEntry.objects.filter(model=model, content_hash__in=hashes))
+        _note_use(
+            model, [entry.content_hash for entry in entries if entry.used_at < datetime.now(UTC) - _USE_NOTED]
+        )
+    return {bytes(entry.content_hash): np.asarray(entry.embedding, dtype=np.float32) for entry in entries}
+
+
+def _note_use(model: str, hashes: Sequence[bytes]) -> None:
+    """Keep these entries from being trimmed; those that another worker has in hand are noted by it."""
+    if hashes:
+        free = EmbeddingCacheEntry.objects.select_for_update(skip_locked=True).filter(
+            model=model, content_hash__in=hashes
+        )
+        EmbeddingCacheEntry.objects.filter(model=model, content_hash__in=free.values("content_hash")).update(
+            used_at=Now()
+        )
 
 
 def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
@@ -113,7 +126,8 @@ def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> No
                 EmbeddingCacheEntry(
                     tenant_id=tenant_id, model=model, content_hash=key, embedding=HalfVector(vector)
                 )
-                for key, vector in vectors.items()
+                # In one order for all: two workers with the same texts would else wait for each other.
+                for key, vector in sorted(vectors.items())
             ],
             ignore_conflicts=True,
         )

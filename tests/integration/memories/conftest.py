@@ -39,26 +39,26 @@ class RemoteEmbedder:
         #: Texts it refuses, as a server refuses what it cannot read.
         self.refused: set[str] = set()
         self.away = False
+        #: How many texts it embeds before it goes away.
+        self.lasts: int | None = None
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         self.asked += texts
-        if self.away or self.refused.intersection(texts):
+        spent = self.lasts is not None and len(self.asked) > self.lasts
+        if self.away or spent or self.refused.intersection(texts):
             raise EmbeddingFailed("the embedding server does not answer")
         return self._fake.embed(texts)
 
 
 @pytest.fixture
-def remote(monkeypatch: pytest.MonkeyPatch) -> RemoteEmbedder:
-    """Put a remote embedder in the place of the installation's."""
+def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
+    """Put a remote embedder in the place of the installation's, with nothing kept from before."""
     made = RemoteEmbedder()
-    use_embedder(monkeypatch, made)
-    return made
-
-
-def use_embedder(monkeypatch: pytest.MonkeyPatch, made: Any) -> None:
-    """Let the services embed with this one, with nothing kept from before."""
-    monkeypatch.setattr(embedding, "embedder", lambda: made)
+    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: made)
+    embedding.embedder.cache_clear()
     forget_vectors(monkeypatch)
+    yield made
+    embedding.embedder.cache_clear()
 
 
 def forget_vectors(monkeypatch: pytest.MonkeyPatch) -> None:

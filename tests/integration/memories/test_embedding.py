@@ -1,0 +1,157 @@
+"""Texts to vectors: asked for once, kept by tenant, never inside a transaction."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from django.db.models import F
+from django.db.models.functions import Now
+
+from apps.memories.models import EmbeddingCacheEntry
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.upkeep import trim_embedding_cache
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.embedding.ports import HashEmbedder
+from arbor.errors import EmbeddingFailed
+from tests.integration.memories.conftest import RemoteEmbedder, at_once, forget_vectors
+
+TEXTS = ["The harbour is full.", "The harbour is empty.", "The harbour is full."]
+
+
+def age_cache(tenant: Tenant, **age: int) -> None:
+    with tenant_transaction(tenant.id):
+        EmbeddingCacheEntry.objects.update(used_at=F("used_at") - timedelta(**age))
+
+
+def cached(tenant: Tenant) -> int:
+    with tenant_transaction(tenant.id):
+        return EmbeddingCacheEntry.objects.count()
+
+
+def test_each_text_gets_its_vector_in_order(tenant: Tenant) -> None:
+    vectors = embed_texts(tenant_id=tenant.id, texts=TEXTS)
+    assert vectors.shape == (3, 256)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(vectors[0], vectors[2])
+    assert not np.allclose(vectors[0], vectors[1])
+
+
+def test_no_texts_are_no_vectors(tenant: Tenant, statements: list[str]) -> None:
+    assert embed_texts(tenant_id=tenant.id, texts=[]).shape == (0, 256)
+    assert statements == []
+
+
+def test_texts_are_never_embedded_inside_a_transaction(tenant: Tenant) -> None:
+    with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="before the transaction opens"):
+        embed_texts(tenant_id=tenant.id, texts=TEXTS)
+
+
+def test_the_embedder_in_this_process_leaves_nothing_in_the_database(
+    tenant: Tenant, statements: list[str]
+) -> None:
+    embed_texts(tenant_id=tenant.id, texts=TEXTS)
+    assert statements == []
+
+
+def test_a_remote_embedder_is_asked_once_for_a_text(
+    tenant: Tenant, remote: RemoteEmbedder, statements: list[str]
+) -> None:
+    first = embed_texts(tenant_id=tenant.id, texts=TEXTS)
+    assert sorted(remote.asked) == ["The harbour is empty.", "The harbour is full."]
+    statements.clear()
+    again = embed_texts(tenant_id=tenant.id, texts=TEXTS)
+    assert len(remote.asked) == 2
+    assert statements == []
+    np.testing.assert_array_equal(first, again)
+
+
+def test_another_process_finds_the_vectors_in_the_tenants_cache(
+    tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = embed_texts(tenant_id=tenant.id, texts=TEXTS)
+    forget_vectors(monkeypatch)
+    again = embed_texts(tenant_id=tenant.id, texts=[*TEXTS, "The harbour is new."])
+    assert remote.asked[2:] == ["The harbour is new."]
+    np.testing.assert_allclose(again[:3], first, atol=1e-3)
+
+
+def test_a_hit_tells_nothing_about_another_tenants_texts(
+    tenant: Tenant, other_tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed_texts(tenant_id=tenant.id, texts=["A secret."])
+    forget_vectors(monkeypatch)
+    embed_texts(tenant_id=other_tenant.id, texts=["A secret."])
+    assert remote.asked == ["A secret.", "A secret."]
+    assert (cached(tenant), cached(other_tenant)) == (1, 1)
+
+
+def test_another_model_has_vectors_of_its_own(
+    tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed_texts(tenant_id=tenant.id, texts=["The tide turns."])
+    forget_vectors(monkeypatch)
+    remote.model = "remote/newer"
+    embed_texts(tenant_id=tenant.id, texts=["The tide turns."])
+    assert len(remote.asked) == 2
+    assert cached(tenant) == 2
+
+
+def test_workers_with_the_same_texts_in_different_orders_do_not_wait_for_each_other(
+    tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"Buoy {number} is green." for number in range(60)]
+
+    def work(worker: int) -> None:
+        mine = texts if worker % 2 else texts[::-1]
+        for start in range(0, len(mine), 20):
+            forget_vectors(monkeypatch)
+            embed_texts(tenant_id=tenant.id, texts=mine[start : start + 20])
+
+    at_once(work, writers=6)
+    assert cached(tenant) == len(texts)
+    age_cache(tenant, days=2)
+    at_once(work, writers=6)
+    assert cached(tenant) == len(texts)
+
+
+def test_what_nobody_used_for_a_month_is_trimmed(
+    tenant: Tenant, other_tenant: Tenant, remote: RemoteEmbedder
+) -> None:
+    embed_texts(tenant_id=tenant.id, texts=["Long ago."])
+    age_cache(tenant, days=31)
+    embed_texts(tenant_id=tenant.id, texts=["Today."])
+    embed_texts(tenant_id=other_tenant.id, texts=["Elsewhere."])
+    assert trim_embedding_cache() == 1
+    assert (cached(tenant), cached(other_tenant)) == (1, 1)
+    assert trim_embedding_cache() == 0
+
+
+def test_what_is_used_again_is_not_trimmed(
+    tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, statements: list[str]
+) -> None:
+    embed_texts(tenant_id=tenant.id, texts=["Every day."])
+    age_cache(tenant, days=31)
+    forget_vectors(monkeypatch)
+    embed_texts(tenant_id=tenant.id, texts=["Every day."])
+    assert trim_embedding_cache() == 0
+    with tenant_transaction(tenant.id):
+        assert EmbeddingCacheEntry.objects.filter(used_at__gt=Now() - timedelta(minutes=1)).exists()
+    statements.clear()
+    forget_vectors(monkeypatch)
+    embed_texts(tenant_id=tenant.id, texts=["Every day."])
+    assert not [each for each in statements if each.startswith(("UPDATE", "INSERT"))]
+
+
+def test_an_embedder_that_fails_says_so_and_leaves_nothing(tenant: Tenant, remote: RemoteEmbedder) -> None:
+    remote.away = True
+    with pytest.raises(EmbeddingFailed, match="does not answer"):
+        embed_texts(tenant_id=tenant.id, texts=TEXTS)
+    assert cached(tenant) == 0
+    remote.away = False
+    np.testing.assert_allclose(
+        embed_texts(tenant_id=tenant.id, texts=TEXTS), HashEmbedder().embed(TEXTS), atol=1e-6
+    )
