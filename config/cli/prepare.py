@@ -12,12 +12,15 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.agents.services.templates import SeedChange, seed_builtin_templates
 from apps.providers import default_model
+from apps.tenants.administration import create_account
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import OPS, ops_scope
-from arbor.errors import ConfigurationInvalid
 from config.environment import env, secret, secret_folder
 from config.secrets import SecretName
 from config.supervisor.run_folder import write_private
+
+#: Who did it, in the audit.
+ACTOR = "cli:prepare"
 
 
 @click.command()
@@ -59,10 +62,6 @@ def _make_operator() -> tuple[str, bool]:
     if User.objects.using(OPS).filter(username=name).exists():
         return name, False
     password = secret("ARBOR_OPERATOR_PASSWORD") or secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
-    if len(password) < 8:
-        raise ConfigurationInvalid(
-            f"ARBOR_OPERATOR_PASSWORD must have at least 8 characters, got {len(password)}"
-        )
-    User.objects.db_manager(OPS).create_superuser(username=name, password=password)
+    create_account(username=name, password=password, superuser=True, actor=ACTOR)
     click.echo(f"made the account {name}")
     return name, True
