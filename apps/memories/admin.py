@@ -39,7 +39,7 @@ class MemoryAdmin(AgentRowsAdmin):
     sortable_by = ()
     fieldsets = (
         (None, {"fields": ("content", "agent", "type", "status")}),
-        ("Weight", {"fields": ("importance", "decay_rate", "trust", "emotional_valence", "recalled")}),
+        ("Weight", {"fields": ("importance_shown", "decay_rate", "trust", "emotional_valence", "recalled")}),
         ("Where it comes from", {"fields": ("role", "session", "position", "source", "detail_shown")}),
         ("Time", {"fields": ("occurred_at", "created_at", "expires_at", "archived_at")}),
         ("Search", {"fields": ("hash", "embedded", "terms")}),

@@ -7,7 +7,7 @@ computes the neighbours' scores from their rows, a few hundred at most.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +20,7 @@ from apps.memories.services.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.remember import ALL_MEMORIES
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, Invalid
-from arbor.memory.fusion import REACH, Background, Candidate, rank
+from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background, Candidate, rank
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.query import Reading, read_query
 from arbor.memory.values import MemoryStatus, MemoryType, Recalled, ScoreTerms
@@ -30,26 +30,26 @@ log = structlog.get_logger(__name__)
 #: The most one recall returns, and the longest query it reads.
 MAX_LIMIT = 200
 QUERY_LENGTH = 4_000
-#: Candidates that the scan keeps by meaning, by words, and by the time the query speaks of.
-KEPT = 60
-KEPT_BY_TIME = 30
-_TIME_MARGIN = timedelta(days=3)
+#: Within the time the query speaks of, words choose the candidates, and meaning decides between equals.
+_MEANING_BESIDE_WORDS = 0.05
 
 _CANDIDATES = """
 WITH scan AS MATERIALIZED (
-    SELECT id, -(embedding <#> %(vector)s::halfvec) AS similarity, -(lexical <#> %(lexical)s::sparsevec) AS words
+    SELECT id, occurred_at, -(embedding <#> %(vector)s::halfvec) AS similarity,
+        -(lexical <#> %(lexical)s::sparsevec) AS words
     FROM memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
         AND (expires_at IS NULL OR expires_at > %(now)s)
+), background AS (
+    SELECT coalesce(avg(similarity), 0) AS mean, coalesce(stddev_pop(similarity), 0) AS deviation FROM scan
 ), chosen AS (
     (SELECT id FROM scan WHERE similarity IS NOT NULL ORDER BY similarity DESC, id LIMIT %(kept)s)
     UNION (SELECT id FROM scan WHERE words > 0 ORDER BY words DESC, id LIMIT %(kept)s)
     UNION (
-        SELECT id FROM memories_memory
-        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
-            AND (expires_at IS NULL OR expires_at > %(now)s)
-            AND occurred_at BETWEEN %(from)s AND %(to)s
-        ORDER BY occurred_at DESC LIMIT %(kept_by_time)s
+        SELECT id FROM scan, background WHERE occurred_at BETWEEN %(from)s AND %(to)s
+        ORDER BY coalesce(words, 0)
+            + %(beside)s * coalesce((similarity - mean) / nullif(deviation, 0), 0) DESC, id
+        LIMIT %(kept_by_time)s
     )
 ), found AS (
     SELECT m.id, m.session, m.position FROM chosen
@@ -65,8 +65,8 @@ WITH scan AS MATERIALIZED (
 SELECT m.id, m.type, m.content, m.role, m.session, m.position, m.occurred_at, m.importance, m.decay_rate, m.trust,
     a.last_at,
     -(m.embedding <#> %(vector)s::halfvec), coalesce(-(m.lexical <#> %(lexical)s::sparsevec), 0),
-    (SELECT avg(similarity) FROM scan), (SELECT stddev_pop(similarity) FROM scan)
-FROM whole JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = whole.id
+    background.mean, background.deviation
+FROM background, whole JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = whole.id
 LEFT JOIN memories_memoryaccess a ON a.tenant_id = m.tenant_id AND a.memory_id = m.id
 """
 
@@ -206,7 +206,7 @@ def _reading(text: str, df: Mapping[int, int], now: datetime) -> Reading:
 def _fetch(
     agent_id: UUID, reading: Reading, vector: Sequence[float] | None, limit: int, now: datetime
 ) -> tuple[dict[UUID, dict[str, Any]], Background]:
-    span = reading.span if reading.span and not reading.span.yearly else None
+    around = reading.span.around() if reading.span else None
     with connection.cursor() as cursor:
         cursor.execute(
             _CANDIDATES,
@@ -216,10 +216,11 @@ def _fetch(
                 "now": now,
                 "vector": None if vector is None else halfvec_texts([vector])[0],
                 "lexical": sparsevec_text(reading.lexical),
-                "kept": max(KEPT, limit),
-                "kept_by_time": max(KEPT_BY_TIME, limit) if span else 0,
-                "from": span.start - _TIME_MARGIN if span else now,
-                "to": span.end + _TIME_MARGIN if span else now,
+                "kept": max(SEEDS, limit),
+                "kept_by_time": SPAN_SEEDS if around else 0,
+                "from": around[0] if around else now,
+                "to": around[1] if around else now,
+                "beside": _MEANING_BESIDE_WORDS,
                 "reach": REACH,
             },
         )
