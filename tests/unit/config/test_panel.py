@@ -1,0 +1,53 @@
+"""The closing panel says where to look, how to sign in, and plainly when no model thinks."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from config.cli.panel import Summary, panel
+
+
+def shown(**changes: Any) -> str:
+    values: dict[str, Any] = {
+        "web_url": "http://127.0.0.1:8001/",
+        "flower_url": "http://127.0.0.1:5555/",
+        "operator": "operator",
+        "password": None,
+        "password_file": Path("/data/secrets/operator_password"),
+        "model": "openai/gpt-5-mini",
+        "agents": 6,
+        "tenants": 2,
+        "ready_in_s": 3.21,
+    }
+    stream = StringIO()
+    Console(file=stream, width=200).print(panel(Summary(**{**values, **changes})))
+    return stream.getvalue()
+
+
+def test_it_names_the_addresses_and_the_time() -> None:
+    text = shown()
+    assert "http://127.0.0.1:8001/" in text
+    assert "http://127.0.0.1:5555/" in text
+    assert "ready in 3.2 s" in text
+    assert "6 of 2 tenants" in text
+
+
+def test_a_new_password_is_shown_and_said_to_be_shown_once() -> None:
+    text = shown(password="k7wd-3nqp-x8vm-f2hs")
+    assert "k7wd-3nqp-x8vm-f2hs" in text
+    assert "shown only now" in text
+
+
+def test_later_it_says_where_the_password_rests() -> None:
+    assert "kept in /data/secrets/operator_password" in shown()
+
+
+def test_it_says_plainly_that_no_model_thinks() -> None:
+    text = shown(model="reflex/policy")
+    assert "no language model" in text
+    assert "ANTHROPIC_API_KEY" in text
+    assert "no language model" not in shown()

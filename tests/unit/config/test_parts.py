@@ -1,0 +1,92 @@
+"""Which parts an installation has, what each needs, and what they are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.cli.parts import NAMES, Plan, parts_of
+from config.pools import POOLS
+from config.servers import EmbeddedPostgres, EmbeddedValkey
+from config.supervisor.nursery import Nursery
+from config.supervisor.part import Part
+from config.supervisor.run_folder import RunFolder
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Any:
+    def make(**changes: Any) -> Plan:
+        values: dict[str, Any] = {
+            "run": RunFolder(tmp_path),
+            "postgres": EmbeddedPostgres(tmp_path / "postgres", password="postgres-secret"),
+            "valkey": EmbeddedValkey(tmp_path / "valkey", password="valkey-secret"),
+            "web_host": "127.0.0.1",
+            "web_port": 8000,
+            "flower_port": 5555,
+            "demo": True,
+            "only": frozenset(NAMES),
+            "nursery": Nursery({}),
+        }
+        return Plan(**{**values, **changes})
+
+    return make
+
+
+def by_name(plan: Plan) -> dict[str, Part]:
+    return {part.name: part for part in parts_of(plan)}
+
+
+def test_everything_waits_for_the_database_to_be_prepared(plan: Any) -> None:
+    parts = by_name(plan())
+    assert set(parts["prepare"].needs) == {"postgres", "valkey", "nursery"}
+    assert {name: parts[name].needs for name in NAMES} == dict.fromkeys(NAMES, ("prepare",))
+
+
+def test_a_server_of_your_own_is_not_started(plan: Any) -> None:
+    parts = by_name(plan(postgres=None, valkey=None, nursery=None))
+    assert parts.keys() == {"prepare", *NAMES}
+    assert parts["prepare"].needs == ()
+
+
+def test_only_what_was_asked_for_runs_beside_the_servers(plan: Any) -> None:
+    parts = by_name(plan(only=frozenset({"web"})))
+    assert parts.keys() == {"postgres", "valkey", "nursery", "prepare", "web"}
+
+
+def test_every_pool_is_run_with_its_queues(plan: Any) -> None:
+    parts = by_name(plan())
+    for pool in POOLS:
+        launch = parts[pool.name].launch()
+        assert f"--queues={','.join(pool.queues)}" in launch.argv
+        assert pool.env.items() <= launch.env.items()
+
+
+def test_no_argument_and_no_variable_holds_a_password(plan: Any, tmp_path: Path) -> None:
+    made = plan()
+    made.nursery.prepare()
+    for part in parts_of(made):
+        launch = part.launch()
+        told = " ".join([*launch.argv, *(f"{name}={value}" for name, value in launch.env.items())])
+        assert "postgres-secret" not in told
+        assert "valkey-secret" not in told
+    made.nursery.close()
+
+
+def test_no_demo_is_passed_on(plan: Any) -> None:
+    assert "--no-demo" in by_name(plan(demo=False))["prepare"].launch().argv
+    assert "--no-demo" not in by_name(plan())["prepare"].launch().argv
+
+
+def test_every_process_reads_where_the_servers_are(plan: Any) -> None:
+    made = plan()
+    urls = made.server_urls()
+    assert urls["database_url"] == made.postgres.owner_url
+    assert urls["broker_url"] == made.valkey.url
+    assert urls["web_url"] == "http://127.0.0.1:8000/"
+    assert "database_url" not in plan(postgres=None).server_urls()
+
+
+def test_a_console_open_to_the_network_is_still_reached_on_the_loopback(plan: Any) -> None:
+    assert plan(web_host="0.0.0.0").web_url == "http://127.0.0.1:8000/"

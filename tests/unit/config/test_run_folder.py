@@ -1,0 +1,65 @@
+"""Who runs an installation, and what stands in its folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import psutil
+import pytest
+
+from arbor.errors import AlreadyRunning
+from config.supervisor.run_folder import RunFolder, write_private
+
+
+def test_a_folder_is_held_by_one_supervisor_at_a_time(tmp_path: Path) -> None:
+    with RunFolder(tmp_path).held():
+        with pytest.raises(AlreadyRunning, match="already runs"), RunFolder(tmp_path).held():
+            pass
+    with RunFolder(tmp_path).held():
+        pass
+
+
+def test_the_supervisor_that_wrote_the_note_is_found(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.make()
+    assert run.supervisor() is None
+    run.note(parts=[])
+    found = run.supervisor()
+    assert found is not None
+    assert found.pid == os.getpid()
+
+
+def test_another_process_with_the_same_number_is_not_the_supervisor(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.make()
+    write_private(run.state_file, {"pid": os.getpid(), "created": psutil.Process().create_time() - 60})
+    assert run.supervisor() is None
+
+
+def test_a_note_of_a_process_that_is_gone_says_nothing(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.make()
+    write_private(run.state_file, {"pid": 2**22 + 1, "created": 0.0})
+    assert run.supervisor() is None
+
+
+def test_what_is_written_is_for_the_owner_only(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.make()
+    write_private(run.servers_file, {"database_url": "postgresql://owner:secret@localhost/arbor"})
+    assert stat.S_IMODE(run.servers_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(run.path.stat().st_mode) == 0o700
+    assert [file.name for file in run.path.iterdir()] == ["servers.json"]
+
+
+def test_clearing_leaves_nothing_that_only_a_running_installation_has(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.make()
+    run.note(parts=[])
+    write_private(run.servers_file, {})
+    run.ready_file("web").touch()
+    run.clear()
+    assert list(run.path.iterdir()) == []
+    assert run.state() == {}
