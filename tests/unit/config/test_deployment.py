@@ -52,9 +52,8 @@ def settings_read() -> set[str]:
 
 def settings_shown() -> dict[str, str]:
     lines = (ROOT / ".env.example").read_text().splitlines()
-    return dict(
-        match.groups() for line in lines if (match := re.fullmatch(r"#? ?([A-Z][A-Z0-9_]+)=(.*)", line))
-    )
+    found = (re.fullmatch(r"#? ?([A-Z][A-Z0-9_]+)=(.*)", line) for line in lines)
+    return {match[1]: match[2] for match in found if match}
 
 
 @pytest.fixture(scope="module")
