@@ -171,11 +171,11 @@ def destroy(name: str, confirm: str | None, tenant_slug: str | None, as_json: bo
         confirm = click.prompt(f"This deletes {chosen.name} of {chosen.tenant_slug} for good. Type its name")
     with tenant_transaction(chosen.tenant_id):
         counts = destroy_agent(agent_id=chosen.id, confirm=str(confirm), actor=actor())
-    gone = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    gone = ", ".join(f"{kind} ({count})" for kind, count in counts.items())
     show(
         {"id": chosen.id, "name": chosen.name, "tenant": chosen.tenant_slug, "deleted": counts},
         as_json=as_json,
-        people=f"{chosen.name} is gone, and with it {gone}.",
+        people=f"{chosen.name} is gone, and with it its {gone}.",
     )
 
 

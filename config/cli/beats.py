@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import click
+from rich.console import Console
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
@@ -113,9 +114,11 @@ def _follow(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, A
     with tenant_transaction(agent.tenant_id):
         tick_now(agent_id=agent.id)
         slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent.id)
-    follower = _Follower(agent, slot_at, quiet=quiet)
+    # One console for the steps and the line that moves below them, or they would write over each other.
+    screen = console(err=quiet)
+    follower = _Follower(agent, slot_at, screen=None if quiet else screen)
     deadline = time.monotonic() + timeout_s
-    with console(err=True).status("waiting for a worker") as status:
+    with screen.status("waiting for a worker") as status:
         while True:
             beat = follower.look()
             if beat is not None and beat.ended_at is not None:
@@ -132,10 +135,10 @@ def _follow(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, A
 class _Follower:
     """Looks at one heartbeat again and again."""
 
-    def __init__(self, agent: ChosenAgent, slot_at: datetime, *, quiet: bool) -> None:
+    def __init__(self, agent: ChosenAgent, slot_at: datetime, *, screen: Console | None) -> None:
         self._agent = agent
         self._slot_at = slot_at
-        self._quiet = quiet
+        self._screen = screen
         self._seen = 0
 
     def look(self) -> Heartbeat | None:
@@ -147,8 +150,8 @@ class _Follower:
             new = Step.objects.filter(heartbeat=beat, sequence__gt=self._seen) if beat else []
             for step in new:
                 self._seen = step.sequence
-                if not self._quiet:
-                    console().print(render_step(step_line(step)))
+                if self._screen is not None:
+                    self._screen.print(render_step(step_line(step)))
         return beat
 
     def where(self, beat: Heartbeat | None) -> str:

@@ -108,25 +108,28 @@ def render(trace: dict[str, Any]) -> RenderableType:
     return Group(*_parts(trace))
 
 
-def render_step(step: dict[str, Any]) -> str:
-    """Return a step as one line of markup."""
+def render_step(step: dict[str, Any]) -> Text:
+    """Return a step as one line, cut where the terminal ends."""
     colour = {"success": "green", "waiting": "cyan", "partial": "yellow"}.get(step["outcome"], "red")
-    # In full in the JSON; for people the sections below say it better.
-    changed = escape(_cut("; ".join(step["changed"]), 70))
-    return (
-        f"  {step['sequence']:>3}  {escape(step['node']):<16} [{colour}]{step['outcome']:<8}[/{colour}]"
-        f" {step['duration_ms']:>9.2f} ms  [dim]{changed}[/dim]"
-    )
+    line = Text(no_wrap=True, overflow="ellipsis")
+    line.append(f"  {step['sequence']:>3}  {step['node']:<16} ")
+    line.append(f"{step['outcome']:<8}", style=colour)
+    line.append(f" {step['duration_ms']:>9.2f} ms")
+    if step["changed"]:
+        # In full in the JSON; for people the sections below say it better.
+        line.append("  " + _cut("; ".join(step["changed"])), style="dim")
+    return line
 
 
 def _parts(trace: dict[str, Any]) -> Iterator[RenderableType]:
     yield _head(trace)
     if trace["steps"]:
-        yield from _section("Steps", (render_step(step) for step in trace["steps"]))
+        yield _title("Steps")
+        yield from (render_step(step) for step in trace["steps"])
     yield from _section("Model", (_call_line(call) for call in trace["calls"]))
     yield from _section("Thought", [escape(trace["reasoning"])] if trace["reasoning"] else [])
     if trace["actions"]:
-        yield from _section("Actions", [])
+        yield _title("Actions")
         yield Padding(_actions(trace["actions"]), (0, 0, 0, 2), expand=False)
     yield from _section("Goals", (escape(_goal_line(change)) for change in trace["goal_changes"]))
     yield from _section("Dropped from the reply", (_dropped_line(item) for item in trace["dropped"]))
@@ -160,12 +163,15 @@ def model_line(model: str) -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[RenderableType]:
-    body = list(lines)
-    if body or title == "Actions":
-        yield Text.from_markup(f"\n[bold]{title}[/bold]")
-    for line in body:
-        indent = 0 if line.startswith("  ") else 2
-        yield Padding(Text.from_markup(line), (0, 0, 0, indent), expand=False)
+    """Return lines of markup under a title; nothing when there are none."""
+    body = [Padding(Text.from_markup(line), (0, 0, 0, 2), expand=False) for line in lines]
+    if body:
+        yield _title(title)
+        yield from body
+
+
+def _title(title: str) -> Text:
+    return Text.from_markup(f"\n[bold]{title}[/bold]")
 
 
 def _call_line(call: dict[str, Any]) -> str:

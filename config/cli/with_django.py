@@ -1,8 +1,7 @@
 """Imported by the command line before a command that uses Django's models: sets Django up."""
 
+import importlib
 import os
-
-import django
 
 from config.environment import env
 
@@ -10,4 +9,5 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # A command says what it did itself; what it logs on the way is for those who ask (`.env` is read by now).
 if not env.str("ARBOR_LOG_LEVEL", default=""):
     os.environ["ARBOR_LOG_LEVEL"] = "WARNING"
-django.setup()
+# Sets Django up, and becomes the application by which this process tells the fleet (`apps.queues`).
+importlib.import_module("workers.app")

@@ -1,0 +1,25 @@
+"""Commands and the console tell the fleet through the broker of the settings, not through Celery's default one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+BROKER = "redis://127.0.0.1:6399/3"
+
+
+@pytest.mark.parametrize("module", ["config.cli.with_django", "config.wsgi"])
+def test_a_process_that_enqueues_knows_the_broker(module: str) -> None:
+    ask = f"import {module}; from celery import current_app; print(current_app.conf.broker_url)"
+    told = subprocess.run(
+        [sys.executable, "-c", ask],
+        env=os.environ | {"CELERY_BROKER_URL": BROKER},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert told.stdout.strip() == BROKER
