@@ -17,7 +17,7 @@ def uuid7() -> UUID:
     The first 60 free bits are the time in steps of 1/4096 ms, so rows made in order sort in order; new rows land at
     the right edge of a B-tree, and inserting many touches few pages. The last 62 bits are random.
     """
-    global _last_tick  # noqa: PLW0603 (the order of ids is the process's state)
+    global _last_tick
     tick = (time.time_ns() << 12) // 1_000_000
     with _lock:
         _last_tick = tick = max(tick, _last_tick + 1)
