@@ -16,7 +16,13 @@ from apps.queues import Queue
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-app = Celery("arbor", broker=settings.CELERY_BROKER_URL, include=["workers.tasks", "workers.liveness"])
+app = Celery(
+    "arbor",
+    broker=settings.CELERY_BROKER_URL,
+    include=["workers.tasks", "workers.liveness", "workers.connections"],
+    # Celery's for Django: it would close the database's connections around every task (`workers.connections`).
+    fixups=[],
+)
 app.conf.update(
     accept_content=["json"],
     task_serializer="json",
