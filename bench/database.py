@@ -1,0 +1,66 @@
+"""The benchmark's database: migrated, filled, and asked what its statements cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from django.core.management import call_command
+from django.db import connections
+
+from apps.agents.services.templates import seed_builtin_templates
+from bench.installation import Installation
+
+#: Statements that only begin, scope or end a transaction: they are no work of their own.
+_CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET ", "SELECT set_config", "SELECT 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """What one statement cost since the count began."""
+
+    text: str
+    calls: int
+    total_ms: float
+    rows: int
+
+
+def migrate() -> None:
+    """Make the tables, roles and policies, and the built-in templates."""
+    call_command("migrate", verbosity=0, interactive=False)
+    seed_builtin_templates()
+    connections["owner"].close()
+
+
+@contextmanager
+def superuser(place: Installation) -> Iterator[psycopg.Connection[Any]]:
+    """Open a connection that may do anything: for bulk loads, statistics and plans."""
+    with psycopg.connect(place.postgres.superuser_url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+        yield connection
+
+
+def reset_statements(connection: psycopg.Connection[Any]) -> None:
+    """Begin the count anew."""
+    connection.execute("SELECT pg_stat_statements_reset()")
+
+
+def statements(connection: psycopg.Connection[Any]) -> list[Statement]:
+    """Return what the serving roles sent since the count began, the costliest first; control statements apart."""
+    rows = connection.execute(
+        "SELECT query, sum(calls), sum(total_exec_time), sum(rows) FROM pg_stat_statements s"
+        " JOIN pg_roles r ON r.oid = s.userid WHERE r.rolname IN ('arbor_app', 'arbor_ops') AND s.toplevel"
+        " GROUP BY query ORDER BY 3 DESC"
+    ).fetchall()
+    return [
+        Statement(text=" ".join(text.split()), calls=int(calls), total_ms=float(total), rows=int(count))
+        for text, calls, total, count in rows
+    ]
+
+
+def is_control(statement: Statement) -> bool:
+    """Tell whether a statement only begins, scopes, checks or ends a session's transaction."""
+    return statement.text.startswith(_CONTROL)

@@ -1,0 +1,244 @@
+"""A whole installation that is thrown away: its servers, its database, its worker processes.
+
+Benchmarks and tests run the very command lines of `arbor up`; this module knows nothing of Django, so that the
+servers can be named in the environment before the settings are read.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from config.cli.parts import Plan, parts_of
+from config.servers.ports import free_port
+from config.servers.postgres import EmbeddedPostgres
+from config.servers.valkey import EmbeddedValkey
+from config.supervisor.launch import Launch, spawn
+from config.supervisor.part import Part
+from config.supervisor.run_folder import RunFolder
+
+READY_WITHIN_S = 90.0
+STOP_WITHIN_S = 15.0
+_POLL_S = 0.02
+#: What the developer's own environment may not bring into a throw-away installation.
+_FOREIGN = (
+    "ARBOR_",
+    "DATABASE_URL",
+    "CELERY_",
+    "REDIS_",
+    "OPENAI_",
+    "ANTHROPIC_",
+    "OPENROUTER_",
+    "OLLAMA_",
+    "TEI_",
+)
+#: An empty value in the environment outdoes the one in a `.env` file.
+_NO_PROVIDERS = dict.fromkeys(
+    (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "OPENAI_API_BASE",
+        "OPENROUTER_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "OLLAMA_HOST",
+    ),
+    "",
+)
+
+
+class PartProcess:
+    """One part of the installation as a process: a pool of workers, or beat."""
+
+    def __init__(self, part: Part, env: Mapping[str, str], log_path: Path) -> None:
+        self.name = part.name
+        self.log_path = log_path
+        self._part = part
+        self._env = env
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, without waiting."""
+        self._part.prepare()
+        launch = self._part.launch()
+        env = {**_without_settings(os.environ), **_added(launch.env), **self._env}
+        with self.log_path.open("ab") as log:
+            self._process = spawn(replace(launch, env=env), output=log)
+
+    @property
+    def pid(self) -> int:
+        """The id of its main process."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has said that it is ready since its start."""
+        return self._part.ready()
+
+    @property
+    def runs(self) -> bool:
+        """Whether its main process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def wait_ready(self) -> None:
+        """Wait until it is ready; raises RuntimeError with the end of its log."""
+        deadline = time.monotonic() + READY_WITHIN_S
+        while not self.ready:
+            if not self.runs or time.monotonic() > deadline:
+                raise RuntimeError(f"{self.name} does not start:\n{self.log_end()}")
+            time.sleep(_POLL_S)
+
+    def log_end(self, lines: int = 30) -> str:
+        """Return the last lines it wrote."""
+        return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
+
+    def processes(self) -> list[psutil.Process]:
+        """Return its processes, the main one first."""
+        try:
+            main = psutil.Process(self.pid)
+            return [main, *main.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def kill(self) -> None:
+        """End all of it with SIGKILL, as a machine that loses power does."""
+        for process in self.processes():
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        if self._process is not None:
+            self._process.wait()
+
+    def ask_to_stop(self) -> None:
+        """Ask it to end in good order, without waiting."""
+        if self._process is not None and self.runs:
+            self._process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """Ask it to end, and wait; what does not end is killed."""
+        self.ask_to_stop()
+        if self._process is None:
+            return
+        try:
+            self._process.wait(STOP_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._process = None
+
+
+class Installation:
+    """Servers in a new temporary folder, and the parts that were started on them.
+
+    `settings` go into the environment of every process. `durable` servers write as those of `arbor up` do.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        postgres_settings: Mapping[str, str] | None = None,
+        durable: bool = True,
+        command: tuple[str, ...] | None = None,
+        say: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        """Take note of the wishes. `command` stands for `python -m config.cli` in the parts' command lines."""
+        self.folder = Path(tempfile.mkdtemp(prefix="arbor-throwaway-"))
+        # The folder of the throw-away servers goes when they stop, so each has one of its own.
+        self.postgres = EmbeddedPostgres(
+            self.folder / "postgres" / "data", durable=durable, settings=postgres_settings, throwaway=True
+        )
+        self.valkey = EmbeddedValkey(self.folder / "valkey" / "data", durable=durable, throwaway=True)
+        self._settings = dict(settings or {})
+        self._command = command
+        self._say = say
+        self._parts: dict[str, PartProcess] = {}
+        # The key that opens the roles' passwords: the process that migrates and those that serve need the same.
+        self._master_key = os.environ.get("ARBOR_MASTER_KEY") or secrets.token_hex(32)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What every process of this installation runs with; this one too, if it uses the database."""
+        return {
+            **_NO_PROVIDERS,
+            "ARBOR_MASTER_KEY": self._master_key,
+            "DATABASE_URL": self.postgres.owner_url,
+            "CELERY_BROKER_URL": self.valkey.url,
+            **self._settings,
+        }
+
+    def __enter__(self) -> Self:
+        try:
+            self._say("starting PostgreSQL and Valkey")
+            self.postgres.start()
+            self.valkey.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop everything and remove the folder."""
+        for process in self._parts.values():
+            process.ask_to_stop()
+        for process in self._parts.values():
+            process.stop()
+        self.valkey.stop()
+        self.postgres.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def part(self, name: str, *, number: int = 1, settings: Mapping[str, str] | None = None) -> PartProcess:
+        """Return a part by its name in `arbor up`, not started. `number` tells several of one kind apart."""
+        title = name if number == 1 else f"{name}-{number}"
+        plan = Plan(
+            run=RunFolder(self.folder / f"installation-{number}"),
+            postgres=None,
+            valkey=None,
+            web_host="127.0.0.1",
+            web_port=free_port(),
+            flower_port=free_port(),
+            demo=False,
+            nursery=None,
+            only=frozenset({name}),
+        )
+        plan.run.make()
+        part = next(part for part in parts_of(plan) if part.name == name)
+        if self._command is not None or number > 1:
+            part = replace(part, launch=self._launch_of(part, title))
+        process = PartProcess(part, {**self.env, **(settings or {})}, self.folder / f"{title}.log")
+        self._parts[title] = process
+        return process
+
+    def _launch_of(self, part: Part, title: str) -> Callable[[], Launch]:
+        launch = part.launch()
+        interpreter, *rest = launch.argv
+        module, arguments = rest[:2], rest[2:]
+        arguments = [f"--name={title}" if each.startswith("--name=") else each for each in arguments]
+        argv = (*(self._command or (interpreter, *module)), *arguments)
+        return lambda: replace(launch, argv=argv)
+
+
+def _without_settings(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if not name.startswith(_FOREIGN)}
+
+
+def _added(env: Mapping[str, str]) -> dict[str, str]:
+    """Return what a part's environment has beyond this process's own."""
+    return {name: value for name, value in env.items() if os.environ.get(name) != value}
