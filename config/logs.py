@@ -59,7 +59,12 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
             structlog.processors.JSONRenderer(),
         ]
     else:
-        render = [mask_secrets, structlog.dev.ConsoleRenderer(pad_event_to=24)]
+        # Without the values of variables: among them are prompts and keys.
+        tracebacks = structlog.dev.RichTracebackFormatter(show_locals=False)
+        render = [
+            mask_secrets,
+            structlog.dev.ConsoleRenderer(pad_event_to=24, exception_formatter=tracebacks),
+        ]
     return {
         "version": 1,
         "disable_existing_loggers": False,
