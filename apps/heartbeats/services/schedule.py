@@ -49,9 +49,10 @@ RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
 # A lease that was lost while running counts against the heartbeat; one lost in the queue is the broker's fault.
 _RECLAIM_LOST = """
 WITH lost AS MATERIALIZED (
-    SELECT tenant_id, agent_id FROM heartbeats_heartbeatschedule
-    WHERE state IN ('queued', 'running') AND lease_until < now()
-    ORDER BY lease_until LIMIT %(budget)s FOR UPDATE SKIP LOCKED
+    SELECT s.tenant_id, s.agent_id FROM heartbeats_heartbeatschedule s
+    JOIN tenants_tenant t ON t.id = s.tenant_id AND t.status = %(active)s
+    WHERE s.state IN ('queued', 'running') AND s.lease_until < now()
+    ORDER BY s.lease_until LIMIT %(budget)s FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE heartbeats_heartbeatschedule s
 SET state = 'queued', epoch = s.epoch + 1, attempts = s.attempts + (s.state = 'running')::int,
@@ -78,7 +79,9 @@ class Dispatched:
 def dispatch() -> Dispatched:
     """Claim due agents and lost leases, and tell the workers. Any number of dispatchers may do so at once."""
     with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
-        lost = _run(cursor, _RECLAIM_LOST, budget=settings.ARBOR_CLAIM_BATCH)
+        lost = _run(
+            cursor, _RECLAIM_LOST, budget=settings.ARBOR_CLAIM_BATCH, active=TenantStatus.ACTIVE.value
+        )
         due = _claim_due(cursor)
         for agent_id, tenant_id, epoch, name in (*lost, *due):
             enqueue(
@@ -161,9 +164,11 @@ def tick_now(*, agent_id: UUID) -> int:
 
     Raises NotFound, and TransitionIllegal when the agent may not beat or is beating already.
     """
-    agent = Agent.objects.filter(id=agent_id).first()
+    agent = Agent.objects.select_related("tenant").filter(id=agent_id).first()
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
+    if agent.tenant.status != TenantStatus.ACTIVE:
+        raise TransitionIllegal(f"the tenant {agent.tenant.slug} is suspended; resume it first")
     if agent.status != AgentStatus.ACTIVE:
         raise TransitionIllegal(
             f"{agent.name} is {agent.status}; only an active agent beats: start or resume it first"
@@ -172,6 +177,7 @@ def tick_now(*, agent_id: UUID) -> int:
         state=ScheduleState.QUEUED,
         epoch=F("epoch") + 1,
         slot_at=Now(),
+        next_due_at=Now() + F("interval_s") * timedelta(seconds=1),
         trigger=Trigger.OPERATOR,
         lease_until=Now() + settings.ARBOR_QUEUE_LEASE,
     )

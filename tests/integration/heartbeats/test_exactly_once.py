@@ -158,6 +158,8 @@ def test_a_suspended_tenants_agents_do_not_beat(fleet: Fleet, tenant: Tenant, ag
     make_due(agent)
     set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
     assert fleet.dispatch().due == 0
+    with tenant_transaction(tenant.id), pytest.raises(TransitionIllegal, match="acme is suspended"):
+        tick_now(agent_id=agent.id)
 
 
 def test_a_heartbeat_whose_workers_keep_dying_is_given_up_as_failed(
@@ -267,3 +269,4 @@ def test_a_beat_asked_for_twice_is_refused_the_second_time(
     fleet.run()
     (beat,) = beats_of(agent)
     assert (beat.status, beat.trigger) == (HeartbeatStatus.DONE, "operator")
+    assert fleet.dispatch().due == 0
