@@ -28,6 +28,8 @@ WORKERS = tuple(pool.name for pool in POOLS)
 NAMES = (*WORKERS, "beat", "web", "flower")
 
 _PROBE_WITHIN_S = 0.5
+#: A forked process shows its own arguments where the nursery's stand, as far as they go.
+_ROOM_FOR_TITLES = " " * 120
 #: What PostgreSQL says at every healthy start and end.
 _POSTGRES_NOISE = re.compile(
     r"LOG:  (starting PostgreSQL|listening on|database system (was shut down|is ready|is shut down)|"
@@ -166,7 +168,7 @@ def _nursery_part(plan: Plan, nursery: Nursery) -> Part:
     def launch() -> Launch:
         line = nursery.line
         return Launch(
-            argv=(sys.executable, "-m", "config.cli.nursery", str(line)),
+            argv=(sys.executable, "-m", "config.cli.nursery", str(line), _ROOM_FOR_TITLES),
             env=base_env(plan.run),
             cwd=BASE_DIR,
             keep=(line,),

@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 from django.db import connections
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from apps.heartbeats.services.status import fleet_status
 from apps.providers import default_model
+from config.cli.output import console
 from config.environment import data_dir, server_urls
 from config.supervisor.run_folder import RunFolder
 
@@ -34,9 +35,9 @@ def status(watch: bool, as_json: bool) -> None:
                 return
             time.sleep(REFRESHED_EVERY_S)
     if not watch:
-        Console().print(_render(_now()))
+        console().print(_render(_now()))
         return
-    with Live(_render(_now()), screen=True, auto_refresh=False) as live:
+    with Live(_render(_now()), console=console(), screen=True, auto_refresh=False) as live:
         while True:
             time.sleep(REFRESHED_EVERY_S)
             live.update(_render(_now()), refresh=True)

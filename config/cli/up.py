@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
+from config.cli.output import console
 from config.cli.panel import Summary, panel
 from config.cli.parts import NAMES, WORKERS, Plan, base_env, parts_of
 from config.environment import data_dir, env, secret, secret_folder
@@ -140,7 +140,7 @@ def _supervise(plan: Plan, started: float) -> None:
         plan.run.note(web_url=plan.web_url, flower_url=plan.flower_url, parts=states)
 
     def show_panel() -> None:
-        Console().print(panel(_summary(plan, time.monotonic() - started)))
+        console().print(panel(_summary(plan, time.monotonic() - started)))
 
     Supervisor(parts, log=log, on_change=note, on_ready=show_panel, nursery=plan.nursery).run()
 
