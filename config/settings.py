@@ -49,8 +49,13 @@ _app_url = secret("ARBOR_APP_DATABASE_URL") or with_user(
 _ops_url = secret("ARBOR_OPS_DATABASE_URL") or with_user(
     DATABASE_URL, ARBOR_OPS_ROLE, _derived("postgres-role-ops")
 )
+#: Plan each statement once per connection. Workers switch it on: theirs are few and come again at each heartbeat.
+#: PgBouncer in transaction mode needs `max_prepared_statements` for it, or this set to false.
+ARBOR_PREPARED_STATEMENTS = env.bool("ARBOR_PREPARED_STATEMENTS", default=False)
 #: Connections of the psycopg pool in a process of many threads; 0: one persistent connection per thread.
 ARBOR_DB_POOL_SIZE = env.int("ARBOR_DB_POOL_SIZE", default=0)
+#: Uses of a statement in one connection before it is prepared there: it is going to come again.
+_PREPARED_AFTER = 3
 
 
 def _database(url: str, *, pooled: bool) -> dict[str, Any]:
@@ -61,6 +66,8 @@ def _database(url: str, *, pooled: bool) -> dict[str, Any]:
     config["DISABLE_SERVER_SIDE_CURSORS"] = True
     options = config.setdefault("OPTIONS", {})
     options.setdefault("connect_timeout", 5)
+    if ARBOR_PREPARED_STATEMENTS:
+        options |= {"server_side_binding": True, "prepare_threshold": _PREPARED_AFTER}
     options.setdefault("application_name", env.str("ARBOR_PROCESS_NAME", default="arbor"))
     if pooled:
         options["pool"] = {"min_size": 2, "max_size": ARBOR_DB_POOL_SIZE, "timeout": 15}

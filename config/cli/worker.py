@@ -14,6 +14,7 @@ from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 
 from config.cli.celery_process import NOTED_EVERY_S, load_app, note_alive
+from config.environment import env
 from config.pools import MODEL_CONNECTIONS, PoolKind
 
 
@@ -38,6 +39,8 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
     if pool == PoolKind.THREADS:
         # Read by the settings, which are not loaded yet: hundreds of threads share a few connections.
         os.environ.setdefault("ARBOR_DB_POOL_SIZE", str(MODEL_CONNECTIONS))
+    # Read there too.
+    os.environ["ARBOR_PREPARED_STATEMENTS"] = env.str("ARBOR_PREPARED_STATEMENTS", default="true")
     name = name or f"{queues.replace(',', '-')}-{os.getpid()}"
     os.environ["ARBOR_PROCESS_NAME"] = f"arbor {name}"
     # As root, Celery warns of messages that could run code; ours are JSON, and in a container root is usual.
