@@ -98,7 +98,7 @@ def when(moment: datetime | None) -> SafeString:
     if moment is None:
         return format_html('<span class="ar-subtle">{}</span>', "never")
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>',
+        '<time class="ar-nowrap" datetime="{}" title="{}">{}</time>',
         moment.isoformat(),
         moment.strftime("%Y-%m-%d %H:%M:%S %Z"),
         relative(moment, timezone.now()),
@@ -131,12 +131,11 @@ def titled(title: str, below: str) -> SafeString:
     return format_html('<span class="ar-strong">{}</span><br><span class="ar-subtle">{}</span>', title, below)
 
 
-def clipped(text: str, longest: int = 110) -> SafeString:
-    """Return the beginning of a text, all of it on hovering."""
+def clipped(text: str, longest: int = 160) -> SafeString:
+    """Return the beginning of a text on one line, more of it on hovering."""
     line = " ".join(text.split())
-    if len(line) <= longest:
-        return format_html("{}", line)
-    return format_html('<span title="{}">{}…</span>', line[:600], line[: longest - 1].rstrip())
+    shown = line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+    return format_html('<span class="ar-clip" title="{}">{}</span>', line[:600], shown)
 
 
 def meter(value: float, of: float) -> SafeString:

@@ -15,6 +15,10 @@ def _in_tenant(request: HttpRequest) -> bool:
     return access_of(request) is not None
 
 
+def _in_tenant_or_above(request: HttpRequest) -> bool:
+    return _in_tenant(request) or is_platform_operator(request)
+
+
 def _item(
     title: str, icon: str, page: str, permission: Callable[[HttpRequest], bool] = _in_tenant
 ) -> dict[str, Any]:
@@ -53,7 +57,7 @@ def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Schedule", "schedule", "heartbeats_heartbeatschedule_changelist"),
                 _item("Model calls", "forum", "heartbeats_externalcall_changelist"),
                 _item("Ledger", "payments", "heartbeats_ledgerentry_changelist"),
-                _item("Processes", "dns", "heartbeats_process_changelist"),
+                _item("Processes", "dns", "heartbeats_process_changelist", _in_tenant_or_above),
             ],
         },
         {

@@ -22,7 +22,7 @@ class NoteInline(NothingToEdit, TabularInline):  # type: ignore[misc]
     readonly_fields = fields
     ordering = ("-at",)
     per_page = 20
-    tab = False
+    show_title = False
 
     @admin.display(description="heartbeat")
     def heartbeat_link(self, note: ProgressNote) -> SafeString | str:
@@ -38,6 +38,7 @@ class IntentInline(NothingToEdit, TabularInline):  # type: ignore[misc]
     readonly_fields = fields
     ordering = ("-id",)
     per_page = 20
+    show_title = False
 
 
 @admin.register(Goal)
@@ -57,7 +58,7 @@ class GoalAdmin(AgentRowsAdmin):
     fieldsets = (
         (
             None,
-            {"fields": ("title", "description", "agent", "parent", "state", "layer", "source", "fraction")},
+            {"fields": ("title", "description", "agent", "parent", "state_badge", "layer", "source", "done")},
         ),
         ("Time", {"fields": ("created_at", "touched_at", "deadline", "completed_at", "abandoned_at")}),
         ("Trouble", {"fields": ("blocked_by", "abandonment_reason", "emotional_valence")}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
@@ -16,6 +17,9 @@ from apps.console.access import actor_of, is_platform_operator
 from apps.console.listing import ConsoleAdmin, PlatformAdmin
 from apps.tenants.models import Membership, Tenant, User
 from apps.tenants.scope import OPS
+
+# Roles in tenants decide what a person may do; Django's groups would be a second, idle answer.
+admin.site.unregister(Group)
 
 
 @admin.register(Tenant)

@@ -1,0 +1,6 @@
+"""Moments to the second and with their time zone: operators compare them with logs."""
+
+DATE_FORMAT = "Y-m-d"
+TIME_FORMAT = "H:i:s"
+DATETIME_FORMAT = "Y-m-d H:i:s e"
+SHORT_DATETIME_FORMAT = DATETIME_FORMAT

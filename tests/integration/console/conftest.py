@@ -1,0 +1,202 @@
+"""A tenant with one row of everything, its people, and a browser-like client for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib import admin
+from django.db.models import Model
+from django.test import Client
+from django.urls import reverse
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.tenants.models import Role, Tenant, User
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import add_member
+from tests.factories import (
+    AgentFactory,
+    AgentKeyFactory,
+    AgentStateFactory,
+    EdgeFactory,
+    ExternalCallFactory,
+    GoalFactory,
+    HeartbeatFactory,
+    IntentFactory,
+    LedgerEntryFactory,
+    MemoryAccessFactory,
+    MemoryFactory,
+    PerceptFactory,
+    ProcessFactory,
+    ProgressNoteFactory,
+    ScheduleFactory,
+    StepFactory,
+    TemplateFactory,
+    UserFactory,
+)
+
+#: Models whose rows only those who run the installation see.
+PLATFORM = {"tenants.Tenant", "tenants.User", "audit.PlatformEvent"}
+
+
+@dataclass(kw_only=True)
+class World:
+    """A tenant and one row of everything in it."""
+
+    tenant: Tenant
+    agent: Agent
+    beat: Heartbeat
+    rows: list[Model] = field(default_factory=list)
+
+    @property
+    def pages(self) -> list[str]:
+        """Every address of the console that shows something of the tenant."""
+        found = [reverse("admin:index")]
+        for model in admin.site._registry:
+            if model._meta.label not in PLATFORM:
+                name = f"{model._meta.app_label}_{model._meta.model_name}"
+                found.append(reverse(f"admin:{name}_changelist"))
+        return found + [page_of(row) for row in self.rows]
+
+    @property
+    def agents_page(self) -> str:
+        return page_of(self.agent)
+
+    @property
+    def act(self) -> str:
+        return reverse("admin:agent-act", args=[self.agent.id])
+
+
+def page_of(row: Model) -> str:
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
+
+
+def make_world(tenant: Tenant, *, text: str = "the river") -> World:
+    """Fill a tenant; `text` is in every field that somebody outside can write."""
+    with tenant_transaction(tenant.id):
+        agent = AgentFactory(name=f"Scout {text}", character={"name": text, "description": text})
+        memory = MemoryFactory(
+            agent=agent, content=f"It is about {text}.", role=text, session=text, detail={"by": text}
+        )
+        goal = GoalFactory(agent=agent, title=f"Map {text}", description=text, blocked_by=text)
+        beat = HeartbeatFactory(
+            agent=agent, memory=memory, narrative=text, reasoning=text, reason=text, situation={"name": text}
+        )
+        actions = [{**action, "reasoning": text, "goal_id": str(goal.id)} for action in beat.actions]
+        type(beat).objects.filter(id=beat.id).update(
+            actions=actions,
+            goal_changes=[{"goal_id": str(goal.id), "kind": "progressed", "change": text}],
+            dropped=[{"path": text, "value": text, "reason": text}],
+        )
+        call = ExternalCallFactory(
+            heartbeat=beat,
+            reply=f'{{"thinking": "{text.replace(chr(34), "")}"}}',
+            error=text,
+            sections=[{"name": text, "text": text, "tokens": 9}],
+            request={"system": text, "messages": [{"role": "user", "content": text}]},
+        )
+        world = World(tenant=tenant, agent=agent, beat=beat)
+        world.rows += [
+            agent,
+            AgentStateFactory(
+                agent=agent,
+                working_memory={
+                    "thoughts": [{"text": text, "at": "2026-01-01T00:00:00Z"}],
+                    "concerns": [text],
+                    "curiosity": [text],
+                    "engagement": 0.5,
+                },
+            ),
+            AgentKeyFactory(agent=agent),
+            TemplateFactory(name=f"Template {text}", description=text, source_text=text),
+            memory,
+            MemoryAccessFactory(memory=memory),
+            EdgeFactory(agent=agent, source=memory),
+            goal,
+            ProgressNoteFactory(goal=goal, text=text, heartbeat_id=beat.id),
+            IntentFactory(agent=agent, goal=goal, description=text),
+            beat,
+            StepFactory(heartbeat=beat, changed=[text]),
+            call,
+            LedgerEntryFactory(call=call),
+            PerceptFactory(agent=agent, content=text),
+            ScheduleFactory(agent=agent, last_error=text),
+            record(
+                action=AuditAction.OPERATOR_ACT,
+                actor="user:ann",
+                message=text,
+                agent_id=agent.id,
+                detail={"t": text},
+            ),
+        ]
+        HeartbeatFactory(agent=agent, status=HeartbeatStatus.SKIPPED, number=0, reason=text)
+        HeartbeatFactory(agent=agent, status=HeartbeatStatus.WAITING, ended_at=None, narrative="")
+    return world
+
+
+@pytest.fixture(autouse=True, scope="session")
+def static_root() -> None:
+    """Make the folder that WhiteNoise warns about when it is missing; files come from the packages."""
+    Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Leave out the log of refused requests: here they are what is wanted, and a traceback of each takes its time."""
+    caplog.set_level("CRITICAL", logger="django.request")
+
+
+@pytest.fixture
+def world(tenant: Tenant) -> World:
+    ProcessFactory()
+    return make_world(tenant)
+
+
+@pytest.fixture
+def other_world(other_tenant: Tenant) -> World:
+    return make_world(other_tenant, text="globex secret")
+
+
+def sign_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def as_role(tenant: Tenant) -> Callable[[Role], Client]:
+    """Sign in a new member of the tenant."""
+
+    def make(role: Role) -> Client:
+        user = UserFactory(username=f"{role}-person")
+        add_member(tenant=tenant, user=user, role=role)
+        return sign_in(user)
+
+    return make
+
+
+@pytest.fixture
+def viewer(as_role: Callable[[Role], Client]) -> Client:
+    return as_role(Role.VIEWER)
+
+
+@pytest.fixture
+def operator(as_role: Callable[[Role], Client]) -> Client:
+    return as_role(Role.OPERATOR)
+
+
+@pytest.fixture
+def owner(as_role: Callable[[Role], Client]) -> Client:
+    return as_role(Role.OWNER)
+
+
+@pytest.fixture
+def root(database: None) -> Client:
+    """Sign in somebody who runs the installation and is a member of no tenant."""
+    return sign_in(UserFactory(username="root", is_superuser=True))

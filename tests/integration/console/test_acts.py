@@ -1,0 +1,168 @@
+"""What an operator does to an agent from the console: by post, by role, through the services, on record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent
+from apps.console.acts import ACTS, possible_acts
+from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
+from apps.queues import Message, Task, captured
+from apps.tenants.scope import tenant_transaction
+from arbor.agents.lifecycle import AgentStatus
+from tests.factories import AgentFactory, AgentStateFactory, ScheduleFactory
+from tests.integration.console.conftest import World
+
+
+@pytest.fixture(autouse=True)
+def told() -> Iterator[list[Message]]:
+    """Collect what the fleet would be told."""
+    with captured() as messages:
+        yield messages
+
+
+def status(world: World) -> str:
+    with tenant_transaction(world.tenant.id):
+        return str(Agent.objects.get(id=world.agent.id).status)
+
+
+def set_status(world: World, value: AgentStatus) -> None:
+    with tenant_transaction(world.tenant.id):
+        Agent.objects.filter(id=world.agent.id).update(status=value)
+
+
+def audited(world: World) -> list[tuple[str, str]]:
+    with tenant_transaction(world.tenant.id):
+        return list(AuditEvent.objects.order_by("id").values_list("action", "actor"))[1:]
+
+
+@pytest.mark.parametrize(
+    ("verb", "before", "after", "action"),
+    [
+        ("start", AgentStatus.CREATED, AgentStatus.ACTIVE, AuditAction.AGENT_STARTED),
+        ("start", AgentStatus.STOPPED, AgentStatus.ACTIVE, AuditAction.AGENT_STARTED),
+        ("pause", AgentStatus.ACTIVE, AgentStatus.PAUSED, AuditAction.AGENT_PAUSED),
+        ("resume", AgentStatus.PAUSED, AgentStatus.ACTIVE, AuditAction.AGENT_RESUMED),
+        ("wake", AgentStatus.DORMANT, AgentStatus.ACTIVE, AuditAction.AGENT_RESUMED),
+        ("stop", AgentStatus.ACTIVE, AgentStatus.STOPPED, AuditAction.AGENT_STOPPED),
+    ],
+)
+def test_an_operator_acts(
+    operator: Client, world: World, verb: str, before: AgentStatus, after: AgentStatus, action: AuditAction
+) -> None:
+    set_status(world, before)
+    response = operator.post(world.act, {"act": verb}, follow=True)
+    assert response.redirect_chain == [(world.agents_page, 302)]
+    assert f"The agent {ACTS[verb].done}." in response.content.decode()
+    assert status(world) == after
+    assert audited(world) == [(action, "user:operator-person")]
+
+
+def test_beating_now_claims_the_agent_and_tells_the_fleet(
+    operator: Client, world: World, told: list[Message]
+) -> None:
+    response = operator.post(world.act, {"act": "tick"}, follow=True)
+    assert "will beat at once" in response.content.decode()
+    with tenant_transaction(world.tenant.id):
+        assert HeartbeatSchedule.objects.get().state == ScheduleState.QUEUED
+    assert [message.task for message in told] == [Task.ADVANCE]
+    assert audited(world) == [(AuditAction.OPERATOR_ACT, "user:operator-person")]
+
+
+def test_what_a_status_forbids_is_refused_with_the_reason(operator: Client, world: World) -> None:
+    set_status(world, AgentStatus.PAUSED)
+    response = operator.post(world.act, {"act": "tick"}, follow=True)
+    assert "Nothing was done" in response.content.decode()
+    assert "only an active agent beats" in response.content.decode()
+    assert audited(world) == []
+
+
+def test_an_unknown_act_is_not_there(operator: Client, world: World) -> None:
+    response = operator.post(world.act, {"act": "explode"})
+    assert response.status_code == 404
+    assert status(world) == AgentStatus.ACTIVE
+
+
+@pytest.mark.parametrize("verb", list(ACTS))
+def test_a_viewer_does_not_act_and_the_attempt_is_on_record(viewer: Client, world: World, verb: str) -> None:
+    response = viewer.post(world.act, {"act": verb})
+    assert response.status_code == 403
+    assert "needs the role operator or higher" in response.content.decode()
+    assert status(world) == AgentStatus.ACTIVE
+    assert audited(world) == [(AuditAction.DENIED, "user:viewer-person")]
+
+
+def test_nobody_acts_on_another_tenants_agent(operator: Client, world: World, other_world: World) -> None:
+    response = operator.post(other_world.act, {"act": "pause"})
+    assert response.status_code == 404
+    assert other_world.agent.name not in response.content.decode()
+    assert status(other_world) == AgentStatus.ACTIVE
+
+
+def test_looking_at_an_act_does_nothing(operator: Client, world: World) -> None:
+    assert operator.get(world.act, {"act": "pause"}).status_code == 405
+    assert status(world) == AgentStatus.ACTIVE
+
+
+def test_an_act_needs_a_token(operator: Client, world: World) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = operator.cookies
+    assert strict.post(world.act, {"act": "pause"}).status_code == 403
+    assert status(world) == AgentStatus.ACTIVE
+
+
+@pytest.mark.parametrize("value", list(AgentStatus))
+def test_a_page_offers_what_is_possible(
+    operator: Client, viewer: Client, world: World, value: AgentStatus
+) -> None:
+    set_status(world, value)
+    page = operator.get(world.agents_page).content.decode()
+    offered = {verb for verb in ACTS if f'name="act" value="{verb}"' in page}
+    assert offered == {act.verb for act in possible_acts(value)}
+    assert 'name="act"' not in viewer.get(world.agents_page).content.decode()
+
+
+def test_every_act_is_possible_in_some_status() -> None:
+    assert {act.verb for value in AgentStatus for act in possible_acts(value)} == set(ACTS)
+
+
+def test_an_operator_acts_on_several_at_once(operator: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        second = AgentFactory(name="Second")
+        third = AgentFactory(name="Third", status=AgentStatus.PAUSED)
+        for agent in (second, third):
+            AgentStateFactory(agent=agent)
+            ScheduleFactory(agent=agent)
+    response = operator.post(
+        reverse("admin:agents_agent_changelist"),
+        {
+            "action": "pause_selected",
+            "_selected_action": [str(world.agent.id), str(second.id), str(third.id)],
+        },
+        follow=True,
+    )
+    text = response.content.decode()
+    assert "Done for 2 agents." in text
+    assert "Third: cannot pause an agent that is paused" in text
+    with tenant_transaction(world.tenant.id):
+        assert set(Agent.objects.values_list("status", flat=True)) == {AgentStatus.PAUSED}
+
+
+def test_a_viewer_is_offered_no_act_on_several(viewer: Client, world: World) -> None:
+    address = reverse("admin:agents_agent_changelist")
+    assert "pause_selected" not in viewer.get(address).content.decode()
+    viewer.post(address, {"action": "pause_selected", "_selected_action": [str(world.agent.id)]})
+    assert status(world) == AgentStatus.ACTIVE
+
+
+def test_several_of_another_tenant_are_not_there(operator: Client, world: World, other_world: World) -> None:
+    operator.post(
+        reverse("admin:agents_agent_changelist"),
+        {"action": "pause_selected", "_selected_action": [str(other_world.agent.id)]},
+    )
+    assert status(other_world) == AgentStatus.ACTIVE

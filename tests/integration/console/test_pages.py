@@ -1,0 +1,302 @@
+"""Every page: it opens, it shows, it escapes, it asks little, and it changes nothing."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+
+import kombu
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.db import connection, connections, models
+from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.audit.models import AuditEvent
+from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, NothingToEdit
+from apps.heartbeats.models import HeartbeatStatus
+from apps.memories.models import MemoryAccess
+from apps.tenants.models import Tenant, User
+from apps.tenants.scope import tenant_transaction
+from tests.factories import (
+    AgentFactory,
+    AgentStateFactory,
+    ExternalCallFactory,
+    GoalFactory,
+    HeartbeatFactory,
+    LedgerEntryFactory,
+    MemoryFactory,
+    ScheduleFactory,
+    StepFactory,
+)
+from tests.integration.console.conftest import World, make_world, page_of
+
+#: More than these for one page, the session and its user included, is a fault.
+QUERIES_AT_MOST = 24
+LIST_QUERIES_AT_MOST = 9
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7|add:7 }}' onmouseover='alert(3)"
+
+
+def test_every_page_opens(viewer: Client, world: World) -> None:
+    for page in world.pages:
+        response = viewer.get(page)
+        assert response.status_code == 200, page
+        assert response.templates, page
+
+
+def test_every_page_opens_in_an_empty_tenant(viewer: Client) -> None:
+    for model in admin.site._registry:
+        if issubclass(type(admin.site._registry[model]), ConsoleAdmin):
+            name = f"{model._meta.app_label}_{model._meta.model_name}"
+            response = viewer.get(reverse(f"admin:{name}_changelist"))
+            assert response.status_code in (200, 403), name
+    text = viewer.get(reverse("admin:index")).content.decode()
+    for words in ("No agent lives here yet", "No heartbeat yet", "Nobody has been heard of", "nothing waits"):
+        assert words in text
+
+
+def test_every_model_is_shown() -> None:
+    # A composite key has no address in Django's admin; what it counts is shown elsewhere.
+    unshown = {"memories.Term", "memories.EmbeddingCacheEntry"}
+    for model in apps.get_models():
+        label = model._meta.label
+        if model.__module__.startswith("apps.") and label not in unshown:
+            assert isinstance(admin.site._registry.get(model), NothingToEdit), label
+            assert not isinstance(model._meta.pk, models.CompositePrimaryKey)
+
+
+class _Watch(HTMLParser):
+    """Collects what a browser would run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run: list[str] = []
+        self._in_script = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._in_script = tag == "script"
+        for name, value in attrs:
+            if name.startswith(("on", "x-", "@", "hx-", "style", "src")):
+                self.run.append(f"{tag} {name}={value}")
+
+    def handle_data(self, data: str) -> None:
+        if self._in_script:
+            self.run.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = False
+
+
+def test_what_somebody_else_wrote_is_never_run(viewer: Client, tenant: Tenant) -> None:
+    world = make_world(tenant, text=HOSTILE)
+    for page in world.pages:
+        text = viewer.get(page).content.decode()
+        watch = _Watch()
+        watch.feed(text)
+        assert len(watch.run) > 10, page
+        assert not [each for each in watch.run if "alert" in each], page
+        assert "14' on" not in text, page
+    for page in (world.agents_page, page_of(world.beat)):
+        assert "&lt;script&gt;alert(1)" in viewer.get(page).content.decode()
+
+
+def test_the_private_half_of_a_key_is_on_no_page_and_in_no_query(owner: Client, world: World) -> None:
+    for page in world.pages:
+        with CaptureQueriesContext(connection) as queries:
+            text = owner.get(page).content.decode()
+        assert "Y2lwaGVydGV4dA" not in text, page
+        assert "sealed_private_key" not in text, page
+        assert not [query for query in queries.captured_queries if "sealed_private_key" in query["sql"]], page
+
+
+def snapshot() -> dict[str, Any]:
+    """Return each table's content as one value."""
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+        )
+        names = [name for (name,) in cursor.fetchall() if name != "django_session"]
+        found = {}
+        for name in names:
+            cursor.execute(
+                f"SELECT md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) FROM {name} t"
+            )
+            found[name] = cursor.fetchone()[0]
+        return found
+
+
+def test_looking_changes_nothing(owner: Client, world: World) -> None:
+    before = snapshot()
+    for page in world.pages:
+        owner.get(page)
+    assert snapshot() == before
+    with tenant_transaction(world.tenant.id):
+        assert MemoryAccess.objects.get().count == 3
+
+
+def test_no_page_asks_the_broker(owner: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: Any, **_options: Any) -> None:
+        raise AssertionError("a page opened a connection to the broker")
+
+    monkeypatch.setattr(kombu.Connection, "_ensure_connection", refuse)
+    monkeypatch.setattr(kombu.Connection, "connect", refuse)
+    for page in world.pages:
+        assert owner.get(page).status_code == 200
+
+
+def crowd(world: World) -> None:
+    """Make many more of everything that grows."""
+    with tenant_transaction(world.tenant.id):
+        for _ in range(12):
+            agent = AgentFactory()
+            AgentStateFactory(agent=agent)
+            ScheduleFactory(agent=agent)
+            for _ in range(3):
+                LedgerEntryFactory(call__heartbeat__agent=agent)
+        for _ in range(30):
+            MemoryFactory(agent=world.agent)
+            GoalFactory(agent=world.agent)
+            StepFactory(heartbeat=world.beat)
+            HeartbeatFactory(agent=world.agent, status=HeartbeatStatus.DONE)
+        for _ in range(3):
+            LedgerEntryFactory(call=ExternalCallFactory(heartbeat=world.beat))
+
+
+def test_a_pages_queries_do_not_grow_with_its_rows(owner: Client, world: World) -> None:
+    def counted() -> dict[str, int]:
+        found = {}
+        for page in world.pages:
+            with CaptureQueriesContext(connection) as queries:
+                owner.get(page)
+            found[page] = len(queries)
+        return found
+
+    counted()  # content types and the like are read once for a process
+    few = counted()
+    crowd(world)
+    many = counted()
+    assert many == few
+    assert max(many.values()) <= QUERIES_AT_MOST
+    lists = {page: count for page, count in many.items() if page.count("/") == 4}
+    assert len(lists) > 10
+    assert max(lists.values()) <= LIST_QUERIES_AT_MOST
+
+
+def test_no_page_counts_a_whole_table(owner: Client, world: World) -> None:
+    for page in world.pages:
+        with CaptureQueriesContext(connection) as queries:
+            owner.get(page)
+        counts = [query["sql"] for query in queries.captured_queries if "COUNT(" in query["sql"]]
+        for count in counts:
+            # One goal's notes and steps may be counted.
+            bounded = "LIMIT" in count or "GROUP BY" in count or '"goal_id" =' in count
+            assert bounded, f"{page}: {count}"
+
+
+def test_a_list_of_many_shows_the_first_and_says_so(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.console.listing.ROWS_COUNTED", ROWS_A_PAGE + 5)
+    with tenant_transaction(world.tenant.id):
+        for _ in range(ROWS_A_PAGE + 10):
+            MemoryFactory(agent=world.agent)
+    address = reverse("admin:memories_memory_changelist")
+    first = viewer.get(address).content.decode()
+    assert f"the first {ROWS_A_PAGE + 5} memories" in first
+    assert viewer.get(address, {"p": 2}).status_code == 200
+    assert first.count("data-row") == ROWS_A_PAGE
+
+
+def test_memories_are_searched_by_words_within_one_agent(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        MemoryFactory(agent=world.agent, content="The bridge was closed.")
+    address = reverse("admin:memories_memory_changelist")
+    asked = {"q": "bridge"}
+    assert "Nothing to search for" in viewer.get(address, asked).content.decode()
+    found = viewer.get(address, {**asked, "agent__id__exact": str(world.agent.id)}).content.decode()
+    assert "The bridge was closed." in found
+    assert "It is about the river." not in found
+
+
+def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        memory = MemoryFactory(agent=world.agent, content="The bridge was closed.")
+    found = viewer.get(reverse("admin:memories_memory_changelist"), {"q": str(memory.id)}).content.decode()
+    assert "The bridge was closed." in found
+    assert "It is about the river." not in found
+
+
+@pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])
+def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, part: str) -> None:
+    for row in world.rows:
+        address = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_changelist") + part.format(
+            row.pk
+        )
+        assert owner.get(address).status_code in (403, 404), address
+        assert owner.post(address, {"post": "yes"}).status_code in (403, 404), address
+
+
+def test_no_form_changes_a_row(owner: Client, world: World) -> None:
+    before = snapshot()
+    for row in world.rows:
+        assert owner.post(page_of(row), {"name": "mine", "content": "mine"}).status_code in (200, 403, 405)
+    assert snapshot() == before
+
+
+def test_djangos_log_is_not_written_but_the_audit_is(world: World) -> None:
+    request = RequestFactory().post("/")
+    request.user = User(username="ann")
+    page = admin.site._registry[type(world.agent)]
+    with tenant_transaction(world.tenant.id):
+        page.log_addition(request, world.agent, "made by hand")
+        page.log_change(request, world.agent, "changed by hand")
+        page.log_deletions(request, type(world.agent).objects.all())
+        messages = list(AuditEvent.objects.order_by("id").values_list("actor", "message"))[1:]
+    assert messages == [
+        ("user:ann", f"{verb} the agent {world.agent.name}") for verb in ("added", "changed", "deleted")
+    ]
+    assert not LogEntry.objects.using("owner").exists()
+
+
+def test_a_heartbeats_page_tells_why(viewer: Client, world: World) -> None:
+    text = viewer.get(page_of(world.beat)).content.decode()
+    for words in (
+        "Goal pursuit",
+        "10 → 14",
+        "openai/gpt-5-mini",
+        "not used",
+        "the template does not allow deploy",
+        "The prompt, by section",
+        "9 tokens",
+        "1,200 tokens in, 240 out",
+        "$0.0008",
+        'data-node="observe"',
+        'data-outcome="success"',
+        f"Map {'the river'}",
+    ):
+        assert words in text, words
+
+
+def test_a_heartbeats_page_leads_to_the_ones_beside_it(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        beats = list(type(world.beat).objects.filter(agent=world.agent).order_by("started_at"))
+    middle = viewer.get(page_of(beats[1])).content.decode()
+    assert f'rel="prev" href="{page_of(beats[0])}"' in middle
+    assert f'rel="next" href="{page_of(beats[2])}"' in middle
+    assert 'rel="prev"' not in viewer.get(page_of(beats[0])).content.decode()
+
+
+def test_an_agents_page_says_plainly_that_reflex_decides(viewer: Client, world: World) -> None:
+    text = viewer.get(world.agents_page).content.decode()
+    assert "Reflex decides for this agent, not a language model." in text
+    with tenant_transaction(world.tenant.id):
+        type(world.agent).objects.update(model="openai/gpt-5-mini")
+    assert "Reflex decides" not in viewer.get(world.agents_page).content.decode()
+
+
+def test_the_first_page_says_that_no_model_is_in_use(viewer: Client, world: World) -> None:
+    assert "No language model is in use." in viewer.get(reverse("admin:index")).content.decode()

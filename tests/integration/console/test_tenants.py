@@ -1,0 +1,272 @@
+"""One console, many tenants: each person sees their own, chooses among them, and finds nothing of the others."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.console import visits
+from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import OPS, current_scope, tenant_transaction
+from apps.tenants.services import add_member
+from tests.factories import PASSWORD, UserFactory
+from tests.integration.console.conftest import PLATFORM, World, page_of, sign_in
+
+INDEX = "/admin/"
+
+
+@pytest.fixture
+def both(world: World, other_world: World) -> Client:
+    """Sign in an operator of one tenant who may look into the other."""
+    user = UserFactory(username="ann")
+    add_member(tenant=world.tenant, user=user, role=Role.OPERATOR)
+    add_member(tenant=other_world.tenant, user=user, role=Role.VIEWER)
+    return sign_in(user)
+
+
+def choose(client: Client, tenant: Tenant) -> Any:
+    return client.post(reverse("admin:tenant-choose"), {"tenant": str(tenant.id)})
+
+
+def test_nobody_sees_a_page_without_signing_in(client: Client, world: World) -> None:
+    for page in [*world.pages, reverse("admin:tenants_tenant_changelist")]:
+        response = client.get(page)
+        assert response.status_code == 302, page
+        assert response.headers["Location"].startswith(reverse("admin:login"))
+
+
+def test_signing_in_leads_to_the_fleet(client: Client, world: World) -> None:
+    user = UserFactory(username="ann")
+    add_member(tenant=world.tenant, user=user, role=Role.VIEWER)
+    asked = client.post(reverse("admin:login"), {"username": "ann", "password": PASSWORD})
+    assert asked.headers["Location"] == INDEX
+    assert world.agent.name in client.get(INDEX).content.decode()
+
+
+def test_a_member_sees_their_tenant_and_role(viewer: Client, world: World) -> None:
+    text = viewer.get(INDEX).content.decode()
+    assert world.tenant.name in text
+    assert "Viewer" in text
+    assert "tenant-switch" not in text
+
+
+def test_nothing_of_another_tenant_is_on_any_page(viewer: Client, world: World, other_world: World) -> None:
+    for page in world.pages:
+        text = viewer.get(page).content.decode()
+        assert "globex" not in text.casefold(), page
+        assert str(other_world.agent.id) not in text, page
+
+
+def test_another_tenants_pages_are_not_there(viewer: Client, world: World, other_world: World) -> None:
+    for row in other_world.rows:
+        response = viewer.get(page_of(row), follow=True)
+        text = response.content.decode()
+        assert response.redirect_chain == [(INDEX, 302)], page_of(row)
+        assert "doesn’t exist" in text
+        assert "globex" not in text.casefold()
+
+
+def test_another_tenants_page_answers_like_one_that_never_was(
+    viewer: Client, world: World, other_world: World
+) -> None:
+    theirs = viewer.get(page_of(other_world.agent), follow=True)
+    never = uuid4()
+    nobodys = viewer.get(reverse("admin:agents_agent_change", args=[never]), follow=True)
+    same = theirs.content.decode().replace(str(other_world.agent.id), str(never))
+    assert theirs.redirect_chain == nobodys.redirect_chain
+    assert f"“{never}” doesn’t exist" in same
+    assert f"“{never}” doesn’t exist" in nobodys.content.decode()
+
+
+def test_a_filter_or_search_for_another_tenants_agent_finds_nothing(
+    viewer: Client, world: World, other_world: World
+) -> None:
+    theirs = str(other_world.agent.id)
+    for address, asked in (
+        ("admin:memories_memory_changelist", {"agent__id__exact": theirs}),
+        ("admin:memories_memory_changelist", {"q": str(other_world.rows[4].pk)}),
+        ("admin:heartbeats_heartbeat_changelist", {"agent__id__exact": theirs}),
+        ("admin:agents_agent_changelist", {"q": "Scout globex"}),
+        ("admin:audit_auditevent_changelist", {"agent_id__exact": theirs}),
+    ):
+        text = viewer.get(reverse(address), asked).content.decode()
+        assert "No results found" in text, address
+        assert "data-row" not in text
+
+
+def test_autocompletion_offers_the_tenants_own_agents(
+    viewer: Client, world: World, other_world: World
+) -> None:
+    answer = viewer.get(
+        reverse("admin:autocomplete"),
+        {"term": "Scout", "app_label": "memories", "model_name": "memory", "field_name": "agent"},
+    )
+    assert [found["text"] for found in answer.json()["results"]] == [world.agent.name]
+
+
+def test_a_member_of_two_tenants_chooses(both: Client, world: World, other_world: World) -> None:
+    first = both.get(INDEX).content.decode()
+    assert "tenant-switch" in first
+    assert world.agent.name in first
+
+    assert choose(both, other_world.tenant).headers["Location"] == INDEX
+    second = both.get(INDEX).content.decode()
+    assert other_world.agent.name in second
+    assert world.agent.name not in second
+    assert both.get(page_of(world.agent), follow=True).redirect_chain == [(INDEX, 302)]
+
+
+def test_the_role_is_the_one_of_the_chosen_tenant(both: Client, world: World, other_world: World) -> None:
+    assert "Beat now" in both.get(page_of(world.agent)).content.decode()
+    choose(both, other_world.tenant)
+    assert "Beat now" not in both.get(page_of(other_world.agent)).content.decode()
+    assert both.post(other_world.act, {"act": "pause"}).status_code == 403
+
+
+def test_a_tenant_that_is_not_ones_own_cannot_be_chosen(
+    viewer: Client, world: World, other_world: World
+) -> None:
+    response = choose(viewer, other_world.tenant)
+    assert response.status_code == 404
+    assert "globex" not in response.content.decode().casefold()
+    assert world.agent.name in viewer.get(INDEX).content.decode()
+
+
+def test_a_forged_session_opens_nothing(viewer: Client, world: World, other_world: World) -> None:
+    session = viewer.session
+    session[SESSION_KEY] = str(other_world.tenant.id)
+    session[VISIT_KEY] = {
+        "tenant": str(other_world.tenant.id),
+        "until": (timezone.now() + timedelta(hours=1)).isoformat(),
+    }
+    session.save()
+    text = viewer.get(INDEX).content.decode()
+    assert world.agent.name in text
+    assert "globex" not in text.casefold()
+
+
+def test_choosing_is_a_post_with_a_token(both: Client, other_world: World) -> None:
+    assert both.get(reverse("admin:tenant-choose"), {"tenant": str(other_world.tenant.id)}).status_code == 405
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = both.cookies
+    response = choose(strict, other_world.tenant)
+    assert response.status_code == 403
+    assert "Please try again" in response.content.decode()
+
+
+def test_a_request_leaves_no_tenant_behind(viewer: Client, world: World) -> None:
+    viewer.get(INDEX)
+    viewer.get(reverse("admin:agents_agent_change", args=[uuid4()]))
+    assert current_scope() is None
+
+
+# --- Those who run the installation ------------------------------------------------------------------
+
+
+def visit(client: Client, tenant: Tenant, reason: str = "looking for a stuck agent") -> Any:
+    return client.post(reverse("admin:tenant-visit"), {"tenant": str(tenant.id), "reason": reason})
+
+
+def test_running_the_installation_shows_no_tenants_data(root: Client, world: World) -> None:
+    index = root.get(INDEX).content.decode()
+    assert "You are a member of no tenant" in index
+    assert world.agent.name not in index
+    for page in world.pages[1:]:
+        response = root.get(page, follow=True)
+        if "heartbeats/process" not in page:
+            assert response.status_code == 403, page
+        assert world.agent.name not in response.content.decode(), page
+    assert root.post(world.act, {"act": "pause"}).status_code == 403
+
+
+def test_listing_the_tenants_is_recorded(root: Client, world: World, other_world: World) -> None:
+    text = root.get(reverse("admin:tenants_tenant_changelist")).content.decode()
+    assert "Acme" in text
+    assert "Globex" in text
+    event = PlatformEvent.objects.using(OPS).get()
+    assert (event.action, event.actor) == (AuditAction.CROSS_TENANT_VIEW, "user:root")
+
+
+def test_a_visit_needs_a_reason(root: Client, world: World) -> None:
+    response = root.post(
+        reverse("admin:tenant-visit"), {"tenant": str(world.tenant.id), "reason": "  "}, follow=True
+    )
+    assert "needs a reason" in response.content.decode()
+    assert not PlatformEvent.objects.using(OPS).filter(message__startswith="looks into").exists()
+    assert world.agent.name not in root.get(INDEX).content.decode()
+
+
+def test_a_visit_is_recorded_on_both_sides(root: Client, world: World) -> None:
+    visit(root, world.tenant)
+    expected = ("user:root", "looks into acme: looking for a stuck agent")
+    event = PlatformEvent.objects.using(OPS).get(message__startswith="looks into")
+    assert (event.actor, event.message) == expected
+    with tenant_transaction(world.tenant.id):
+        own = AuditEvent.objects.get(action=AuditAction.CROSS_TENANT_VIEW)
+    assert (own.actor, own.message) == expected
+
+
+def test_a_visitor_looks_and_does_not_touch(root: Client, world: World, other_world: World) -> None:
+    visit(root, world.tenant)
+    page = root.get(world.agents_page).content.decode()
+    assert "You are looking into Acme as a viewer." in page
+    assert "Beat now" not in page
+    assert root.post(world.act, {"act": "pause"}).status_code == 403
+    assert root.get(page_of(other_world.agent), follow=True).redirect_chain == [(INDEX, 302)]
+
+
+def test_a_visit_ends_by_leaving(root: Client, world: World) -> None:
+    visit(root, world.tenant)
+    root.post(reverse("admin:tenant-leave"))
+    assert world.agent.name not in root.get(INDEX).content.decode()
+
+
+def test_a_visit_ends_by_itself(root: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visits, "VISIT_LASTS", timedelta(seconds=-1))
+    visit(root, world.tenant)
+    assert world.agent.name not in root.get(INDEX).content.decode()
+
+
+def test_a_member_who_runs_the_installation_may_visit_too(world: World, other_world: World) -> None:
+    user = UserFactory(username="chief", is_superuser=True)
+    add_member(tenant=world.tenant, user=user, role=Role.OWNER)
+    client = sign_in(user)
+    visit(client, other_world.tenant)
+    assert other_world.agent.name in client.get(INDEX).content.decode()
+    choose(client, world.tenant)
+    assert world.agent.name in client.get(INDEX).content.decode()
+
+
+def test_others_do_not_visit(owner: Client, world: World, other_world: World) -> None:
+    assert visit(owner, other_world.tenant).status_code == 403
+    assert not PlatformEvent.objects.using(OPS).exists()
+    for label in PLATFORM:
+        app, model = label.lower().split(".")
+        assert owner.get(reverse(f"admin:{app}_{model}_changelist")).status_code == 403
+
+
+def test_a_person_without_a_tenant_is_told_so(world: World) -> None:
+    client = sign_in(UserFactory(username="new"))
+    assert "You are a member of no tenant yet" in client.get(INDEX).content.decode()
+    assert client.get(world.agents_page).status_code == 403
+
+
+def test_a_member_who_is_no_staff_does_not_come_in(world: World) -> None:
+    user = UserFactory(username="outside", is_staff=False)
+    add_member(tenant=world.tenant, user=user, role=Role.OWNER)
+    assert sign_in(user).get(INDEX).status_code == 302
+
+
+def test_the_members_of_a_tenant_are_its_own(viewer: Client, world: World, other_world: World) -> None:
+    add_member(tenant=other_world.tenant, user=UserFactory(username="stranger"), role=Role.OWNER)
+    text = viewer.get(reverse("admin:tenants_membership_changelist")).content.decode()
+    assert "viewer-person" in text
+    assert "stranger" not in text
