@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
@@ -19,16 +21,36 @@ from arbor.heartbeat.situation import GoalView, IntentView
 
 #: Of each goal, an agent sees the last so many notes.
 NOTES_SHOWN = 3
+GOAL_FIELDS = (
+    "id",
+    "title",
+    "description",
+    "state",
+    "layer",
+    "source",
+    "fraction",
+    "deadline",
+    "blocked_by",
+    "touched_at",
+)
 
 
 def goal_views(*, agent_id: UUID, traits: AgentTraits | None, now: datetime) -> list[GoalView]:
     """Return the open goals, most important first. One query."""
-    weights = PriorityWeights.of(traits) if traits else PriorityWeights()
     latest = ProgressNote.objects.filter(goal_id=OuterRef("id")).order_by("-at").values("text")[:NOTES_SHOWN]
     rows = Goal.objects.filter(agent_id=agent_id, state__in=OPEN_STATES).annotate(
         latest=ArraySubquery(latest)
     )
-    views = [_view(row, row.latest, weights, now) for row in rows]
+    seen = ({**row, "notes": row["latest"]} for row in rows.values(*GOAL_FIELDS, "latest"))
+    return view_goals(seen, traits=traits, now=now)
+
+
+def view_goals(
+    rows: Iterable[Mapping[str, Any]], *, traits: AgentTraits | None, now: datetime
+) -> list[GoalView]:
+    """Return goals, given by `GOAL_FIELDS` and their notes, newest first; the most important goal first."""
+    weights = PriorityWeights.of(traits) if traits else PriorityWeights()
+    views = [_view(row, weights, now) for row in rows]
     return sorted(views, key=lambda view: (-view.priority, view.id))
 
 
@@ -48,23 +70,26 @@ def intent_views(*, agent_id: UUID) -> list[IntentView]:
     ]
 
 
-def _view(row: Goal, latest: list[str], weights: PriorityWeights, now: datetime) -> GoalView:
-    source = GoalSource(row.source)
-    terms = estimate_terms(source, fraction=row.fraction, deadline=row.deadline, now=now)
-    state = GoalState(row.state)
+def _view(row: Mapping[str, Any], weights: PriorityWeights, now: datetime) -> GoalView:
+    source, state = GoalSource(row["source"]), GoalState(row["state"])
+    terms = estimate_terms(source, fraction=row["fraction"], deadline=row["deadline"], now=now)
     flags = flag_goal(
-        state, touched_at=row.touched_at, blocked_by=row.blocked_by, deadline=row.deadline, now=now
+        state,
+        touched_at=row["touched_at"],
+        blocked_by=row["blocked_by"],
+        deadline=row["deadline"],
+        now=now,
     )
     return GoalView(
-        id=str(row.id),
-        title=row.title,
-        description=row.description,
+        id=str(row["id"]),
+        title=row["title"],
+        description=row["description"],
         state=state,
-        layer=GoalLayer(row.layer),
+        layer=GoalLayer(row["layer"]),
         source=source,
         priority=round(priority(terms, weights), 4),
-        fraction=row.fraction,
-        notes=latest[::-1],
-        deadline=row.deadline,
+        fraction=row["fraction"],
+        notes=row["notes"][::-1],
+        deadline=row["deadline"],
         flags=[str(flag) for flag in flags],
     )

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import structlog
 
-from apps.agents.models import Agent, AgentState
-from apps.goals.services.views import goal_views, intent_views
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept, PerceptKind
+from apps.goals.services.views import view_goals
+from apps.heartbeats.models import PerceptKind
+from apps.heartbeats.services.sight import see
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.recall import (
     meaning_texts,
     note_access,
     recall_in_scope,
-    recent_memories,
 )
 from apps.providers import default_model
 from arbor.agents.character import Character, to_system_prompt
@@ -31,9 +30,7 @@ from arbor.heartbeat.situation import (
     Environment,
     LastBeat,
     MemoryView,
-    PerceptView,
     Situation,
-    WorkingMemory,
 )
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
@@ -41,16 +38,14 @@ from arbor.pipeline.engine import Context, NodeResult, Phase
 
 log = structlog.get_logger(__name__)
 
-#: Seed 004, 5.1: the last five events; its origin shows five percepts and five recalled memories.
-RECENT_SHOWN = 5
+#: What the origin of seed 000 recalls.
 RELEVANT_SHOWN = 5
-PERCEPTS_SHOWN = 5
 #: The session that an agent's own heartbeats form, in the order of their numbers.
 BEATS_SESSION = "heartbeats"
 
 
 class Observe:
-    """Reads the agent's state, goals, intents, percepts and latest memories and last beat. Seven queries."""
+    """Reads what the agent sees. Two queries: everything but recall, and how rare the words of the focus are."""
 
     phase = Phase.INSIDE
 
@@ -59,20 +54,21 @@ class Observe:
 
     def run(self, context: Context) -> NodeResult:
         """Put the situation, as far as it is known without recall, into the context."""
-        agent: Agent = Agent.objects.select_related("state", "tenant").get(id=UUID(context["agent_id"]))
-        genome = AgentGenome.model_validate(agent.genome) if agent.genome else None
-        model = agent.model or default_model()
-        situation = self._situation(agent, agent.state, genome, model)
+        agent_id = UUID(context["agent_id"])
+        seen = see(agent_id)
+        genome = AgentGenome.model_validate(seen["genome"]) if seen["genome"] else None
+        model = seen["model"] or default_model()
+        situation = _situation(agent_id, seen, genome, model, self._clock.now())
         focus = focus_text(situation)
-        meanings = meaning_texts(agent_id=agent.id, texts=[focus] if focus else [], now=self._clock.now())
+        meanings = meaning_texts(agent_id=agent_id, texts=[focus] if focus else [], now=self._clock.now())
         return NodeResult(
             updates={
                 "situation": situation.model_dump(mode="json"),
                 "focus": {"text": focus, "meaning": meanings.get(focus, "")},
-                "allowed": list(agent.allowed_actions),
+                "allowed": seen["allowed_actions"],
                 "model": model,
                 "character": to_system_prompt(
-                    Character.model_validate(agent.character), name=agent.name, genome=genome
+                    Character.model_validate(seen["character"]), name=seen["name"], genome=genome
                 ),
                 "record": {
                     "number": situation.beat_number,
@@ -82,38 +78,36 @@ class Observe:
             }
         )
 
-    def _situation(
-        self, agent: Agent, state: AgentState, genome: AgentGenome | None, model: str
-    ) -> Situation:
-        now = self._clock.now()
-        percepts = waiting_percepts(agent.id)
-        contact = state.last_user_contact_at
-        return Situation(
-            agent_id=str(agent.id),
-            name=agent.name,
-            public_id=agent.public_id,
-            tenant=agent.tenant.slug,
-            model_is_reflex=model.startswith(f"{REFLEX}/"),
-            beat_number=state.beats + 1,
-            environment=Environment(
+
+def _situation(
+    agent_id: UUID, seen: dict[str, Any], genome: AgentGenome | None, model: str, now: datetime
+) -> Situation:
+    percepts, contact = seen["percepts"], seen["last_user_contact_at"]
+    return Situation.model_validate(
+        {
+            "agent_id": str(agent_id),
+            "name": seen["name"],
+            "public_id": seen["public_id"],
+            "tenant": seen["tenant"],
+            "model_is_reflex": model.startswith(f"{REFLEX}/"),
+            "beat_number": seen["beats"] + 1,
+            "environment": Environment(
                 now=now,
-                user_waiting=any(percept.kind == PerceptKind.USER_MESSAGE for percept in percepts),
+                user_waiting=any(each["kind"] == PerceptKind.USER_MESSAGE for each in percepts),
                 hours_since_user=(now - contact) / timedelta(hours=1) if contact else None,
                 pending_percepts=len(percepts),
             ),
-            energy=EnergyBudget().regenerate(state.energy),
-            max_energy=MAX_ENERGY,
-            actions=ACTIONS.offers(agent.allowed_actions),
-            goals=goal_views(agent_id=agent.id, traits=genome.traits if genome else None, now=now),
-            intents=intent_views(agent_id=agent.id),
-            percepts=[
-                PerceptView(id=str(each.id), kind=each.kind, content=each.content, at=each.at)
-                for each in percepts
-            ],
-            recent=[memory_view(each) for each in recent_memories(agent_id=agent.id, limit=RECENT_SHOWN)],
-            working_memory=WorkingMemory.model_validate(state.working_memory),
-            last_beat=_last_beat(agent.id),
-        )
+            "energy": EnergyBudget().regenerate(seen["energy"]),
+            "max_energy": MAX_ENERGY,
+            "actions": ACTIONS.offers(seen["allowed_actions"]),
+            "goals": view_goals(seen["goals"], traits=genome.traits if genome else None, now=now),
+            "intents": seen["intents"],
+            "percepts": percepts,
+            "recent": seen["recent"],
+            "working_memory": seen["working_memory"],
+            "last_beat": _last_beat(seen["last_beat"]),
+        }
+    )
 
 
 class Focus:
@@ -175,13 +169,6 @@ class SelectMode:
         )
 
 
-def waiting_percepts(agent_id: UUID) -> list[Percept]:
-    """Return what reached the agent and waits, oldest first, as many as one beat takes in."""
-    return list(
-        Percept.objects.filter(agent_id=agent_id, heartbeat__isnull=True).order_by("at")[:PERCEPTS_SHOWN]
-    )
-
-
 def memory_view(memory: Recalled) -> MemoryView:
     """Return a recalled memory as an agent sees it."""
     return MemoryView(
@@ -195,13 +182,7 @@ def memory_view(memory: Recalled) -> MemoryView:
     )
 
 
-def _last_beat(agent_id: UUID) -> LastBeat | None:
-    beat: dict[str, Any] | None = (
-        Heartbeat.objects.filter(agent_id=agent_id, status=HeartbeatStatus.DONE)
-        .order_by("-started_at")
-        .values("number", "mode", "narrative", "actions")
-        .first()
-    )
+def _last_beat(beat: dict[str, Any] | None) -> LastBeat | None:
     if beat is None:
         return None
     outcomes = [f"{action['action']}: {action['summary']}" for action in beat["actions"]]

@@ -1,0 +1,73 @@
+"""What an agent sees at a heartbeat, read in one round trip: a fleet reads this more often than anything else."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from apps.goals.services.views import NOTES_SHOWN
+from apps.tenants.scope import current_tenant
+
+#: Seed 004, 5.1: the last five events; its origin shows five percepts.
+RECENT_SHOWN = 5
+PERCEPTS_SHOWN = 5
+
+# Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
+_SIGHT = """
+SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowed_actions::json, t.slug AS tenant,
+    s.energy, s.beats, s.working_memory::json, s.last_user_contact_at,
+    (SELECT coalesce(json_agg(goal), '[]') FROM (
+        SELECT g.id, g.title, g.description, g.state, g.layer, g.source, g.fraction, g.deadline, g.blocked_by,
+            g.touched_at, ARRAY(
+                SELECT n.text FROM goals_progressnote n WHERE n.tenant_id = g.tenant_id AND n.goal_id = g.id
+                ORDER BY n.at DESC LIMIT %(notes)s
+            ) AS notes
+        FROM goals_goal g WHERE g.tenant_id = a.tenant_id AND g.agent_id = a.id
+            AND g.state IN ('active', 'queued', 'backburner')
+    ) goal) AS goals,
+    (SELECT coalesce(json_agg(intent ORDER BY intent.id), '[]') FROM (
+        SELECT id, goal_id, action, description, status, attempts FROM goals_intent
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status IN ('pending', 'locked')
+    ) intent) AS intents,
+    (SELECT coalesce(json_agg(percept ORDER BY percept.at), '[]') FROM (
+        SELECT id, kind, content, at FROM heartbeats_percept
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND heartbeat_id IS NULL ORDER BY at LIMIT %(percepts)s
+    ) percept) AS percepts,
+    (SELECT coalesce(json_agg(memory ORDER BY memory.at), '[]') FROM (
+        SELECT id, type, content, role, occurred_at AS at, importance FROM memories_memory
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'active' AND type = 'episodic'
+        ORDER BY occurred_at DESC LIMIT %(recent)s
+    ) memory) AS recent,
+    (SELECT to_json(beat) FROM (
+        SELECT number, mode, narrative, actions FROM heartbeats_heartbeat
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' ORDER BY started_at DESC LIMIT 1
+    ) beat) AS last_beat
+FROM agents_agent a
+JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
+JOIN tenants_tenant t ON t.id = a.tenant_id
+WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s
+"""
+
+
+def see(agent_id: UUID) -> dict[str, Any]:
+    """Return an agent's row, state, open goals and intents, waiting percepts, latest memories and last beat, by name."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _SIGHT,
+            {
+                "tenant": current_tenant(),
+                "agent": agent_id,
+                "notes": NOTES_SHOWN,
+                "percepts": PERCEPTS_SHOWN,
+                "recent": RECENT_SHOWN,
+            },
+        )
+        names = [column.name for column in cursor.description]
+        seen: dict[str, Any] = dict(zip(names, cursor.fetchone(), strict=True))
+    for goal in seen["goals"]:
+        goal["touched_at"] = datetime.fromisoformat(goal["touched_at"])
+        goal["deadline"] = goal["deadline"] and datetime.fromisoformat(goal["deadline"])
+    return seen

@@ -1,0 +1,120 @@
+"""What the services of heartbeats hand to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from apps.heartbeats.handlers.registry import HANDLERS
+from arbor.ids import uuid7
+from arbor.pipeline.engine import Checkpoint, StepRecord, begin
+from arbor.pipeline.graph import heartbeat_text, load_graph
+from arbor.pipeline.values import Graph
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """The right to walk an agent's heartbeat: its schedule row, locked."""
+
+    agent_id: UUID
+    epoch: int
+    #: A `ScheduleState`: queued or running.
+    state: str
+    slot_at: datetime | None
+    trigger: str
+    interval_s: float
+    attempts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walker:
+    """The agent whose heartbeat it is, as far as the walk needs to know it."""
+
+    id: UUID
+    tenant_id: UUID
+    name: str
+    status: str
+    #: Its own graph, or nothing.
+    pipeline: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenBeat:
+    """A heartbeat that was begun and has not ended, as it was last stored."""
+
+    id: UUID
+    #: A `HeartbeatStatus`: running or waiting.
+    status: str
+    epoch: int
+    step: int
+    slot_at: datetime
+    trigger: str
+    checkpoint: Checkpoint
+    own_ms: float
+
+
+@dataclass(kw_only=True)
+class Walk:
+    """A heartbeat in this worker's hands."""
+
+    heartbeat_id: UUID
+    tenant_id: UUID
+    agent_id: UUID
+    agent_name: str
+    epoch: int
+    slot_at: datetime | None
+    trigger: str
+    graph: Graph
+    checkpoint: Checkpoint
+    #: What the external call brought, when it waits for one.
+    result: dict[str, Any] | None = None
+    #: None until the heartbeat has a row; then the number of its checkpoint.
+    step: int | None = None
+    #: Steps taken since the last one stored.
+    steps: list[StepRecord] = field(default_factory=list)
+    own_ms: float = 0.0
+
+
+def new_walk(agent: Walker, lease: Lease) -> Walk:
+    """Return the walk of a heartbeat that has not begun."""
+    graph = _graph(agent)
+    heartbeat_id = uuid7()
+    context = {
+        "tenant_id": str(agent.tenant_id),
+        "agent_id": str(agent.id),
+        "heartbeat_id": str(heartbeat_id),
+    }
+    return Walk(
+        heartbeat_id=heartbeat_id,
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        agent_name=agent.name,
+        epoch=lease.epoch,
+        slot_at=lease.slot_at,
+        trigger=lease.trigger,
+        graph=graph,
+        checkpoint=begin(graph, context),
+    )
+
+
+def stored_walk(agent: Walker, beat: OpenBeat, *, epoch: int) -> Walk:
+    """Return the walk of a heartbeat from where it was last stored."""
+    return Walk(
+        heartbeat_id=beat.id,
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        agent_name=agent.name,
+        epoch=epoch,
+        slot_at=beat.slot_at,
+        trigger=beat.trigger,
+        graph=_graph(agent),
+        checkpoint=beat.checkpoint,
+        step=beat.step,
+        own_ms=beat.own_ms,
+    )
+
+
+def _graph(agent: Walker) -> Graph:
+    return load_graph(agent.pipeline or heartbeat_text(), handlers=HANDLERS)
