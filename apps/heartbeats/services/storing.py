@@ -1,0 +1,149 @@
+"""How far a heartbeat has come, written down: only by the worker that holds its lease."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db.models.functions import Now
+from psycopg.types.json import Jsonb
+
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.services.calls import fulfil_message
+from apps.heartbeats.services.values import Walk
+from apps.queues import enqueue
+from apps.tenants.statements import change, fetch
+from arbor.errors import StaleLease
+from arbor.ids import uuid7
+from arbor.pipeline.engine import StepRecord, Suspension
+
+log = structlog.get_logger(__name__)
+
+_FENCE = """
+SELECT epoch FROM heartbeats_heartbeatschedule
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND epoch = %(epoch)s AND state = 'running' FOR UPDATE
+"""
+# Not joined with the lock: a statement that has waited for a lock still sees the other rows as they were before.
+_AT_STEP = """
+SELECT id FROM heartbeats_heartbeat
+WHERE tenant_id = %(tenant)s AND id = %(beat)s AND epoch = %(epoch)s AND step = %(step)s
+    AND status IN ('running', 'waiting')
+"""
+_ASK = """
+INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections,
+    reply, error, error_kind, attempts, requested_at)
+VALUES (%(tenant)s, %(id)s, %(agent)s, %(beat)s, %(purpose)s, 'pending', %(model)s, %(request)s, %(sections)s,
+    '', '', '', 0, now())
+"""
+_WAIT = """
+UPDATE heartbeats_heartbeatschedule SET lease_until = now() + %(lease)s
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+"""
+# Rests if its agent may no longer beat.
+_LET_GO = """
+UPDATE heartbeats_heartbeatschedule s SET attempts = 0, lease_until = NULL, slot_at = NULL, last_error = %(error)s,
+    state = CASE WHEN a.status = 'active' THEN 'idle' ELSE 'off' END
+FROM agents_agent a
+WHERE s.tenant_id = %(tenant)s AND s.agent_id = %(agent)s AND a.tenant_id = s.tenant_id AND a.id = s.agent_id
+"""
+_TRACE = """
+INSERT INTO heartbeats_step
+    (tenant_id, id, heartbeat_id, sequence, node, handler, phase, outcome, changed, started_at, duration_ms)
+SELECT %(tenant)s, id, %(beat)s, sequence, node, handler, phase, outcome, changed, started_at, duration_ms
+FROM jsonb_to_recordset(%(steps)s) AS step (id uuid, sequence int, node text, handler text, phase text, outcome text,
+    changed jsonb, started_at timestamptz, duration_ms float8)
+"""
+
+
+def fence(walk: Walk) -> None:
+    """Lock the lease and the heartbeat; raises StaleLease when another worker has either."""
+    if not fetch(_FENCE, agent=walk.agent_id, epoch=walk.epoch):
+        raise StaleLease
+    if walk.step is not None and not fetch(
+        _AT_STEP, beat=walk.heartbeat_id, epoch=walk.epoch, step=walk.step
+    ):
+        raise StaleLease
+
+
+def suspend(walk: Walk, suspension: Suspension) -> None:
+    """Store the heartbeat as waiting, and its call; tell the workers that ask models."""
+    store(walk, status=HeartbeatStatus.WAITING, checkpoint=walk.checkpoint.to_json())
+    call_id, payload = uuid7(), suspension.payload
+    change(
+        _ASK,
+        id=call_id,
+        agent=walk.agent_id,
+        beat=walk.heartbeat_id,
+        purpose=suspension.kind,
+        model=payload["model"],
+        request=Jsonb(payload["request"]),
+        sections=Jsonb(payload["sections"]),
+    )
+    change(_WAIT, agent=walk.agent_id, lease=waiting_lease())
+    enqueue(fulfil_message(call_id=call_id, tenant_id=walk.tenant_id, agent_name=walk.agent_name))
+
+
+def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
+    """End the heartbeat and let its agent wait for the next one, or rest if it may no longer beat."""
+    failure: Mapping[str, Any] = walk.checkpoint.context.get("failure") or {}
+    why = "" if status == HeartbeatStatus.DONE else reason or str(failure.get("reason", ""))
+    store(walk, status=status, checkpoint={}, ended_at=Now(), reason=why)
+    change(_LET_GO, agent=walk.agent_id, error=why)
+    log.info(
+        "heartbeat",
+        agent=walk.agent_name,
+        status=str(status),
+        heartbeat_id=str(walk.heartbeat_id),
+        mode=walk.checkpoint.context.get("mode", ""),
+        own_ms=round(walk.own_ms, 1),
+        **({"reason": why} if why else {}),
+    )
+
+
+def store(walk: Walk, **values: Any) -> None:
+    """Write the heartbeat's row as it stands, and the steps taken since the last time."""
+    context = walk.checkpoint.context
+    values |= {"own_ms": walk.own_ms, **context.get("record", {})}
+    values["mode"] = context.get("mode", "")
+    if walk.step is None:
+        Heartbeat.objects.create(
+            id=walk.heartbeat_id,
+            tenant_id=walk.tenant_id,
+            agent_id=walk.agent_id,
+            slot_at=walk.slot_at,
+            trigger=walk.trigger,
+            epoch=walk.epoch,
+            started_at=walk.steps[0].started_at if walk.steps else Now(),
+            **values,
+        )
+        walk.step = 0
+    else:
+        walk.step += 1
+        Heartbeat.objects.filter(id=walk.heartbeat_id).update(step=walk.step, **values)
+    if walk.steps:
+        change(_TRACE, beat=walk.heartbeat_id, steps=json.dumps([_step(step) for step in walk.steps]))
+        walk.steps.clear()
+
+
+def _step(step: StepRecord) -> dict[str, Any]:
+    return {
+        "id": str(uuid7()),
+        "sequence": step.seq,
+        "node": step.node,
+        "handler": step.handler,
+        "phase": step.phase.value,
+        "outcome": "waiting" if step.suspended else step.outcome.value,
+        "changed": list(step.changed),
+        "started_at": step.started_at.isoformat(),
+        "duration_ms": step.duration_ms,
+    }
+
+
+def waiting_lease() -> timedelta:
+    """Return how long a heartbeat may wait for a model: its deadline, and the time its call waits for a worker."""
+    lease: timedelta = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S) + settings.ARBOR_QUEUE_LEASE
+    return lease

@@ -1,0 +1,211 @@
+"""What there is to do under a lease: a heartbeat to begin, one to go on with, one to take over from a lost worker."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from apps.heartbeats.models import (
+    CallStatus,
+    ExternalCall,
+    Heartbeat,
+    HeartbeatSchedule,
+    HeartbeatStatus,
+    ScheduleState,
+)
+from apps.heartbeats.services.calls import fulfil_message
+from apps.heartbeats.services.storing import finish, waiting_lease
+from apps.heartbeats.services.values import Lease, OpenBeat, Walk, Walker, new_walk, stored_walk
+from apps.queues import enqueue
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import change, fetch
+from arbor.agents.lifecycle import AgentStatus
+from arbor.clock import Clock
+from arbor.pipeline.engine import Checkpoint
+
+_LOCK = """
+SELECT state, slot_at, trigger, interval_s, attempts FROM heartbeats_heartbeatschedule
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND epoch = %(epoch)s AND state IN ('queued', 'running')
+FOR UPDATE
+"""
+# Not joined with the lock: a statement that has waited for a lock still sees the other rows as they were before.
+_AGENT_AND_BEAT = """
+SELECT a.name, a.status, a.pipeline, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.checkpoint
+FROM agents_agent a LEFT JOIN heartbeats_heartbeat h
+    ON h.tenant_id = a.tenant_id AND h.agent_id = a.id AND h.status IN ('running', 'waiting')
+WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s
+"""
+_RUN = """
+UPDATE heartbeats_heartbeatschedule SET state = 'running', lease_until = now() + %(lease)s
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+"""
+_LAST_CALL = """
+SELECT id, status, reply, error, error_kind FROM heartbeats_externalcall
+WHERE tenant_id = %(tenant)s AND heartbeat_id = %(beat)s ORDER BY requested_at DESC LIMIT 1
+"""
+
+
+def take(*, agent_id: UUID, epoch: int, clock: Clock) -> Walk | None:
+    """Find out what there is to do under this lease; None when there is nothing."""
+    lease = _lock(agent_id, epoch)
+    if lease is None:
+        return None
+    agent, beat = _agent_and_beat(agent_id)
+    if lease.state == ScheduleState.RUNNING:
+        # The call it waits for has ended; anything else is a doubled message.
+        return _resume(agent, beat, lease) if beat and beat.status == HeartbeatStatus.WAITING else None
+    if agent.status != AgentStatus.ACTIVE and beat is None:
+        _skip(lease, reason=f"the agent is {agent.status}")
+        return None
+    change(_RUN, agent=agent_id, lease=settings.ARBOR_RUN_LEASE)
+    if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
+        walk = stored_walk(agent, beat, epoch=lease.epoch) if beat else new_walk(agent, lease)
+        reason = f"given up after {lease.attempts} workers were lost while it ran"
+        finish(walk, HeartbeatStatus.FAILED, reason=reason)
+        return None
+    if beat is not None:
+        return _take_over(agent, beat, lease)
+    _note_missed(lease, clock)
+    return new_walk(agent, lease)
+
+
+def retake(*, agent_id: UUID, epoch: int) -> Walk | None:
+    """Take once more what this worker has held, as it was last stored, to end it; None when it is not its own."""
+    lease = _lock(agent_id, epoch)
+    if lease is None:
+        return None
+    agent, beat = _agent_and_beat(agent_id)
+    if beat is None:
+        return new_walk(agent, lease)
+    if beat.checkpoint.waiting:
+        return _resume(agent, beat, lease)
+    return stored_walk(agent, beat, epoch=lease.epoch)
+
+
+def _lock(agent_id: UUID, epoch: int) -> Lease | None:
+    rows = fetch(_LOCK, agent=agent_id, epoch=epoch)
+    if not rows:
+        return None
+    state, slot_at, trigger, interval_s, attempts = rows[0]
+    return Lease(
+        agent_id=agent_id,
+        epoch=epoch,
+        state=state,
+        slot_at=slot_at,
+        trigger=trigger,
+        interval_s=interval_s,
+        attempts=attempts,
+    )
+
+
+def _agent_and_beat(agent_id: UUID) -> tuple[Walker, OpenBeat | None]:
+    ((name, status, pipeline, *beat),) = fetch(_AGENT_AND_BEAT, agent=agent_id)
+    agent = Walker(id=agent_id, tenant_id=current_tenant(), name=name, status=status, pipeline=pipeline)
+    return agent, _open_beat(*beat) if beat[0] else None
+
+
+def _open_beat(
+    beat_id: UUID,
+    status: str,
+    epoch: int,
+    step: int,
+    slot_at: Any,
+    trigger: str,
+    own_ms: float,
+    checkpoint: str,
+) -> OpenBeat:
+    return OpenBeat(
+        id=beat_id,
+        status=status,
+        epoch=epoch,
+        step=step,
+        slot_at=slot_at,
+        trigger=trigger,
+        own_ms=own_ms,
+        checkpoint=Checkpoint.from_json(json.loads(checkpoint)),
+    )
+
+
+def _resume(agent: Walker, beat: OpenBeat, lease: Lease) -> Walk | None:
+    """Go on with a heartbeat whose call has ended; None while it has not."""
+    calls = fetch(_LAST_CALL, beat=beat.id)
+    if not calls or calls[0][1] not in (CallStatus.COMPLETE, CallStatus.FAILED):
+        return None
+    call_id, status, reply, error, error_kind = calls[0]
+    walk = stored_walk(agent, beat, epoch=lease.epoch)
+    walk.result = {
+        "call_id": str(call_id),
+        "status": status,
+        "text": reply,
+        "error": error,
+        "error_kind": error_kind,
+    }
+    return walk
+
+
+# --- What is rare --------------------------------------------------------------------------------------
+
+
+def _take_over(agent: Walker, beat: OpenBeat, lease: Lease) -> Walk | None:
+    """Go on with a heartbeat whose worker lost its lease."""
+    Heartbeat.objects.filter(id=beat.id).update(epoch=lease.epoch)
+    if not beat.checkpoint.waiting:
+        return stored_walk(agent, beat, epoch=lease.epoch)
+    walk = _resume(agent, beat, lease)
+    if walk is None:
+        _ask_again(agent, beat)
+    return walk
+
+
+def _ask_again(agent: Walker, beat: OpenBeat) -> None:
+    """Hand out the call of a waiting heartbeat once more; whoever had it can no longer store a reply."""
+    call = ExternalCall.objects.select_for_update().filter(heartbeat_id=beat.id).latest("requested_at")
+    ExternalCall.objects.filter(id=call.id).update(
+        status=CallStatus.PENDING, attempts=call.attempts + 1, lease_until=None
+    )
+    HeartbeatSchedule.objects.filter(agent_id=agent.id).update(lease_until=Now() + waiting_lease())
+    enqueue(fulfil_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
+
+
+def _skip(lease: Lease, *, reason: str) -> None:
+    _leave_receipt(lease, slot_at=lease.slot_at, reason=reason)
+    HeartbeatSchedule.objects.filter(agent_id=lease.agent_id).update(
+        state=ScheduleState.OFF, lease_until=None
+    )
+
+
+def _note_missed(lease: Lease, clock: Clock) -> None:
+    """Leave one receipt for the beats that were due meanwhile and are run as one."""
+    if lease.slot_at is None:
+        return
+    interval = timedelta(seconds=lease.interval_s)
+    missed = int((clock.now() - lease.slot_at) / interval)
+    if missed:
+        beats = "beat" if missed == 1 else "beats"
+        reason = f"{missed} {beats} fell due while no worker ran; run as one"
+        _leave_receipt(lease, slot_at=lease.slot_at + interval, reason=reason)
+
+
+def _leave_receipt(lease: Lease, *, slot_at: Any, reason: str) -> None:
+    Heartbeat.objects.bulk_create(
+        [
+            Heartbeat(
+                tenant_id=current_tenant(),
+                agent_id=lease.agent_id,
+                slot_at=slot_at,
+                trigger=lease.trigger,
+                status=HeartbeatStatus.SKIPPED,
+                epoch=lease.epoch,
+                reason=reason,
+                started_at=Now(),
+                ended_at=Now(),
+            )
+        ],
+        # A worker that takes over notes the same slot again.
+        ignore_conflicts=True,
+    )

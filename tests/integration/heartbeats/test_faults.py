@@ -1,0 +1,60 @@
+"""A heartbeat that cannot go on ends as failed, wherever it stands; it never stays under way for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.heartbeats.handlers.registry import HANDLERS
+from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from arbor.models.ports import ScriptedModel
+from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+
+
+@pytest.mark.parametrize("node", sorted(set(HANDLERS) - {"nop"}))
+def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
+    node: str,
+    fleet: Fleet,
+    agent: Agent,
+    scripted: Callable[..., ScriptedModel],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fault(*_: object) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    scripted(REST)
+    monkeypatch.setattr(type(HANDLERS[node]), "run", fault)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert beat.status == HeartbeatStatus.FAILED
+    assert "ZeroDivisionError: on purpose" in beat.reason
+    assert schedule_of(agent).state == ScheduleState.IDLE
+
+
+def test_a_heartbeat_whose_workers_die_before_it_has_a_row_is_given_up_too(
+    fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel], settings: pytest.FixtureRequest
+) -> None:
+    settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
+    scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    for _ in range(2):
+        # What a worker leaves that dies in its first transaction but one: a running lease, and no heartbeat.
+        fleet.messages.clear()
+        with connections["ops"].cursor() as cursor:
+            cursor.execute("UPDATE heartbeats_heartbeatschedule SET state = 'running'")
+        lose_lease(agent)
+        assert fleet.dispatch().lost == 1
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert (beat.status, beat.reason) == (
+        HeartbeatStatus.FAILED,
+        "given up after 2 workers were lost while it ran",
+    )
+    assert schedule_of(agent).state == ScheduleState.IDLE
