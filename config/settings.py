@@ -61,7 +61,8 @@ _PREPARED_AFTER = 3
 def _database(url: str, *, pooled: bool) -> dict[str, Any]:
     config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
     config["CONN_MAX_AGE"] = 0 if pooled else None
-    config["CONN_HEALTH_CHECKS"] = not pooled
+    # Before it is lent, or used for the next task: after a restart of the server every old connection is dead.
+    config["CONN_HEALTH_CHECKS"] = True
     # Server-side cursors need a session; PgBouncer in transaction mode has none.
     config["DISABLE_SERVER_SIDE_CURSORS"] = True
     options = config.setdefault("OPTIONS", {})
