@@ -110,8 +110,6 @@ class Heartbeat(TenantModel):
     step = models.IntegerField(default=0)
     #: `arbor.pipeline.engine.Checkpoint` as JSON; empty when it has ended.
     checkpoint = models.JSONField(default=dict)
-    #: The graph it walks, when the agent has its own.
-    pipeline_hash = models.CharField(max_length=64, blank=True)
     energy_start = models.FloatField(null=True)
     energy_end = models.FloatField(null=True)
     #: What it saw (`arbor.heartbeat.situation.Situation` as JSON).
