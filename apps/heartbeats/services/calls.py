@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from decimal import Decimal
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import connections
-from django.db.models import F
-from django.db.models.functions import Now
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.models import CallStatus, ExternalCall, LedgerEntry
+from apps.heartbeats.models import CallStatus
 from apps.heartbeats.services.schedule import advance_message
 from apps.providers import model_for
 from apps.queues import Message, Task, enqueue
 from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.statements import change, fetch
 from arbor.errors import ModelError, ModelRefused
+from arbor.ids import uuid7
 from arbor.models.ports import ModelReply, ModelRequest, Usage
 
 log = structlog.get_logger(__name__)
 
 #: Beyond the model's own deadline, the time to store its reply.
 _STORING = timedelta(seconds=10)
+
+_TAKE = """
+UPDATE heartbeats_externalcall
+SET status = 'running', attempts = attempts + 1, started_at = now(), lease_until = now() + %(lease)s
+WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'pending'
+RETURNING agent_id, model, request, attempts
+"""
+_END = """
+UPDATE heartbeats_externalcall c
+SET status = %(status)s, reply = %(reply)s, error = %(error)s, error_kind = %(error_kind)s, ended_at = now(),
+    lease_until = NULL
+FROM heartbeats_heartbeat h, agents_agent a
+WHERE c.tenant_id = %(tenant)s AND c.id = %(call)s AND c.status = 'running' AND c.attempts = %(attempt)s
+    AND h.tenant_id = c.tenant_id AND h.id = c.heartbeat_id AND a.tenant_id = c.tenant_id AND a.id = c.agent_id
+RETURNING h.epoch, a.name
+"""
+_CHARGE = """
+INSERT INTO heartbeats_ledgerentry (tenant_id, id, agent_id, call_id, purpose, provider, model, input_tokens,
+    output_tokens, cached_tokens, cost_usd, latency_ms, tries, error_kind, at)
+VALUES (%(tenant)s, %(id)s, %(agent)s, %(call)s, %(purpose)s, %(provider)s, %(model)s, %(input)s,
+    %(output)s, %(cached)s, %(cost)s, %(latency)s, %(tries)s, %(error_kind)s, now())
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,25 +98,20 @@ def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
 
 
 def _take(*, call_id: UUID, tenant_id: UUID) -> Taken | None:
+    lease = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S) + _STORING
     with tenant_transaction(tenant_id):
-        call = ExternalCall.objects.select_for_update().filter(id=call_id, status=CallStatus.PENDING).first()
-        if call is None:
-            return None
-        attempt = call.attempts + 1
-        ExternalCall.objects.filter(id=call_id).update(
-            status=CallStatus.RUNNING,
-            attempts=attempt,
-            started_at=Now(),
-            lease_until=Now() + timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S) + _STORING,
-        )
-        return Taken(
-            call_id=call_id,
-            tenant_id=tenant_id,
-            agent_id=call.agent_id,
-            model=call.model,
-            request=ModelRequest.from_json(call.request),
-            attempt=attempt,
-        )
+        rows = fetch(_TAKE, call=call_id, lease=lease)
+    if not rows:
+        return None
+    agent_id, model, request, attempt = rows[0]
+    return Taken(
+        call_id=call_id,
+        tenant_id=tenant_id,
+        agent_id=agent_id,
+        model=model,
+        request=ModelRequest.from_json(json.loads(request)),
+        attempt=attempt,
+    )
 
 
 def _release_connection() -> None:
@@ -148,32 +166,49 @@ def _store_failure(taken: Taken, error: Exception, latency_ms: float) -> bool:
     return True
 
 
-def _charge(taken: Taken, *, usage: Usage, **values: Any) -> None:
-    LedgerEntry.objects.create(
-        tenant_id=taken.tenant_id,
-        agent_id=taken.agent_id,
-        call_id=taken.call_id,
+def _charge(
+    taken: Taken,
+    *,
+    provider: str,
+    model: str,
+    usage: Usage,
+    cost_usd: Decimal | None,
+    latency_ms: float,
+    tries: int,
+    error_kind: str = "",
+) -> None:
+    change(
+        _CHARGE,
+        id=uuid7(),
+        agent=taken.agent_id,
+        call=taken.call_id,
         purpose=taken.request.purpose.value,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cached_tokens=usage.cached_tokens,
-        **values,
+        provider=provider,
+        model=model,
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cached=usage.cached_tokens,
+        cost=cost_usd,
+        latency=latency_ms,
+        tries=tries,
+        error_kind=error_kind,
     )
 
 
-def _end(taken: Taken, **values: Any) -> bool:
+def _end(taken: Taken, *, status: CallStatus, reply: str = "", error: str = "", error_kind: str = "") -> bool:
     """Store the end of the call under this worker's lease, and tell the heartbeat's workers; False if it was lost."""
-    ended = ExternalCall.objects.filter(
-        id=taken.call_id, status=CallStatus.RUNNING, attempts=taken.attempt
-    ).update(ended_at=Now(), lease_until=None, **values)
-    if not ended:
+    rows = fetch(
+        _END,
+        call=taken.call_id,
+        attempt=taken.attempt,
+        status=status.value,
+        reply=reply,
+        error=error,
+        error_kind=error_kind,
+    )
+    if not rows:
         log.warning("call_lease_lost", call_id=str(taken.call_id))
         return False
-    epoch, name = (
-        ExternalCall.objects.filter(id=taken.call_id)
-        .annotate(epoch=F("heartbeat__epoch"), name=F("agent__name"))
-        .values_list("epoch", "name")
-        .get()
-    )
+    epoch, name = rows[0]
     enqueue(advance_message(agent_id=taken.agent_id, tenant_id=taken.tenant_id, epoch=epoch, name=name))
     return True
