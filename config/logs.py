@@ -59,8 +59,8 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
             structlog.processors.JSONRenderer(),
         ]
     else:
-        # Without the values of variables: among them are prompts and keys.
-        tracebacks = structlog.dev.RichTracebackFormatter(show_locals=False)
+        # Plain ones: without the values of variables, among them prompts and keys, and without frames around each line.
+        tracebacks = structlog.dev.plain_traceback
         render = [
             mask_secrets,
             structlog.dev.ConsoleRenderer(pad_event_to=24, exception_formatter=tracebacks),
