@@ -185,37 +185,18 @@ class AgentStateAdmin(AgentRowsAdmin):
     """The present moments of agents."""
 
     list_display = ("agent_link", "energy", "beats", "nops", "last_beat_at")
-    list_select_related = ("agent",)
-    search_fields = ("agent__name",)
     ordering = ("-agent_id",)
-    sortable_by = ()
     fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "working_memory")
-
-    @admin.display(description="agent")
-    def agent_link(self, state: AgentState) -> SafeString:
-        """Name the agent."""
-        return cells.link("agents_agent", state.agent_id, state.agent.name)
 
 
 @admin.register(AgentKey)
-class AgentKeyAdmin(ConsoleAdmin):
+class AgentKeyAdmin(AgentRowsAdmin):
     """The public halves of agents' keys. The private halves are never read from the database here."""
 
     list_display = ("agent_link", "public_half", "created_at")
-    search_fields = ("agent__name",)
     ordering = ("-agent_id",)
-    sortable_by = ()
     fields = ("agent", "public_half", "created_at")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[AgentKey]:
-        """Leave the private half where it is."""
-        keys: QuerySet[AgentKey] = super().get_queryset(request).select_related("agent")
-        return keys.defer("sealed_private_key")
-
-    @admin.display(description="agent")
-    def agent_link(self, key: AgentKey) -> SafeString:
-        """Name the agent."""
-        return cells.link("agents_agent", key.agent_id, key.agent.name)
+    unread = (*AgentRowsAdmin.unread, "sealed_private_key")
 
     @admin.display(description="public key")
     def public_half(self, key: AgentKey) -> SafeString:

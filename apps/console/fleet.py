@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,6 +14,7 @@ from django.db.models import Count, QuerySet, Sum
 from django.utils import timezone
 
 from apps.agents.models import Agent
+from apps.console.hours import Hour, draw_hours
 from apps.heartbeats.models import (
     Heartbeat,
     HeartbeatSchedule,
@@ -34,30 +35,6 @@ RECENT_BEATS = 12
 #: Agents whose last beats are drawn, and how many of them.
 STRIPS = 8
 CELLS = 40
-#: Overdue by more than this means that nobody claims.
-OVERDUE_AFTER = timedelta(seconds=30)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hour:
-    """One bar of the chart: the heartbeats that began in an hour, and how high they are drawn."""
-
-    start: datetime
-    done: int
-    failed: int
-    skipped: int
-    x: float = 0.0
-    done_y: float = 0.0
-    done_height: float = 0.0
-    failed_y: float = 0.0
-    failed_height: float = 0.0
-    skipped_y: float = 0.0
-    skipped_height: float = 0.0
-
-    @property
-    def total(self) -> int:
-        """Return all of them."""
-        return self.done + self.failed + self.skipped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,17 +43,6 @@ class Strip:
 
     agent: Agent
     beats: Sequence[Heartbeat]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alarm:
-    """Something that wants a person's attention."""
-
-    look: str
-    title: str
-    text: str
-    #: What to type.
-    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +66,6 @@ class Fleet:
     model: str
     recent: Sequence[Heartbeat]
     strips: Sequence[Strip]
-    alarms: list[Alarm] = field(default_factory=list)
 
     @property
     def agent_count(self) -> int:
@@ -144,7 +109,7 @@ def read_fleet() -> Fleet:
     processes = list(Process.objects.order_by("kind", "name")[:200])
     alive = [process for process in processes if process.seen_at >= now - SILENT_AFTER]
     recent = list(_beats().order_by("-started_at", "-id")[:RECENT_BEATS])
-    fleet = Fleet(
+    return Fleet(
         agents=agents,
         beats=beats,
         hours=hours,
@@ -161,8 +126,6 @@ def read_fleet() -> Fleet:
         strips=_strips(recent),
         **spent,
     )
-    fleet.alarms.extend(_alarms(fleet, now))
-    return fleet
 
 
 def _beats() -> QuerySet[Heartbeat]:
@@ -200,38 +163,7 @@ def _day_of_beats(now: datetime) -> tuple[dict[str, int], list[Hour], bool]:
         by_hour.setdefault(hour, Counter())[status] += 1
     last = now.replace(minute=0, second=0, microsecond=0)
     starts = [last - timedelta(hours=back) for back in range(int(WINDOW / timedelta(hours=1)) - 1, -1, -1)]
-    return dict(counts), _draw(starts, by_hour), len(rows) == SAMPLE
-
-
-#: The chart's own units: one bar and its gap are this wide, the whole is this high.
-_BAR, _HIGH = 20.0, 100.0
-
-
-def _draw(starts: Sequence[datetime], by_hour: dict[datetime, Counter[str]]) -> list[Hour]:
-    none: Counter[str] = Counter()
-    most = max((sum(by_hour.get(start, none).values()) for start in starts), default=0) or 1
-    hours = []
-    for place, start in enumerate(starts):
-        counts = by_hour.get(start, none)
-        ended = (HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED, HeartbeatStatus.FAILED)
-        done, skipped, failed = (counts[status] for status in ended)
-        heights = [count / most * _HIGH for count in (done, skipped, failed)]
-        hours.append(
-            Hour(
-                start=start,
-                done=done,
-                failed=failed,
-                skipped=skipped,
-                x=round(place * _BAR, 1),
-                done_y=round(_HIGH - heights[0], 1),
-                done_height=round(heights[0], 1),
-                skipped_y=round(_HIGH - heights[0] - heights[1], 1),
-                skipped_height=round(heights[1], 1),
-                failed_y=round(_HIGH - sum(heights), 1),
-                failed_height=round(heights[2], 1),
-            )
-        )
-    return hours
+    return dict(counts), draw_hours(starts, by_hour), len(rows) == SAMPLE
 
 
 def _spent(now: datetime) -> dict[str, Any]:
@@ -293,52 +225,3 @@ def last_beats(agent_ids: Sequence[UUID], *, each: int) -> dict[UUID, list[Heart
     for own in beats.values():
         own.sort(key=lambda beat: beat.started_at)
     return beats
-
-
-def _alarms(fleet: Fleet, now: datetime) -> list[Alarm]:
-    alarms = []
-    kinds = {process.kind for process in fleet.processes}
-    if "worker" not in kinds:
-        alarms.append(
-            Alarm(
-                look="bad",
-                title="No worker has been heard of",
-                text="Agents will not beat until one runs.",
-                commands=("arbor up", "arbor worker"),
-            )
-        )
-    elif "beat" not in kinds:
-        alarms.append(
-            Alarm(
-                look="bad",
-                title="The timer is silent",
-                text="Nothing is dispatched until it runs.",
-                commands=("arbor beat",),
-            )
-        )
-    if fleet.oldest_due and now - fleet.oldest_due > OVERDUE_AFTER:
-        alarms.append(
-            Alarm(
-                look="warn",
-                title="Heartbeats are waiting to be claimed",
-                text="The dispatcher is behind, or not running.",
-            )
-        )
-    if dormant := fleet.agents.get(AgentStatus.DORMANT, 0):
-        alarms.append(
-            Alarm(
-                look="warn",
-                title=f"{dormant} fell asleep",
-                text="Too many heartbeats in a row brought no usable reply.",
-            )
-        )
-    ended = fleet.done + fleet.failed
-    if fleet.failed and fleet.failed * 20 >= ended:
-        alarms.append(
-            Alarm(
-                look="bad",
-                title=f"{fleet.failed} of {ended} heartbeats failed",
-                text="In the last 24 hours. Each one's page says why.",
-            )
-        )
-    return alarms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin as DjangoModelAdmin
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.options import ActionLocation
@@ -13,11 +13,13 @@ from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.functional import cached_property
+from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.console import cells
 from apps.console.access import actor_of, holds, is_platform_operator
 from apps.tenants.models import Role
 
@@ -147,8 +149,8 @@ class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
         )
 
 
-class AgentRowsAdmin(ConsoleAdmin):
-    """Rows that belong to agents: filtered by agent, searched by id, and by words within one agent's rows."""
+class FoundByIdAdmin(ConsoleAdmin):
+    """Rows that belong to agents, searched by id, and by words within one agent's rows."""
 
     #: Fields whose words are looked for among the rows of one agent.
     text_fields: ClassVar[tuple[str, ...]] = ()
@@ -182,6 +184,36 @@ class AgentRowsAdmin(ConsoleAdmin):
         for field in self.text_fields:
             found |= queryset.filter(**{f"{field}__icontains": term})
         return found, False
+
+
+class AgentRowsAdmin(FoundByIdAdmin):
+    """Rows with an agent of their own, whose name the list shows."""
+
+    #: What the name's query leaves out.
+    unread: ClassVar[tuple[str, ...]] = ("agent__character", "agent__genome", "agent__pipeline")
+    # Of a whole tenant's rows, only the order they were made in has an index.
+    sortable_by: Any = ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Read the agents' names in the same query."""
+        rows: QuerySet[Any] = super().get_queryset(request).select_related("agent")
+        return rows.defer(*self.unread)
+
+    @admin.display(description="agent")
+    def agent_link(self, row: Any) -> SafeString:
+        """Name whose it is."""
+        return cells.link("agents_agent", row.agent_id, row.agent.name)
+
+    @admin.display(description="status")
+    def status_badge(self, row: Any) -> SafeString:
+        """Show how far it has come."""
+        return cells.badge(row.status)
+
+
+def is_list(request: HttpRequest) -> bool:
+    """Tell whether a list of rows is asked for, rather than the page of one."""
+    match = request.resolver_match
+    return match is not None and str(match.url_name).endswith("_changelist")
 
 
 class PlatformAdmin(ConsoleAdmin):

@@ -7,9 +7,11 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
+from django.utils import timezone
 from unfold.sites import UnfoldAdminSite
 
 from apps.console.access import access_of, is_platform_operator, tenants_of_request
+from apps.console.alarms import alarms_of
 from apps.console.fleet import read_fleet
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
 
@@ -47,12 +49,14 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the fleet of the tenant, or how to get into one."""
         request.current_app = self.name
+        fleet = read_fleet() if access_of(request) else None
         context = {
             **self.each_context(request),
             "title": self.index_title,
             "subtitle": None,
             "index": True,
-            "fleet": read_fleet() if access_of(request) else None,
+            "fleet": fleet,
+            "alarms": alarms_of(fleet, now=timezone.now()) if fleet else [],
             **(extra_context or {}),
         }
         return TemplateResponse(request, self.index_template, context)

@@ -10,7 +10,7 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells
-from apps.console.listing import AgentRowsAdmin, NothingToEdit
+from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, NothingToEdit
 from apps.goals.models import Goal, Intent, ProgressNote
 
 
@@ -53,7 +53,6 @@ class GoalAdmin(AgentRowsAdmin):
         ("source", ChoicesDropdownFilter),
     )
     text_fields = ("title", "description")
-    sortable_by = ()
     inlines = (NoteInline, IntentInline)
     fieldsets = (
         (
@@ -66,13 +65,8 @@ class GoalAdmin(AgentRowsAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Goal]:
         """Read the agent's name in the same query."""
-        goals: QuerySet[Goal] = super().get_queryset(request).select_related("agent", "parent")
-        return goals.defer("agent__character", "agent__genome", "agent__pipeline")
-
-    @admin.display(description="agent")
-    def agent_link(self, goal: Goal) -> SafeString:
-        """Name whose it is."""
-        return cells.link("agents_agent", goal.agent_id, goal.agent.name)
+        goals: QuerySet[Goal] = super().get_queryset(request).select_related("parent")
+        return goals.defer(*self.unread)
 
     @admin.display(description="state")
     def state_badge(self, goal: Goal) -> SafeString:
@@ -91,7 +85,7 @@ class GoalAdmin(AgentRowsAdmin):
 
 
 @admin.register(ProgressNote)
-class ProgressNoteAdmin(AgentRowsAdmin):
+class ProgressNoteAdmin(FoundByIdAdmin):
     """Notes on how goals are going."""
 
     list_display = ("beginning", "goal_link", "written")
@@ -127,7 +121,6 @@ class IntentAdmin(AgentRowsAdmin):
     list_display = ("beginning", "action", "goal_link", "agent_link", "status_badge", "attempts", "made")
     list_filter = (("agent", AutocompleteSelectFilter), ("status", ChoicesDropdownFilter))
     text_fields = ("description",)
-    sortable_by = ()
     fields = (
         "action",
         "description",
@@ -142,8 +135,8 @@ class IntentAdmin(AgentRowsAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Intent]:
         """Read the names in the same query."""
-        intents: QuerySet[Intent] = super().get_queryset(request).select_related("agent", "goal")
-        return intents.defer("agent__character", "agent__genome", "agent__pipeline")
+        intents: QuerySet[Intent] = super().get_queryset(request).select_related("goal")
+        return intents.defer(*self.unread)
 
     @admin.display(description="step")
     def beginning(self, intent: Intent) -> SafeString:
@@ -154,16 +147,6 @@ class IntentAdmin(AgentRowsAdmin):
     def goal_link(self, intent: Intent) -> SafeString:
         """Name its goal."""
         return cells.link("goals_goal", intent.goal_id, intent.goal.title)
-
-    @admin.display(description="agent")
-    def agent_link(self, intent: Intent) -> SafeString:
-        """Name whose it is."""
-        return cells.link("agents_agent", intent.agent_id, intent.agent.name)
-
-    @admin.display(description="status")
-    def status_badge(self, intent: Intent) -> SafeString:
-        """Show how far it is."""
-        return cells.badge(intent.status)
 
     @admin.display(description="made")
     def made(self, intent: Intent) -> SafeString:

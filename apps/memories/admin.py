@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells
-from apps.console.listing import AgentRowsAdmin
+from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
 from apps.memories.models import Edge, Memory, MemoryAccess
 
 
@@ -36,7 +36,6 @@ class MemoryAdmin(AgentRowsAdmin):
         ("status", ChoicesDropdownFilter),
     )
     text_fields = ("content",)
-    sortable_by = ()
     fieldsets = (
         (None, {"fields": ("content", "agent", "type", "status")}),
         ("Weight", {"fields": ("importance_shown", "decay_rate", "trust", "emotional_valence", "recalled")}),
@@ -47,18 +46,13 @@ class MemoryAdmin(AgentRowsAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
         """Leave the vectors where they are, and count recalls in the same query."""
-        memories: QuerySet[Memory] = super().get_queryset(request).select_related("agent", "access")
-        return memories.defer("embedding", "lexical", "agent__character", "agent__genome", "agent__pipeline")
+        memories: QuerySet[Memory] = super().get_queryset(request).select_related("access")
+        return memories.defer("embedding", "lexical", *self.unread)
 
     @admin.display(description="memory")
     def beginning(self, memory: Memory) -> SafeString:
         """Begin it."""
         return cells.clipped(memory.content)
-
-    @admin.display(description="agent")
-    def agent_link(self, memory: Memory) -> SafeString:
-        """Name whose it is."""
-        return cells.link("agents_agent", memory.agent_id, memory.agent.name)
 
     @admin.display(description="type")
     def type_shown(self, memory: Memory) -> SafeString:
@@ -105,7 +99,7 @@ class MemoryAdmin(AgentRowsAdmin):
 
 
 @admin.register(MemoryAccess)
-class MemoryAccessAdmin(AgentRowsAdmin):
+class MemoryAccessAdmin(FoundByIdAdmin):
     """How often memories were recalled by their agents."""
 
     list_display = ("memory_link", "count", "last_at")
@@ -132,14 +126,13 @@ class EdgeAdmin(AgentRowsAdmin):
     list_display = ("source_begins", "relation", "target_begins", "weight", "agent_link", "created_at")
     list_filter = (("agent", AutocompleteSelectFilter),)
     list_display_links = ("relation",)
-    sortable_by = ()
     fields = ("agent", "source", "relation", "target", "weight", "created_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Edge]:
         """Read both ends' texts in the same query."""
-        edges: QuerySet[Edge] = super().get_queryset(request).select_related("agent", "source", "target")
+        edges: QuerySet[Edge] = super().get_queryset(request).select_related("source", "target")
         vectors: Any = [f"{end}__{name}" for end in ("source", "target") for name in ("embedding", "lexical")]
-        return edges.defer(*vectors)
+        return edges.defer(*vectors, *self.unread)
 
     @admin.display(description="from")
     def source_begins(self, edge: Edge) -> SafeString:
@@ -150,8 +143,3 @@ class EdgeAdmin(AgentRowsAdmin):
     def target_begins(self, edge: Edge) -> SafeString:
         """Begin the memory it leads to."""
         return cells.link("memories_memory", edge.target_id, cells.clipped(edge.target.content, 70))
-
-    @admin.display(description="agent")
-    def agent_link(self, edge: Edge) -> SafeString:
-        """Name whose it is."""
-        return cells.link("agents_agent", edge.agent_id, edge.agent.name)

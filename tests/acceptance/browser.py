@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -61,16 +60,17 @@ class Browser:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._socket.close()
-        self._do(asyncio.sleep(0))
-        self._loop.close()
-        self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+            self._do(self._disconnect())
+            self._loop.close()
+        finally:
+            self._process.terminate()
+            try:
+                self._process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     # --- What a test does --------------------------------------------------------------------------------
 
@@ -172,6 +172,12 @@ class Browser:
         with urlopen(Request(f"http://127.0.0.1:{port}/json/new?about:blank", method="PUT")) as answer:
             target = json.load(answer)
         return await websocket_connect(target["webSocketDebuggerUrl"], max_message_size=64 * 1024 * 1024)
+
+    async def _disconnect(self) -> None:
+        self._socket.close()
+        # The other side's goodbye ends the connection; without it the loop would end with it open.
+        while await asyncio.wait_for(self._socket.read_message(), PATIENCE_S) is not None:
+            pass
 
     def _do[Value](self, work: Coroutine[Any, Any, Value]) -> Value:
         return self._loop.run_until_complete(work)

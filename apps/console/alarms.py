@@ -1,0 +1,73 @@
+"""What wants a person's attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from apps.console.fleet import Fleet
+from arbor.agents.lifecycle import AgentStatus
+
+#: Overdue by more than this means that nobody claims.
+OVERDUE_AFTER = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """Something that wants a person's attention."""
+
+    look: str
+    title: str
+    text: str
+    #: What to type.
+    commands: tuple[str, ...] = ()
+
+
+def alarms_of(fleet: Fleet, *, now: datetime) -> list[Alarm]:
+    """Return what is wrong with the fleet, by what its page has read anyway."""
+    alarms = []
+    kinds = {process.kind for process in fleet.processes}
+    if "worker" not in kinds:
+        alarms.append(
+            Alarm(
+                look="bad",
+                title="No worker has been heard of",
+                text="Agents will not beat until one runs.",
+                commands=("arbor up", "arbor worker"),
+            )
+        )
+    elif "beat" not in kinds:
+        alarms.append(
+            Alarm(
+                look="bad",
+                title="The timer is silent",
+                text="Nothing is dispatched until it runs.",
+                commands=("arbor beat",),
+            )
+        )
+    if fleet.oldest_due and now - fleet.oldest_due > OVERDUE_AFTER:
+        alarms.append(
+            Alarm(
+                look="warn",
+                title="Heartbeats are waiting to be claimed",
+                text="The dispatcher is behind, or not running.",
+            )
+        )
+    if dormant := fleet.agents.get(AgentStatus.DORMANT, 0):
+        alarms.append(
+            Alarm(
+                look="warn",
+                title=f"{dormant} fell asleep",
+                text="Too many heartbeats in a row brought no usable reply.",
+            )
+        )
+    ended = fleet.done + fleet.failed
+    if fleet.failed and fleet.failed * 20 >= ended:
+        alarms.append(
+            Alarm(
+                look="bad",
+                title=f"{fleet.failed} of {ended} heartbeats failed",
+                text="In the last 24 hours. Each one's page says why.",
+            )
+        )
+    return alarms

@@ -1,0 +1,88 @@
+"""A heartbeat's requests to models: the prompt by section, and what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apps.console.stored import dicts_in, pretty, text_of
+from apps.heartbeats.models import ExternalCall, LedgerEntry
+from arbor.errors import ReplyInvalid
+from arbor.heartbeat.parsing import parse_reply
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One section of the prompt; `share` is percent of all tokens, `hue` its colour's place in the palette."""
+
+    name: str
+    text: str
+    tokens: int
+    share: float
+    hue: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One request to a model and what came back."""
+
+    row: ExternalCall
+    paid: LedgerEntry | None
+    sections: Sequence[Section]
+    tokens: int
+    messages: Sequence[tuple[str, str]]
+    parsed: str
+    repairs: Sequence[str]
+    unreadable: str
+    seconds: float | None
+
+
+def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
+    """Read what was asked and answered; the reply is parsed again, as the heartbeat did."""
+    parsed, unreadable = "", ""
+    repairs: Sequence[str] = ()
+    if call.reply:
+        try:
+            read = parse_reply(call.reply)
+            parsed, repairs = pretty(read.reply.model_dump(mode="json", exclude_defaults=True)), read.repairs
+        except ReplyInvalid as error:
+            unreadable = str(error)
+    sections = _sections(call.sections)
+    request = call.request if isinstance(call.request, Mapping) else {}
+    messages = [("system", text_of(request.get("system")))] if request.get("system") else []
+    messages += [
+        (str(each.get("role", "")), text_of(each.get("content")))
+        for each in dicts_in(request.get("messages"))
+    ]
+    return Call(
+        row=call,
+        paid=paid,
+        sections=sections,
+        tokens=sum(section.tokens for section in sections),
+        messages=messages,
+        parsed=parsed,
+        repairs=repairs,
+        unreadable=unreadable,
+        seconds=(call.ended_at - call.requested_at).total_seconds() if call.ended_at else None,
+    )
+
+
+#: Colours of the palette that sections take in turn.
+_HUES = 8
+
+
+def _sections(stored: Any) -> list[Section]:
+    rows = dicts_in(stored)
+    sizes = [int(each["tokens"]) if isinstance(each.get("tokens"), int | float) else 0 for each in rows]
+    total = sum(sizes) or 1
+    return [
+        Section(
+            name=str(each.get("name", "")),
+            text=text_of(each.get("text")),
+            tokens=tokens,
+            share=round(tokens / total * 100, 2),
+            hue=place % _HUES,
+        )
+        for place, (each, tokens) in enumerate(zip(rows, sizes, strict=True))
+    ]

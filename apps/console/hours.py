@@ -1,0 +1,64 @@
+"""Heartbeats by hour, as a chart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from apps.heartbeats.models import HeartbeatStatus
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hour:
+    """One bar of the chart: the heartbeats that began in an hour, and how high they are drawn."""
+
+    start: datetime
+    done: int
+    failed: int
+    skipped: int
+    x: float = 0.0
+    done_y: float = 0.0
+    done_height: float = 0.0
+    failed_y: float = 0.0
+    failed_height: float = 0.0
+    skipped_y: float = 0.0
+    skipped_height: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """Return all of them."""
+        return self.done + self.failed + self.skipped
+
+
+#: The chart's own units: one bar and its gap are this wide, the whole is this high.
+_BAR, _HIGH = 20.0, 100.0
+
+
+def draw_hours(starts: Sequence[datetime], by_hour: Mapping[datetime, Counter[str]]) -> list[Hour]:
+    """Return the bars, the highest as high as the chart."""
+    none: Counter[str] = Counter()
+    most = max((sum(by_hour.get(start, none).values()) for start in starts), default=0) or 1
+    hours = []
+    for place, start in enumerate(starts):
+        counts = by_hour.get(start, none)
+        ended = (HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED, HeartbeatStatus.FAILED)
+        done, skipped, failed = (counts[status] for status in ended)
+        heights = [count / most * _HIGH for count in (done, skipped, failed)]
+        hours.append(
+            Hour(
+                start=start,
+                done=done,
+                failed=failed,
+                skipped=skipped,
+                x=round(place * _BAR, 1),
+                done_y=round(_HIGH - heights[0], 1),
+                done_height=round(heights[0], 1),
+                skipped_y=round(_HIGH - heights[0] - heights[1], 1),
+                skipped_height=round(heights[1], 1),
+                failed_y=round(_HIGH - sum(heights), 1),
+                failed_height=round(heights[2], 1),
+            )
+        )
+    return hours

@@ -1,0 +1,23 @@
+"""Values as they were stored, read whatever an older or newer Arbor put there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def dicts_in(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list; whatever else is there is left out."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def text_of(value: Any) -> str:
+    """Return a text as it is, anything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def pretty(value: Any) -> str:
+    """Return a value as indented JSON."""
+    return json.dumps(value, ensure_ascii=False, indent=2)

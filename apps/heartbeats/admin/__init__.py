@@ -1,0 +1,15 @@
+"""Heartbeats and all that belongs to them in the operator's console."""
+
+from apps.heartbeats.admin.beats import HeartbeatAdmin, PerceptAdmin, StepAdmin
+from apps.heartbeats.admin.calls import ExternalCallAdmin, LedgerEntryAdmin
+from apps.heartbeats.admin.running import HeartbeatScheduleAdmin, ProcessAdmin
+
+__all__ = [
+    "ExternalCallAdmin",
+    "HeartbeatAdmin",
+    "HeartbeatScheduleAdmin",
+    "LedgerEntryAdmin",
+    "PerceptAdmin",
+    "ProcessAdmin",
+    "StepAdmin",
+]

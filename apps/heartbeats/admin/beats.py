@@ -1,0 +1,172 @@
+"""Heartbeats, what they passed, and what they took in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
+
+from apps.console import cells
+from apps.console.heartbeat_page import read_heartbeat
+from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, is_list
+from apps.heartbeats.models import Heartbeat, Percept, Step
+
+
+@admin.register(Heartbeat)
+class HeartbeatAdmin(AgentRowsAdmin):
+    """Heartbeats: a list, and a page with the trace of each."""
+
+    list_display = (
+        "began",
+        "agent_link",
+        "beat_number",
+        "status_badge",
+        "mode",
+        "story",
+        "energy",
+        "own_time",
+        "model",
+    )
+    list_filter = (
+        ("agent", AutocompleteSelectFilter),
+        ("status", ChoicesDropdownFilter),
+        ("trigger", ChoicesDropdownFilter),
+    )
+    text_fields = ("narrative", "reason")
+    ordering = ("-started_at",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Heartbeat]:
+        """Leave the wide parts to the page."""
+        beats: QuerySet[Heartbeat] = super().get_queryset(request)
+        if is_list(request):
+            beats = beats.defer(
+                "checkpoint", "situation", "reasoning", "actions", "goal_changes", "dropped", *self.unread
+            )
+        return beats
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the heartbeat's own page."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        beat = self.get_object(request, object_id)
+        if beat is None:
+            missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return missing
+        context = {
+            **self.admin_site.each_context(request),
+            "title": str(beat),
+            "opts": self.opts,
+            "original": beat,
+            "page": read_heartbeat(beat),
+            **(extra_context or {}),
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "console/heartbeat.html", context)
+
+    @admin.display(description="began")
+    def began(self, beat: Heartbeat) -> SafeString:
+        """Say when it began."""
+        return cells.when(beat.started_at)
+
+    @admin.display(description="#")
+    def beat_number(self, beat: Heartbeat) -> str:
+        """Number it."""
+        return f"{beat.number:,}" if beat.number else "–"
+
+    @admin.display(description="what happened")
+    def story(self, beat: Heartbeat) -> SafeString:
+        """Begin its story, or why there is none."""
+        return cells.clipped(beat.narrative or beat.reason or "–", 90)
+
+    @admin.display(description="energy")
+    def energy(self, beat: Heartbeat) -> str:
+        """Show what it had and what it left."""
+        both = (beat.energy_start, beat.energy_end)
+        return " → ".join("–" if value is None else f"{value:g}" for value in both)
+
+    @admin.display(description="own time")
+    def own_time(self, beat: Heartbeat) -> str:
+        """Show the time in Arbor's own code."""
+        return cells.milliseconds(beat.own_ms)
+
+
+@admin.register(Step)
+class StepAdmin(FoundByIdAdmin):
+    """Nodes that heartbeats passed; each heartbeat's page draws its own."""
+
+    list_display = ("node", "heartbeat_link", "handler", "phase", "outcome_badge", "took", "started_at")
+    list_filter = (("heartbeat", AutocompleteSelectFilter),)
+    agent_path = "heartbeat"
+    sortable_by = ()
+    fields = (
+        "heartbeat",
+        "sequence",
+        "node",
+        "handler",
+        "phase",
+        "outcome",
+        "changed",
+        "started_at",
+        "duration_ms",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Step]:
+        """Read of the heartbeat what names it."""
+        steps: QuerySet[Step] = super().get_queryset(request).select_related("heartbeat")
+        return steps.defer(
+            *(f"heartbeat__{name}" for name in ("checkpoint", "situation", "reasoning", "actions", "dropped"))
+        )
+
+    @admin.display(description="heartbeat")
+    def heartbeat_link(self, step: Step) -> SafeString:
+        """Name its heartbeat."""
+        return cells.link("heartbeats_heartbeat", step.heartbeat_id, step.heartbeat)
+
+    @admin.display(description="outcome")
+    def outcome_badge(self, step: Step) -> SafeString:
+        """Show how it ended."""
+        return cells.badge(step.outcome)
+
+    @admin.display(description="took")
+    def took(self, step: Step) -> str:
+        """Show how long it took."""
+        return cells.milliseconds(step.duration_ms)
+
+
+@admin.register(Percept)
+class PerceptAdmin(AgentRowsAdmin):
+    """What reached agents between heartbeats."""
+
+    list_display = ("beginning", "agent_link", "kind", "arrived", "heard")
+    list_filter = (("agent", AutocompleteSelectFilter), ("kind", ChoicesDropdownFilter))
+    text_fields = ("content",)
+    fields = ("content", "agent", "kind", "at", "heartbeat")
+
+    @admin.display(description="content")
+    def beginning(self, percept: Percept) -> SafeString:
+        """Begin it."""
+        return cells.clipped(percept.content)
+
+    @admin.display(description="arrived")
+    def arrived(self, percept: Percept) -> SafeString:
+        """Say when it came."""
+        return cells.when(percept.at)
+
+    @admin.display(description="taken in")
+    def heard(self, percept: Percept) -> SafeString:
+        """Name the heartbeat that took it in."""
+        if percept.heartbeat_id is None:
+            return cells.badge("waiting")
+        return cells.link("heartbeats_heartbeat", percept.heartbeat_id, "by a heartbeat")

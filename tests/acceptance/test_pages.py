@@ -1,0 +1,245 @@
+"""The console as people see it: real heartbeats, a real browser, pictures of what it shows.
+
+`KEEP_PICTURES=FOLDER pytest tests/acceptance/test_pages.py` keeps the pictures.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
+from django.core.wsgi import get_wsgi_application
+
+from apps.agents.models import Agent
+from apps.agents.services.creation import create_agent
+from apps.agents.services.lifecycle import start_agent
+from apps.agents.services.templates import seed_builtin_templates
+from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.inline import beat_now
+from apps.memories.services.remember import remember
+from apps.queues import captured
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import add_member, create_tenant
+from arbor.memory.values import NewMemory
+from tests.acceptance.browser import Browser, find_chromium
+from tests.factories import PASSWORD, ProcessFactory, UserFactory
+
+CHROMIUM = find_chromium()
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found on this machine"),
+]
+
+CONVERSATION = (
+    ("Ana", "The river froze in January, and the ferry stopped for nine days."),
+    ("Ben", "Was that the winter with the two depth readings at the north quay?"),
+    ("Ana", "Yes. One says 11.2 metres, the other 9.8. They cannot both be right."),
+    ("Ben", "Could you find out which of them was taken at low tide?"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """A tenant whose agents have beaten, its console's address, and somebody signed in."""
+
+    browser: Browser
+    url: str
+    agent: Agent
+    beats: list[Heartbeat]
+
+
+class _Silent(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
+        """Write nothing: the test says what went wrong."""
+
+
+@pytest.fixture
+def address(database: None) -> Iterator[str]:
+    """Serve the console as it is, on a port of its own."""
+    Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+    server = ThreadedWSGIServer(("127.0.0.1", 0), _Silent)
+    server.set_app(get_wsgi_application())
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    assert CHROMIUM is not None
+    with Browser(CHROMIUM) as opened:
+        yield opened
+
+
+def people(tenant: Tenant) -> None:
+    user = UserFactory(username="ann")
+    add_member(tenant=tenant, user=user, role=Role.OPERATOR)
+    other = create_tenant(slug="globex", name="Globex")
+    add_member(tenant=other, user=user, role=Role.VIEWER)
+
+
+def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
+    """Let three agents live for a while: a conversation remembered, some heartbeats decided by reflex."""
+    seed_builtin_templates()
+    made = []
+    with captured():
+        for name, template in (("Vega", "Researcher"), ("Rigel", "Scout"), ("Mira", "Monitor")):
+            with tenant_transaction(tenant.id):
+                agent = create_agent(
+                    name=name, template_name=template, actor="user:ann", interval=timedelta(minutes=30)
+                )
+                start_agent(agent_id=agent.id, actor="user:ann")
+            made.append(agent)
+        vega = made[0]
+        said = [
+            NewMemory(
+                content=text,
+                role=speaker,
+                session="quay",
+                position=place,
+                occurred_at=datetime.now(UTC) - timedelta(hours=3, minutes=-place),
+            )
+            for place, (speaker, text) in enumerate(CONVERSATION)
+        ]
+        remember(tenant_id=tenant.id, agent_id=vega.id, memories=said)
+        beats = [beat_now(agent_id=vega.id, tenant_id=tenant.id) for _ in range(3)]
+        beat_now(agent_id=made[1].id, tenant_id=tenant.id)
+    return vega, beats
+
+
+@pytest.fixture
+def scene(tenant: Tenant, address: str, browser: Browser) -> Scene:
+    people(tenant)
+    agent, beats = live(tenant)
+    for kind, queues in (("worker", "heartbeat"), ("worker", "llm,embedding"), ("beat", "")):
+        ProcessFactory(kind=kind, queues=queues)
+    browser.open(f"{address}/admin/")
+    browser.fill("#id_username", "ann")
+    browser.fill("#id_password", PASSWORD)
+    browser.click("#login-form button[type=submit]")
+    return Scene(browser=browser, url=f"{address}/admin", agent=agent, beats=beats)
+
+
+def picture(browser: Browser, folder: Path, name: str) -> None:
+    """Take a picture, and hold what every page must keep."""
+    kept = os.environ.get("KEEP_PICTURES")
+    path = browser.screenshot((Path(kept) if kept else folder) / f"{name}.png")
+    assert path.stat().st_size > 30_000, "the picture is nearly empty"
+    wide = browser.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wide <= 0, "the page is wider than the screen"
+
+
+def test_the_first_page_shows_the_fleet(scene: Scene, tmp_path: Path) -> None:
+    browser = scene.browser
+    assert browser.address == f"{scene.url}/"
+    cards = browser.text("#fleet-cards")
+    assert "Agents beating\n3 of 3" in cards
+    assert "4 done" in cards
+    assert "0 failed" in cards
+    assert "No language model is in use." in browser.text("#reflex-notice")
+    text = browser.text()
+    for words in ("Vega", "Rigel", "Mira", "Heartbeats by hour", "Recent heartbeats", "llm,embedding"):
+        assert words in text
+    assert browser.count(".ar-strip a") == 4
+    assert browser.count(".ar-bar-done") in (1, 2)
+    picture(browser, tmp_path, "fleet")
+
+
+def test_an_agents_page_shows_it_living(scene: Scene, tmp_path: Path) -> None:
+    browser = scene.browser
+    browser.open(f"{scene.url}/agents/agent/{scene.agent.id}/change/")
+    text = browser.text()
+    for words in (
+        "Vega",
+        "active",
+        "Researcher",
+        scene.agent.public_id,
+        "Reflex decides for this agent, not a language model.",
+        "energy of 20",
+        "On its mind",
+        "every 30 min",
+        scene.beats[-1].narrative[:60],
+    ):
+        assert words in text, words
+    assert browser.count("#tracker a") == 3
+    assert browser.count("#goals .ar-goal") >= 1
+    assert "sealed" not in browser.evaluate("document.documentElement.outerHTML")
+    picture(browser, tmp_path, "agent")
+
+
+def test_a_heartbeats_page_tells_why_it_did_that(scene: Scene, tmp_path: Path) -> None:
+    browser, beat = scene.browser, scene.beats[-1]
+    browser.open(f"{scene.url}/heartbeats/heartbeat/{beat.id}/change/")
+    facts = browser.text("#beat-facts")
+    assert "reflex/policy" in facts
+    assert "→" in facts
+    assert "Reflex decided this heartbeat, not a language model." in browser.text("#reflex-notice")
+    assert browser.text("#narrative") == beat.narrative
+    assert beat.actions
+    for action in beat.actions:
+        assert action["action"] in browser.text("#actions")
+        assert action["summary"][:50] in browser.text("#actions")
+    passed = browser.evaluate(
+        "[...document.querySelectorAll('.ar-box[data-outcome=success]')].map(box => box.dataset.node)"
+    )
+    assert {"observe", "orient", "think", "decide", "act", "record", "done"} <= set(passed)
+    assert browser.count(".ar-arrow.ar-taken") >= len(passed) - 1
+    assert browser.count("#waterfall .ar-lane") >= 13
+    assert browser.count("#waterfall .ar-wait") == 1
+    sections = browser.evaluate(
+        "[...document.querySelectorAll('[data-call] .ar-tokens i')].map(part => part.title)"
+    )
+    assert len(sections) >= 5
+    assert all(" tokens" in title for title in sections)
+    assert '"thinking"' in browser.text("[data-call]")
+    picture(browser, tmp_path, "heartbeat")
+
+
+def test_the_pages_beside_a_heartbeat_are_one_click_away(scene: Scene) -> None:
+    browser = scene.browser
+    browser.open(f"{scene.url}/heartbeats/heartbeat/{scene.beats[1].id}/change/")
+    browser.click("a[rel=prev]")
+    assert str(scene.beats[0].id) in browser.address
+    browser.click("a[rel=next]")
+    browser.click("a[rel=next]")
+    assert str(scene.beats[2].id) in browser.address
+
+
+def test_a_click_pauses_and_another_resumes(scene: Scene) -> None:
+    browser = scene.browser
+    browser.open(f"{scene.url}/agents/agent/{scene.agent.id}/change/")
+    browser.click(".ar-acts form:has(input[value=pause]) button")
+    assert "The agent is paused." in browser.text()
+    browser.click(".ar-acts form:has(input[value=resume]) button")
+    assert "The agent is resumed." in browser.text()
+
+
+def test_another_tenant_is_one_click_away(scene: Scene) -> None:
+    browser = scene.browser
+    assert "Acme" in browser.text(".ar-tenant summary")
+    browser.evaluate("document.querySelector('.ar-tenant').open = true")
+    browser.click(".ar-tenant .ar-menu form:nth-of-type(2) button")
+    assert "Globex" in browser.text(".ar-tenant summary")
+    assert "Viewer" in browser.text(".ar-tenant summary")
+    assert "No agent lives here yet" in browser.text()
+
+
+def test_lists_and_dark_pages_fit_the_screen(scene: Scene, tmp_path: Path) -> None:
+    browser = scene.browser
+    for page in ("agents/agent", "heartbeats/heartbeat", "memories/memory", "goals/goal", "audit/auditevent"):
+        browser.open(f"{scene.url}/{page}/")
+        picture(browser, tmp_path, page.replace("/", "-"))
+    browser.evaluate("document.documentElement.classList.add('dark')")
+    picture(browser, tmp_path, "dark")
