@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
-from apps.heartbeats.models import CallStatus
+from apps.heartbeats.models import CallStatus, ExternalCall
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.recall import meaning_texts
 from arbor.errors import EmbeddingFailed, ReplyInvalid
@@ -60,7 +60,7 @@ class Think:
 
     def run(self, context: Context) -> NodeResult:
         """Suspend on a call; after a reply that could not be read, the model is told what was wrong with it."""
-        prompt = context["prompt"]
+        prompt = context["prompt"] or _asked_before(UUID(context["heartbeat_id"]))
         messages = [Message(role="user", content=prompt["user"])]
         if context.get("unreadable"):
             messages += [
@@ -80,7 +80,10 @@ class Think:
             context=situation if situation["model_is_reflex"] else {},
         )
         payload = {"model": context["model"], "request": request.to_json(), "sections": prompt["sections"]}
-        return NodeResult(suspend=Suspension(kind=CallPurpose.THINK.value, payload=payload))
+        # The call keeps the prompt: it need not be stored, and read, with the checkpoint too.
+        return NodeResult(
+            updates={"prompt": None}, suspend=Suspension(kind=CallPurpose.THINK.value, payload=payload)
+        )
 
     def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
         """Take the reply; a call that failed fails the heartbeat, and nothing is made up in its place."""
@@ -88,6 +91,13 @@ class Think:
             reason = f"{result['error_kind']}: {result['error']}"
             return NodeResult(outcome=Outcome.FAILURE, updates={"failure": {"reason": reason}})
         return NodeResult(updates={"reply_text": result["text"]})
+
+
+def _asked_before(heartbeat_id: UUID) -> dict[str, Any]:
+    """Return the prompt of the heartbeat, from its first call."""
+    call = ExternalCall.objects.filter(heartbeat_id=heartbeat_id).earliest("requested_at")
+    request = ModelRequest.from_json(call.request)
+    return {"system": request.system, "user": request.messages[0].content, "sections": call.sections}
 
 
 class Parse:
