@@ -39,6 +39,7 @@ SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowe
     (SELECT coalesce(json_agg(memory ORDER BY memory.at), '[]') FROM (
         SELECT id, type, content, role, occurred_at AS at, importance FROM memories_memory
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'active' AND type = 'episodic'
+            AND (expires_at IS NULL OR expires_at > now())
         ORDER BY occurred_at DESC LIMIT %(recent)s
     ) memory) AS recent,
     (SELECT to_json(beat) FROM (

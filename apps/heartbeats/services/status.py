@@ -30,7 +30,8 @@ FROM heartbeats_heartbeatschedule
 """
 _AGENTS = "SELECT status, count(*) FROM agents_agent GROUP BY status"
 _BACKLOGS = """
-SELECT (SELECT count(*) FROM memories_memory WHERE embedding IS NULL AND status = 'active'),
+SELECT (SELECT count(*) FROM memories_memory WHERE embedding IS NULL AND status = 'active'
+        AND embedding_model = ''),
     (SELECT count(*) FROM memories_memory WHERE expires_at <= now() AND status = 'active'),
     (SELECT count(*) FROM heartbeats_externalcall WHERE status = 'pending')
 """

@@ -6,7 +6,7 @@ computes the neighbours' scores from their rows, a few hundred at most.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 from django.db import connection
 
-from apps.memories.models import Memory, Term
+from apps.memories.models import Term
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.remember import ALL_MEMORIES
@@ -23,7 +23,7 @@ from arbor.errors import EmbeddingFailed, Invalid
 from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background, Candidate, rank
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.query import Reading, read_query
-from arbor.memory.values import MemoryStatus, MemoryType, Recalled, ScoreTerms
+from arbor.memory.values import MemoryType, Recalled
 
 log = structlog.get_logger(__name__)
 
@@ -32,6 +32,8 @@ MAX_LIMIT = 200
 QUERY_LENGTH = 4_000
 #: Within the time the query speaks of, words choose the candidates, and meaning decides between equals.
 _MEANING_BESIDE_WORDS = 0.05
+#: Turns fetched beside one; more than 2 · REACH only where several memories share a place.
+_MOST_BESIDE = 20
 
 _CANDIDATES = """
 WITH scan AS MATERIALIZED (
@@ -40,6 +42,7 @@ WITH scan AS MATERIALIZED (
     FROM memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
         AND (expires_at IS NULL OR expires_at > %(now)s)
+        AND (%(without)s::text IS NULL OR session <> %(without)s)
 ), background AS (
     SELECT coalesce(avg(similarity), 0) AS mean, coalesce(stddev_pop(similarity), 0) AS deviation FROM scan
 ), chosen AS (
@@ -57,10 +60,13 @@ WITH scan AS MATERIALIZED (
 ), whole AS (
     SELECT id FROM found
     UNION
-    SELECT m.id FROM found JOIN memories_memory m
-        ON m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.session = found.session
-        AND m.position BETWEEN found.position - %(reach)s AND found.position + %(reach)s
-    WHERE found.session <> '' AND m.status = 'active' AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
+    SELECT beside.id FROM found CROSS JOIN LATERAL (
+        SELECT id FROM memories_memory
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = found.session AND status = 'active'
+            AND position BETWEEN found.position - %(reach)s AND found.position + %(reach)s
+            AND (expires_at IS NULL OR expires_at > %(now)s)
+        ORDER BY position, id LIMIT %(most_beside)s
+    ) beside WHERE found.session <> ''
 )
 SELECT m.id, m.type, m.content, m.role, m.session, m.position, m.occurred_at, m.importance, m.decay_rate, m.trust,
     a.last_at,
@@ -114,8 +120,8 @@ def meaning_texts(*, agent_id: UUID, texts: Iterable[str], now: datetime) -> dic
     wanted = list(dict.fromkeys(texts))
     if not wanted:
         return {}
-    df = _frequencies(agent_id, wanted)
-    return {text: _reading(text, df, now).meaning_text for text in wanted}
+    df, documents = _frequencies(agent_id, wanted)
+    return {text: read_query(text, df=df, documents=documents, now=now).meaning_text for text in wanted}
 
 
 def recall_in_scope(
@@ -133,10 +139,9 @@ def recall_in_scope(
     """
     check_query(text, limit)
     now = now or datetime.now(UTC)
-    reading = _reading(text, _frequencies(agent_id, [text]), now)
-    rows, background = _fetch(agent_id, reading, vector, limit, now)
-    if without_session:
-        rows = {key: row for key, row in rows.items() if row["candidate"].session != without_session}
+    df, documents = _frequencies(agent_id, [text])
+    reading = read_query(text, df=df, documents=documents, now=now)
+    rows, background = _fetch(agent_id, reading, vector, limit, now, without_session)
     ranked = rank(
         [row["candidate"] for row in rows.values()],
         reading=reading,
@@ -159,26 +164,6 @@ def recall_in_scope(
     ]
 
 
-def recent_memories(*, agent_id: UUID, limit: int) -> list[Recalled]:
-    """Return the latest memories of what happened, oldest first; they are not scored. One query."""
-    rows = Memory.objects.filter(
-        agent_id=agent_id, status=MemoryStatus.ACTIVE, type=MemoryType.EPISODIC
-    ).order_by("-occurred_at")[:limit]
-    return [
-        Recalled(
-            id=row.id,
-            type=MemoryType(row.type),
-            content=row.content,
-            role=row.role,
-            session=row.session,
-            occurred_at=row.occurred_at,
-            importance=row.importance,
-            terms=ScoreTerms(),
-        )
-        for row in reversed(rows)
-    ]
-
-
 def note_access(memory_ids: Sequence[UUID]) -> None:
     """Count that the agent recalled these memories. One statement; rows are locked in the order of their ids."""
     if memory_ids:
@@ -193,18 +178,21 @@ def note_access(memory_ids: Sequence[UUID]) -> None:
             )
 
 
-def _frequencies(agent_id: UUID, texts: Iterable[str]) -> dict[int, int]:
+def _frequencies(agent_id: UUID, texts: Iterable[str]) -> tuple[dict[int, int], int]:
+    """Return in how many of the agent's memories each term of the texts occurs, and how many memories there are."""
     places = {place for text in texts for place in looked_up(query_terms(text))}
     rows = Term.objects.filter(agent_id=agent_id, term__in=[*places, ALL_MEMORIES])
-    return dict(rows.values_list("term", "memories"))
-
-
-def _reading(text: str, df: Mapping[int, int], now: datetime) -> Reading:
-    return read_query(text, df=df, documents=df.get(ALL_MEMORIES, 0), now=now)
+    df = dict(rows.values_list("term", "memories"))
+    return df, df.pop(ALL_MEMORIES, 0)
 
 
 def _fetch(
-    agent_id: UUID, reading: Reading, vector: Sequence[float] | None, limit: int, now: datetime
+    agent_id: UUID,
+    reading: Reading,
+    vector: Sequence[float] | None,
+    limit: int,
+    now: datetime,
+    without_session: str,
 ) -> tuple[dict[UUID, dict[str, Any]], Background]:
     around = reading.span.around() if reading.span else None
     with connection.cursor() as cursor:
@@ -222,6 +210,8 @@ def _fetch(
                 "to": around[1] if around else now,
                 "beside": _MEANING_BESIDE_WORDS,
                 "reach": REACH,
+                "most_beside": _MOST_BESIDE,
+                "without": without_session or None,
             },
         )
         rows = cursor.fetchall()

@@ -1,0 +1,111 @@
+"""Recall done the slow way: every memory read, scored with numpy, and ranked by the same ranker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from apps.agents.models import Agent
+from apps.memories.models import Memory, MemoryAccess
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background, Candidate, Ranked, rank
+from arbor.memory.query import Reading, read_query
+from arbor.memory.values import MemoryStatus
+
+#: What a deviation nearer in meaning counts beside words, where the time that is spoken of brings candidates.
+BESIDE_WORDS = 0.05
+
+
+def recall_slowly(
+    agent: Agent,
+    text: str,
+    vector: Sequence[float] | None,
+    *,
+    limit: int,
+    now: datetime,
+    without_session: str = "",
+) -> list[Ranked]:
+    """Return what recall must return, with the terms of each score."""
+    with tenant_transaction(agent.tenant_id):
+        rows = list(Memory.objects.filter(agent_id=agent.id, status=MemoryStatus.ACTIVE).order_by("id"))
+        accesses = dict(
+            MemoryAccess.objects.filter(memory__agent_id=agent.id).values_list("memory_id", "last_at")
+        )
+    reading = _read(rows, text, now)
+    rows = [
+        row
+        for row in rows
+        if (row.expires_at is None or row.expires_at > now)
+        and not (without_session and row.session == without_session)
+    ]
+    candidates = [_candidate(row, accesses.get(row.id), reading, vector) for row in rows]
+    near = [each.similarity for each in candidates if each.similarity is not None]
+    background = Background(mean=float(np.mean(near or [0])), deviation=float(np.std(near or [0])))
+    return rank(
+        _choose(candidates, reading, background, limit),
+        reading=reading,
+        background=background,
+        now=now,
+        limit=limit,
+    )
+
+
+def _read(rows: list[Memory], text: str, now: datetime) -> Reading:
+    frequencies: dict[int, int] = {}
+    for row in rows:
+        for place in row.lexical.indices():
+            frequencies[place + 1] = frequencies.get(place + 1, 0) + 1
+    return read_query(text, df=frequencies, documents=len(rows), now=now)
+
+
+def _candidate(
+    row: Memory, accessed: datetime | None, reading: Reading, vector: Sequence[float] | None
+) -> Candidate:
+    stored = dict(zip((place + 1 for place in row.lexical.indices()), row.lexical.values(), strict=True))
+    similarity = None
+    if vector is not None and row.embedding is not None:
+        halves = np.asarray(vector, dtype=np.float16), np.asarray(row.embedding, dtype=np.float16)
+        similarity = float(np.dot(*(half.astype(np.float64) for half in halves)))
+    parts: dict[str, Any] = {
+        name: getattr(row, name)
+        for name in ("id", "session", "position", "role", "occurred_at", "importance", "decay_rate", "trust")
+    }
+    return Candidate(
+        words=sum(weight * stored.get(term, 0.0) for term, weight in reading.lexical.items()),
+        similarity=similarity,
+        asks="?" in row.content,
+        last_access_at=accessed,
+        **parts,
+    )
+
+
+def _choose(
+    all_of_them: list[Candidate], reading: Reading, background: Background, limit: int
+) -> list[Candidate]:
+    """Return the nearest, the wordiest, the best of the time that is spoken of, and the turns beside all of these."""
+    kept = max(SEEDS, limit)
+    near = [each for each in all_of_them if each.similarity is not None]
+    chosen = sorted(near, key=lambda each: (-(each.similarity or 0.0), each.id))[:kept]
+    worded = [each for each in all_of_them if each.words > 0]
+    chosen += sorted(worded, key=lambda each: (-each.words, each.id))[:kept]
+
+    def fit(each: Candidate) -> float:
+        if each.similarity is None or not background.deviation:
+            return each.words
+        return each.words + BESIDE_WORDS * (each.similarity - background.mean) / background.deviation
+
+    around = reading.span.around() if reading.span else None
+    if around is not None:
+        timely = [each for each in all_of_them if around[0] <= each.occurred_at <= around[1]]
+        chosen += sorted(timely, key=lambda each: (-fit(each), each.id))[:SPAN_SEEDS]
+    places = {(each.session, each.position) for each in chosen if each.session}
+    ids = {each.id for each in chosen}
+    return [
+        each
+        for each in all_of_them
+        if each.id in ids
+        or any((each.session, each.position + step) in places for step in range(-REACH, REACH + 1))
+    ]

@@ -1,0 +1,262 @@
+"""What is recalled, what never is, and what recalling leaves behind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import Memory, MemoryAccess
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.recall import MAX_LIMIT, QUERY_LENGTH, note_access, recall, recall_in_scope
+from apps.memories.services.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid, TenantRequired
+from arbor.memory.values import MemoryStatus, NewMemory, Recalled
+from tests.integration.memories.conftest import (
+    NOON,
+    RemoteEmbedder,
+    a_memory,
+    access_counts,
+    at_once,
+    memories_of,
+    turns,
+)
+
+TALK = (
+    "Did you get the boat out of the shed?",
+    "Yes, on Sunday. The hull needs two coats of paint.",
+    "What colour?",
+    "Green, as it was when my father sailed it.",
+    "I can lend you my brushes.",
+)
+
+
+def keep(agent: Agent, *memories: NewMemory) -> None:
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+
+
+def find(agent: Agent, text: str, **options: Any) -> list[Recalled]:
+    return recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text, **options)
+
+
+# --- What is found -----------------------------------------------------------------------------------
+
+
+def test_what_fits_best_comes_first_with_the_terms_of_its_score(mind: Agent) -> None:
+    keep(mind, *turns(*TALK), *turns("The library closes early today.", session="other", role="Grace"))
+    found = find(mind, "What colour is Ada's boat?")
+    assert found[0].content == "What colour?"
+    answer = next(each.terms for each in found[:3] if each.content.startswith("Green"))
+    assert answer.words == 0
+    assert answer.neighbours > 0
+    assert answer.speaker > 0
+    assert found[-1].content == "The library closes early today."
+    for memory in found:
+        assert memory.score == pytest.approx(sum(memory.terms.as_dict().values()))
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+
+
+def test_what_is_recalled_is_told_whole(mind: Agent) -> None:
+    keep(mind, *turns(*TALK))
+    best = find(mind, "coats of paint for the hull", limit=1)[0]
+    stored = next(memory for memory in memories_of(mind) if "coats" in memory.content)
+    assert (best.id, best.type, best.content) == (stored.id, stored.type, stored.content)
+    assert (best.role, best.session, best.occurred_at, best.importance) == (
+        "Ada",
+        "talk",
+        NOON + timedelta(minutes=1),
+        0.5,
+    )
+
+
+def test_the_limit_is_filled_when_the_agent_remembers_enough(mind: Agent) -> None:
+    keep(mind, *(a_memory(f"Stone number {number}.") for number in range(150)))
+    for limit in (1, 7, 60, 120, 150):
+        assert len(find(mind, "something else entirely", limit=limit)) == limit
+    assert len(find(mind, "something else entirely", limit=MAX_LIMIT)) == 150
+
+
+def test_an_agent_without_memories_recalls_nothing(mind: Agent) -> None:
+    assert find(mind, "anything at all?") == []
+
+
+def test_a_name_that_is_a_common_word_can_be_asked_for(mind: Agent) -> None:
+    keep(mind, *turns("I sold the violin.", role="Will"), *turns("I kept the piano.", role="May"))
+    found = find(mind, "What did Will do?")
+    assert found[0].role == "Will"
+    assert found[0].terms.speaker > 0
+
+
+def test_a_time_that_the_query_names_brings_what_was_said_then(mind: Agent) -> None:
+    keep(
+        mind,
+        a_memory("We walked along the dike.", occurred_at=datetime(2023, 6, 3, tzinfo=UTC)),
+        a_memory("We walked through the wood.", occurred_at=datetime(2023, 11, 20, tzinfo=UTC)),
+    )
+    assert find(mind, "Where did we walk in June 2023?", limit=1)[0].content == "We walked along the dike."
+    assert find(mind, "Where did we walk in November 2023?", limit=1)[0].content.endswith("the wood.")
+
+
+def test_without_an_embedder_words_alone_decide(mind: Agent, remote: RemoteEmbedder) -> None:
+    remote.away = True
+    keep(mind, *turns(*TALK))
+    found = find(mind, "paint brushes")
+    assert {found[0].content, found[1].content} == {TALK[1], TALK[4]}
+    assert all(each.terms.meaning == 0 for each in found)
+
+
+# --- What is not -------------------------------------------------------------------------------------
+
+
+def test_expired_and_archived_memories_are_not_recalled_and_lend_nothing(mind: Agent) -> None:
+    keep(
+        mind,
+        *turns("The safe opens with 4711.", "Nobody else knows it."),
+        a_memory("The safe opens with 1.", session="talk", position=2, role="Ada", expires_at=NOON),
+    )
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(position=0).update(status=MemoryStatus.ARCHIVED)
+    found = find(mind, "How does the safe open?")
+    assert [each.content for each in found] == ["Nobody else knows it."]
+    assert found[0].terms.neighbours == 0
+
+
+def test_a_memory_is_recalled_until_its_time_is_over(mind: Agent) -> None:
+    keep(mind, a_memory("The ferry is cancelled.", expires_at=NOON + timedelta(hours=1)))
+    assert len(find(mind, "ferry", now=NOON + timedelta(minutes=59))) == 1
+    assert find(mind, "ferry", now=NOON + timedelta(minutes=61)) == []
+
+
+def test_another_agents_and_another_tenants_memories_are_never_recalled(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent
+) -> None:
+    for agent, place in ((mind, "here"), (other_mind, "there"), (foreign_mind, "elsewhere")):
+        keep(agent, *turns(f"The treasure is buried {place}.", f"I dug {place}."))
+    for agent, place in ((mind, "here"), (other_mind, "there"), (foreign_mind, "elsewhere")):
+        assert {each.content for each in find(agent, "Where is the treasure buried?", limit=200)} == {
+            f"The treasure is buried {place}.",
+            f"I dug {place}.",
+        }
+
+
+def test_another_tenants_agent_has_no_memories_here(mind: Agent, foreign_mind: Agent) -> None:
+    keep(foreign_mind, a_memory("The treasure is buried elsewhere."))
+    assert recall(tenant_id=mind.tenant_id, agent_id=foreign_mind.id, text="treasure") == []
+
+
+def test_recalling_without_a_tenant_is_refused(mind: Agent) -> None:
+    with pytest.raises(TenantRequired):
+        recall_in_scope(agent_id=mind.id, text="Whose?", vector=None, limit=1)
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "a\0b", "x" * (QUERY_LENGTH + 1)])
+def test_a_query_that_cannot_be_answered_is_refused(mind: Agent, text: str) -> None:
+    with pytest.raises(Invalid, match="a query is 1 to 4000 characters without NUL"):
+        find(mind, text)
+
+
+@pytest.mark.parametrize("limit", [0, -1, MAX_LIMIT + 1])
+def test_a_limit_out_of_range_is_refused(mind: Agent, limit: int) -> None:
+    with pytest.raises(Invalid, match=f"1 to 200 memories, asked for {limit}"):
+        find(mind, "anything", limit=limit)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'; DROP TABLE memories_memory; --",
+        "100 %s of %(agent)s {0} {1:2}/3",
+        "\\ \\x00 $$ E'\\''",
+        "🌲 森 لا \u202e",
+        "…?!",
+        "the of and",
+        "x" * QUERY_LENGTH,
+    ],
+)
+def test_any_text_is_a_query(mind: Agent, text: str) -> None:
+    keep(mind, *turns(*TALK))
+    assert len(find(mind, text)) == len(TALK)
+
+
+# --- What recalling leaves behind --------------------------------------------------------------------
+
+
+def test_a_persons_look_changes_nothing(mind: Agent, statements: list[str]) -> None:
+    keep(mind, *turns(*TALK))
+    before = [(row.id, row.status, row.importance) for row in memories_of(mind)]
+    statements.clear()
+    find(mind, "the boat")
+    assert not [each for each in statements if not each.lstrip().startswith(("SELECT", "WITH scan"))]
+    assert access_counts(mind) == {}
+    assert [(row.id, row.status, row.importance) for row in memories_of(mind)] == before
+
+
+def test_the_agents_own_recall_counts_what_it_found(mind: Agent) -> None:
+    keep(mind, *turns(*TALK))
+    first = find(mind, "the colour of the boat", limit=2, counts=True)
+    find(mind, "the colour of the boat", limit=2, counts=True)
+    find(mind, "the colour of the boat", limit=5)
+    assert access_counts(mind) == {each.id: 2 for each in first}
+    with tenant_transaction(mind.tenant_id):
+        last = MemoryAccess.objects.values_list("last_at", flat=True)
+        assert all(datetime.now(UTC) - each < timedelta(minutes=1) for each in last)
+
+
+def test_what_was_recalled_lately_has_not_faded(mind: Agent) -> None:
+    keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
+    before = {each.content: each.terms.recency for each in find(mind, "lamp")}
+    note = next(row.id for row in memories_of(mind) if row.content == "Lamp 1.")
+    with tenant_transaction(mind.tenant_id):
+        note_access([note])
+    after = {each.content: each.terms.recency for each in find(mind, "lamp")}
+    assert after["Lamp 0."] == pytest.approx(before["Lamp 0."], rel=1e-3)
+    assert after["Lamp 1."] > before["Lamp 1."]
+
+
+def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
+    keep(mind, *turns(*TALK))
+    ids = [row.id for row in memories_of(mind)]
+
+    def work(worker: int) -> None:
+        for _ in range(10):
+            with tenant_transaction(mind.tenant_id):
+                note_access(ids if worker % 2 else ids[::-1])
+
+    at_once(work, writers=6)
+    assert access_counts(mind) == dict.fromkeys(ids, 60)
+
+
+# --- What it costs -----------------------------------------------------------------------------------
+
+
+def test_a_recall_takes_three_statements_and_one_more_when_it_counts(
+    mind: Agent, statements: list[str]
+) -> None:
+    keep(mind, *turns(*(f"Wave {number} breaks." for number in range(300))))
+    statements.clear()
+    find(mind, "What did Ada say about wave 17 in March 2024?", limit=50)
+    assert len(statements) == 3
+    statements.clear()
+    find(mind, "What did Ada say about wave 17 in March 2024?", limit=50, counts=True)
+    assert len(statements) == 4
+
+
+def test_no_transaction_is_open_while_the_query_is_embedded(
+    mind: Agent, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(mind, *turns(*TALK))
+    find(mind, "a query that nobody has asked before")
+    assert remote.asked[-1] == "a query that nobody has asked before"
+    with tenant_transaction(mind.tenant_id), pytest.raises(RuntimeError, match="not inside it"):
+        embed_texts(tenant_id=mind.tenant_id, texts=["inside"])
+
+
+def test_a_query_is_embedded_without_the_names_of_those_who_speak(
+    mind: Agent, remote: RemoteEmbedder
+) -> None:
+    keep(mind, *turns(*TALK))
+    find(mind, "What colour is Ada's boat?")
+    assert remote.asked[-1] == "What colour is boat?"

@@ -1,0 +1,261 @@
+"""Recall returns what scoring every memory would, and reads the index alone to find it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.memories.models import Memory, MemoryAccess
+from apps.memories.services.recall import recall, recall_in_scope
+from apps.memories.services.remember import store
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.memory.values import NewMemory, Recalled
+from tests.integration.memories.brute_force import recall_slowly
+from tests.integration.memories.conftest import turns
+
+NOW = datetime(2024, 9, 15, 8, 30, tzinfo=UTC)
+WORDS = [
+    "harbour",
+    "boat",
+    "ferry",
+    "tide",
+    "storm",
+    "lantern",
+    "bridge",
+    "market",
+    "bread",
+    "salt",
+    "letter",
+    "garden",
+    "apple",
+    "river",
+    "train",
+    "ticket",
+    "doctor",
+    "knee",
+    "violin",
+    "concert",
+    "mother",
+    "brother",
+    "winter",
+    "window",
+    "paint",
+    "school",
+    "teacher",
+    "map",
+    "mountain",
+    "tent",
+    "rain",
+    "may",
+    "will",
+]
+SPEAKERS = ("Ada Byron", "Grace", "Will", "user", "system", "")
+QUERIES = (
+    "harbour",
+    "What did Ada say about the ferry?",
+    "When did Will paint the bridge in May 2024?",
+    "the storm last month",
+    "Grace's violin concert on 3 March 2024",
+    "winter",
+    "something that nobody ever said",
+    "Ada Grace Will",
+)
+
+type Vectors = npt.NDArray[np.float32]
+
+
+def random_memories(chance: random.Random, count: int) -> list[NewMemory]:
+    """Return memories with everything that recall looks at, and with gaps, ties and blanks in it."""
+    memories = []
+    for place in range(count):
+        text = " ".join(chance.choices(WORDS, k=chance.randint(1, 9)))
+        session = f"session {chance.randint(0, count // 12)}" if chance.random() < 0.8 else ""
+        memories.append(
+            NewMemory(
+                content=text + chance.choice([".", "?", "!"]),
+                occurred_at=NOW - timedelta(days=chance.randint(0, 300), minutes=place),
+                importance=chance.choice([0.2, 0.5, 0.5, 0.9]),
+                decay_rate=chance.choice([0.0, 0.01, 0.2]),
+                trust=chance.choice([1.0, 1.0, 0.4]),
+                session=session,
+                position=chance.randint(0, 25) if session else place,
+                role=chance.choice(SPEAKERS),
+                expires_at=chance.choice([None, None, None, NOW - timedelta(1), NOW + timedelta(days=9000)]),
+            )
+        )
+    # The same words stay apart by their place; two turns in one place of a session are none that recall can order.
+    return list({(each.session, each.position): each for each in memories}.values())
+
+
+def random_vectors(chance: random.Random, count: int) -> Vectors:
+    generator = np.random.default_rng(chance.randint(0, 2**32))
+    rows = generator.standard_normal((count, 256)).astype(np.float32)
+    unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
+
+
+def populate(agent: Agent, chance: random.Random, count: int) -> None:
+    """Give the agent memories: most of them embedded, some archived, some recalled before."""
+    memories = random_memories(chance, count)
+    split = len(memories) * 4 // 5
+    with tenant_transaction(agent.tenant_id):
+        ids = store(agent_id=agent.id, memories=memories[:split], vectors=random_vectors(chance, split)).ids
+        ids += store(agent_id=agent.id, memories=memories[split:], vectors=None).ids
+        MemoryAccess.objects.bulk_create(
+            MemoryAccess(
+                tenant_id=agent.tenant_id,
+                memory_id=each,
+                count=1,
+                last_at=NOW - timedelta(chance.randint(0, 50)),
+            )
+            for each in chance.sample(sorted(set(ids)), len(ids) // 5)
+        )
+
+
+def assert_same(found: Sequence[Recalled], slowly: Sequence[Any]) -> None:
+    """Compare what was recalled with what should be; scores that are equal but for rounding may change places."""
+    assert len(found) == len(slowly)
+    np.testing.assert_allclose([each.score for each in found], [each.score for each in slowly], atol=2e-4)
+    expected = {each.id: each for each in slowly}
+    edge = slowly[-1].score if slowly else 0.0
+    for each in found:
+        twin = expected.get(each.id)
+        if twin is None:
+            assert each.score == pytest.approx(edge, abs=2e-4)
+            continue
+        for name, value in each.terms.as_dict().items():
+            assert value == pytest.approx(getattr(twin.terms, name), abs=2e-4), (name, each.content)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("count", [1, 9, 55, 400])
+def test_recall_equals_scoring_every_memory(mind: Agent, other_mind: Agent, seed: int, count: int) -> None:
+    chance = random.Random(seed * 1000 + count)
+    populate(mind, chance, count)
+    populate(other_mind, chance, 30)
+    for text in QUERIES:
+        vector = random_vectors(chance, 1)[0].tolist() if chance.random() < 0.8 else None
+        for limit in (1, 10, 100):
+            with tenant_transaction(mind.tenant_id):
+                found = recall_in_scope(agent_id=mind.id, text=text, vector=vector, limit=limit, now=NOW)
+            assert_same(found, recall_slowly(mind, text, vector, limit=limit, now=NOW))
+
+
+def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent) -> None:
+    chance = random.Random(7)
+    populate(mind, chance, 200)
+    vector = random_vectors(chance, 1)[0].tolist()
+    without: dict[str, Any] = {"limit": 20, "now": NOW, "without_session": "session 3"}
+    with tenant_transaction(mind.tenant_id):
+        found = recall_in_scope(agent_id=mind.id, text=QUERIES[1], vector=vector, **without)
+    assert found
+    assert "session 3" not in {each.session for each in found}
+    assert_same(found, recall_slowly(mind, QUERIES[1], vector, **without))
+
+
+def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> None:
+    told = turns(*(f"The lighthouse needs paint, part {number}." for number in range(6)))
+    own = turns(
+        *(f"I thought of the lighthouse and its paint, {number}." for number in range(200)),
+        session="heartbeats",
+    )
+    chance = random.Random(3)
+    with tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=[*own, *told], vectors=random_vectors(chance, 206))
+        found = recall_in_scope(
+            agent_id=mind.id,
+            text="I thought of the lighthouse",
+            vector=None,
+            limit=6,
+            without_session="heartbeats",
+        )
+    assert sorted(each.content for each in found) == sorted(each.content for each in told)
+
+
+# --- The plan ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def explained() -> Iterator[list[dict[str, Any]]]:
+    """Collect the plan of each scan of the mind, as the application's role runs it."""
+    plans: list[dict[str, Any]] = []
+
+    def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.lstrip().startswith("WITH scan AS"):
+            execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context)
+            plans.append(context["cursor"].fetchone()[0][0]["Plan"])
+        return execute(sql, params, many, context)
+
+    with connections[APP].execute_wrapper(explain):
+        yield plans
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def scan_of_the_mind(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return the node that reads the memories for the statement's first part."""
+    (part,) = [node for node in nodes(plan) if node.get("Subplan Name") == "CTE scan"]
+    (scan,) = [node for node in nodes(part) if node.get("Relation Name") == "memories_memory"]
+    return scan
+
+
+def test_the_scan_reads_the_index_alone_under_forced_row_security(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent, vacuum: Callable[[], None]
+) -> None:
+    chance = random.Random(11)
+    for agent in (mind, other_mind, foreign_mind):
+        populate(agent, chance, 700)
+    vacuum()
+    with connections[APP].cursor() as cursor:
+        cursor.execute(
+            "SELECT current_user = tableowner, rowsecurity, relforcerowsecurity, rolsuper, rolbypassrls"
+            " FROM pg_tables JOIN pg_class ON relname = tablename JOIN pg_roles ON rolname = current_user"
+            " WHERE tablename = 'memories_memory'"
+        )
+        assert cursor.fetchone() == (False, True, True, False, False)
+    with explained() as plans:
+        recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="the ferry in the storm")
+        with tenant_transaction(mind.tenant_id):
+            recall_in_scope(agent_id=mind.id, text="tide", vector=None, limit=5, without_session="heartbeats")
+    assert len(plans) == 2
+    for plan in plans:
+        scan = scan_of_the_mind(plan)
+        assert (scan["Node Type"], scan["Index Name"]) == ("Index Only Scan", "memories_memory_mind")
+        assert scan["Heap Fetches"] == 0
+        assert scan["Actual Rows"] > 300
+        assert not [node for node in nodes(plan) if node["Node Type"] == "Seq Scan"]
+
+
+def test_recalling_does_not_take_the_mind_out_of_its_index(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent, vacuum: Callable[[], None]
+) -> None:
+    for agent in (mind, other_mind, foreign_mind):
+        populate(agent, random.Random(12), 700)
+    vacuum()
+    for text in QUERIES:
+        recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, counts=True)
+    with explained() as plans:
+        recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="tide")
+    assert scan_of_the_mind(plans[0])["Heap Fetches"] == 0
+
+
+def test_the_longest_session_and_the_most_terms_fit_into_the_index(mind: Agent) -> None:
+    text = " ".join(f"word{number}" for number in range(400))
+    chance = random.Random(13)
+    memory = NewMemory(content=text, occurred_at=NOW, session="🌲" * 100, role="🌲" * 100, expires_at=NOW)
+    with tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=[memory], vectors=random_vectors(chance, 1))
+        assert Memory.objects.filter(agent_id=mind.id).count() == 1
