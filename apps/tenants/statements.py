@@ -7,9 +7,14 @@ is that tenant. Everywhere else, querysets.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django.db import connections
+from django.db.models import Model
 
 from apps.tenants.scope import APP, current_tenant
 
@@ -28,3 +33,51 @@ def change(statement: str, **values: Any) -> int:
         cursor.execute(statement, {**values, "tenant": current_tenant()})
         changed: int = cursor.rowcount
         return changed
+
+
+def insert_rows(rows: Sequence[Model]) -> None:
+    """Insert new rows of one model by one statement, the same for any number of them."""
+    if rows:
+        fields = [field.attname for field in type(rows[0])._meta.concrete_fields]
+        change(_insert_statement(type(rows[0])), rows=_as_json(rows, fields, new=True))
+
+
+def update_rows(rows: Sequence[Model], fields: tuple[str, ...]) -> None:
+    """Write these fields of rows of one model by one statement, the same for any number of them."""
+    if rows:
+        change(_update_statement(type(rows[0]), fields), rows=_as_json(rows, ("id", *fields)))
+
+
+@cache
+def _insert_statement(model: type[Model]) -> str:
+    names = [str(field.column) for field in model._meta.concrete_fields]
+    return (
+        f"INSERT INTO {model._meta.db_table} ({', '.join(names)}) SELECT {', '.join(names)}"  # noqa: S608 (our own names)
+        f" FROM jsonb_to_recordset(%(rows)s) AS new ({_columns(model, names)})"
+    )
+
+
+@cache
+def _update_statement(model: type[Model], names: tuple[str, ...]) -> str:
+    changes = ", ".join(f"{name} = new.{name}" for name in names)
+    return (
+        f"UPDATE {model._meta.db_table} old SET {changes}"  # noqa: S608
+        f" FROM jsonb_to_recordset(%(rows)s) AS new ({_columns(model, ('id', *names))})"
+        " WHERE old.tenant_id = %(tenant)s AND old.id = new.id"
+    )
+
+
+def _columns(model: type[Model], names: Sequence[str]) -> str:
+    connection = connections[APP]
+    return ", ".join(f"{name} {model._meta.get_field(name).db_type(connection)}" for name in names)
+
+
+def _as_json(rows: Sequence[Model], names: Sequence[str], *, new: bool = False) -> str:
+    fields: list[Any] = [type(rows[0])._meta.get_field(name) for name in names]
+    return json.dumps(
+        [{field.attname: field.pre_save(row, new) for field in fields} for row in rows], default=_text
+    )
+
+
+def _text(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

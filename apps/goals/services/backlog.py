@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Self
 from uuid import UUID
 
-from apps.agents.models import Agent
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.tenants.scope import current_tenant
+from apps.tenants.statements import fetch, insert_rows, update_rows
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.goals.intents import IntentStatus, after_failure, move_intent
 from arbor.goals.values import (
@@ -26,6 +26,7 @@ from arbor.goals.values import (
 OPEN_STATES = tuple(state for state in GoalState if state.is_open)
 OPEN_INTENTS = (IntentStatus.PENDING, IntentStatus.LOCKED)
 TITLE_LENGTH = 300
+_LOCK = "SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s FOR NO KEY UPDATE"
 
 
 class Backlog:
@@ -46,7 +47,7 @@ class Backlog:
     def lock(cls, agent_id: UUID, *, now: datetime) -> Self:
         """Load the backlog and lock it until the transaction ends. Three queries."""
         # Locked goals cannot keep a new one out, so whoever changes the backlog holds the agent's row first.
-        list(Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"))
+        fetch(_LOCK, agent=agent_id)
         goals = (
             Goal.objects.select_for_update().filter(agent_id=agent_id, state__in=OPEN_STATES).order_by("id")
         )
@@ -197,22 +198,14 @@ class Backlog:
 
     def save(self) -> None:
         """Write what changed: at most one statement per kind of row, and two for the rows that changed."""
-        new_goals = [row for row in self._new if isinstance(row, Goal)]
-        new_intents = [row for row in self._new if isinstance(row, Intent)]
-        notes = [row for row in self._new if isinstance(row, ProgressNote)]
         new_ids = {row.id for row in self._new}
+        # Goals first: the others refer to them.
+        for kind in (Goal, Intent, ProgressNote):
+            insert_rows([row for row in self._new if isinstance(row, kind)])
         goals = [goal for goal in self._changed_goals.values() if goal.id not in new_ids]
         intents = [intent for intent in self._changed_intents.values() if intent.id not in new_ids]
-        if new_goals:
-            Goal.objects.bulk_create(new_goals)
-        if goals:
-            Goal.objects.bulk_update(goals, _GOAL_FIELDS)
-        if new_intents:
-            Intent.objects.bulk_create(new_intents)
-        if intents:
-            Intent.objects.bulk_update(intents, ["status", "attempts", "last_error", "ended_at"])
-        if notes:
-            ProgressNote.objects.bulk_create(notes)
+        update_rows(goals, _GOAL_FIELDS)
+        update_rows(intents, _INTENT_FIELDS)
         self._new.clear()
         self._changed_goals.clear()
         self._changed_intents.clear()
@@ -230,14 +223,8 @@ class Backlog:
                 self._changed_intents[intent.id] = intent
 
 
-_GOAL_FIELDS = [
-    "state",
-    "fraction",
-    "touched_at",
-    "completed_at",
-    "abandoned_at",
-    "abandonment_reason",
-]
+_GOAL_FIELDS = ("state", "fraction", "touched_at", "completed_at", "abandoned_at", "abandonment_reason")
+_INTENT_FIELDS = ("status", "attempts", "last_error", "ended_at")
 
 
 def _uuid(text: str | UUID) -> UUID | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -12,11 +11,11 @@ from django.conf import settings
 from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
 
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Step
 from apps.heartbeats.services.calls import fulfil_message
 from apps.heartbeats.services.values import Walk
 from apps.queues import enqueue
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import change, fetch, insert_rows
 from arbor.errors import StaleLease
 from arbor.ids import uuid7
 from arbor.pipeline.engine import StepRecord, Suspension
@@ -49,13 +48,6 @@ UPDATE heartbeats_heartbeatschedule s SET attempts = 0, lease_until = NULL, slot
     state = CASE WHEN a.status = 'active' THEN 'idle' ELSE 'off' END
 FROM agents_agent a
 WHERE s.tenant_id = %(tenant)s AND s.agent_id = %(agent)s AND a.tenant_id = s.tenant_id AND a.id = s.agent_id
-"""
-_TRACE = """
-INSERT INTO heartbeats_step
-    (tenant_id, id, heartbeat_id, sequence, node, handler, phase, outcome, changed, started_at, duration_ms)
-SELECT %(tenant)s, id, %(beat)s, sequence, node, handler, phase, outcome, changed, started_at, duration_ms
-FROM jsonb_to_recordset(%(steps)s) AS step (id uuid, sequence int, node text, handler text, phase text, outcome text,
-    changed jsonb, started_at timestamptz, duration_ms float8)
 """
 
 
@@ -124,23 +116,23 @@ def store(walk: Walk, **values: Any) -> None:
     else:
         walk.step += 1
         Heartbeat.objects.filter(id=walk.heartbeat_id).update(step=walk.step, **values)
-    if walk.steps:
-        change(_TRACE, beat=walk.heartbeat_id, steps=json.dumps([_step(step) for step in walk.steps]))
-        walk.steps.clear()
+    insert_rows([_row(walk, step) for step in walk.steps])
+    walk.steps.clear()
 
 
-def _step(step: StepRecord) -> dict[str, Any]:
-    return {
-        "id": str(uuid7()),
-        "sequence": step.seq,
-        "node": step.node,
-        "handler": step.handler,
-        "phase": step.phase.value,
-        "outcome": "waiting" if step.suspended else step.outcome.value,
-        "changed": list(step.changed),
-        "started_at": step.started_at.isoformat(),
-        "duration_ms": step.duration_ms,
-    }
+def _row(walk: Walk, step: StepRecord) -> Step:
+    return Step(
+        tenant_id=walk.tenant_id,
+        heartbeat_id=walk.heartbeat_id,
+        sequence=step.seq,
+        node=step.node,
+        handler=step.handler,
+        phase=step.phase.value,
+        outcome="waiting" if step.suspended else step.outcome.value,
+        changed=list(step.changed),
+        started_at=step.started_at,
+        duration_ms=step.duration_ms,
+    )
 
 
 def waiting_lease() -> timedelta:
