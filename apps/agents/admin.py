@@ -7,9 +7,10 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
@@ -17,6 +18,7 @@ from apps.agents.models import Agent, AgentKey, AgentState, BuiltinTemplate, Tem
 from apps.console import cells
 from apps.console.access import actor_of, holds
 from apps.console.acts import carry_out
+from apps.console.agent_forms import DestroyAgentForm, NewAgentForm
 from apps.console.agent_page import read_agent
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
 from apps.tenants.models import Role
@@ -58,6 +60,16 @@ class AgentAdmin(ConsoleAdmin):
         """Let operators act."""
         return holds(request, Role.OPERATOR)
 
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Let operators make agents."""
+        return holds(request, Role.OPERATOR)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Let owners end agents for good."""
+        return holds(request, Role.OWNER)
+
+    # --- Pages -----------------------------------------------------------------------------------------
+
     def change_view(
         self,
         request: HttpRequest,
@@ -72,16 +84,51 @@ class AgentAdmin(ConsoleAdmin):
         if agent is None:
             missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
             return missing
-        context = {
-            **self.admin_site.each_context(request),
-            "title": agent.name,
-            "opts": self.opts,
-            "original": agent,
-            "page": read_agent(agent, may_operate=self.has_operate_permission(request)),
-            **(extra_context or {}),
-        }
+        page = read_agent(agent, may_operate=self.has_operate_permission(request))
+        return self._page(
+            request,
+            "console/agent.html",
+            title=agent.name,
+            original=agent,
+            page=page,
+            may_destroy=self.has_delete_permission(request),
+        )
+
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Make an agent."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = NewAgentForm(request.POST if request.method == "POST" else None)
+        if form.is_valid() and (agent := form.create(actor=actor_of(request))):
+            messages.success(request, f"{agent.name} is {agent.status}.")
+            return HttpResponseRedirect(cells.page_of("agents_agent", agent.id))
+        return self._page(request, "console/agent_new.html", title="New agent", form=form)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """End an agent for good, once its name was typed."""
+        if not self.has_delete_permission(request):
+            raise PermissionDenied
+        agent = self.get_object(request, object_id)
+        if agent is None:
+            missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return missing
+        form = DestroyAgentForm(request.POST if request.method == "POST" else None)
+        if form.is_valid() and form.destroy(agent=agent, actor=actor_of(request)) is not None:
+            messages.success(request, f"{agent.name} is destroyed, and all that was its own.")
+            return HttpResponseRedirect(reverse("admin:agents_agent_changelist"))
+        return self._page(request, "console/agent_destroy.html", title="Destroy", original=agent, form=form)
+
+    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
         request.current_app = self.admin_site.name
-        return TemplateResponse(request, "console/agent.html", context)
+        every = self.admin_site.each_context(request)
+        return TemplateResponse(request, template, {**every, "opts": self.opts, **context})
 
     # --- Columns ---------------------------------------------------------------------------------------
 
@@ -124,7 +171,7 @@ class AgentAdmin(ConsoleAdmin):
         schedule = _related(agent, "schedule")
         if schedule is None:
             return "–"
-        return cells.when(schedule.next_due_at) if schedule.state == "idle" else cells.badge(schedule.state)
+        return cells.due(schedule.next_due_at) if schedule.state == "idle" else cells.badge(schedule.state)
 
     @admin.display(description="model")
     def model_shown(self, agent: Agent) -> str:

@@ -67,9 +67,9 @@ def span(seconds: float) -> str:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 10:
         return f"{seconds:.1f} s".replace(".0 s", " s")
-    if seconds < _MINUTE * 1.5:
+    if seconds <= _MINUTE * 1.5:
         return f"{seconds:.0f} s"
-    if seconds < _HOUR * 1.5:
+    if seconds <= _HOUR * 1.5:
         return f"{seconds / _MINUTE:.0f} min"
     if seconds < _DAY * 2:
         return f"{seconds / _HOUR:.0f} h"
@@ -90,7 +90,7 @@ def relative(moment: datetime, now: datetime) -> str:
     seconds = (now - moment).total_seconds()
     if abs(seconds) < 2:
         return "now"
-    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+    return f"{span(round(seconds))} ago" if seconds > 0 else f"in {span(round(-seconds))}"
 
 
 def when(moment: datetime | None) -> SafeString:
@@ -103,6 +103,12 @@ def when(moment: datetime | None) -> SafeString:
         moment.strftime("%Y-%m-%d %H:%M:%S %Z"),
         relative(moment, timezone.now()),
     )
+
+
+def due(moment: datetime) -> SafeString:
+    """Return a moment that is to come in words, and say so when it has passed."""
+    late = moment < timezone.now() - timedelta(seconds=2)
+    return format_html("{}{}", "due " if late else "", when(moment))
 
 
 def duration(value: timedelta | None) -> str:

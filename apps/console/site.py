@@ -26,6 +26,11 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
     login_template = "console/login.html"
     enable_nav_sidebar = True
 
+    def __init__(self, name: str = "admin") -> None:
+        super().__init__(name)
+        # Agents are ended one by one, by name.
+        self.disable_action("delete_selected")
+
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """Add what is posted from the console's own pages."""
         own = [

@@ -80,7 +80,7 @@ class MemoryAdmin(AgentRowsAdmin):
     @admin.display(description="embedded by")
     def embedded(self, memory: Memory) -> str:
         """Name the model of its vector."""
-        return memory.embedding_model or "not yet"
+        return memory.embedding_model.rpartition("/")[2] or "not yet"
 
     @admin.display(description="detail")
     def detail_shown(self, memory: Memory) -> SafeString:

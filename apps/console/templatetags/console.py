@@ -7,7 +7,6 @@ from decimal import Decimal
 from uuid import UUID
 
 from django import template
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.console import cells
@@ -22,14 +21,9 @@ def ago(moment: datetime | None) -> SafeString:
 
 
 @register.filter
-def clock(moment: datetime) -> SafeString:
-    """Write a moment's time of day, its date on hovering."""
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>',
-        moment.isoformat(),
-        moment.strftime("%Y-%m-%d %H:%M:%S %Z"),
-        moment.strftime("%H:%M:%S"),
-    )
+def due(moment: datetime) -> SafeString:
+    """Write a moment that is to come in words."""
+    return cells.due(moment)
 
 
 @register.filter
@@ -98,13 +92,6 @@ def badge(text: str) -> SafeString:
 def look(status: str) -> str:
     """Return the CSS word for a status."""
     return cells.tone(status)
-
-
-@register.filter
-def short_id(value: UUID | str) -> SafeString:
-    """Write an id's end, which tells two of the same second apart, with all of it on hovering."""
-    text = str(value)
-    return format_html('<span class="ar-mono" title="{}">…{}</span>', text, text[-6:])
 
 
 @register.simple_tag

@@ -232,7 +232,9 @@ def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
 
 @pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])
 def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, part: str) -> None:
-    for row in world.rows:
+    # Agents have forms of their own, which ask their services.
+    rows = world.rows if "history" in part else world.rows[1:]
+    for row in rows:
         address = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_changelist") + part.format(
             row.pk
         )

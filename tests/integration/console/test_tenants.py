@@ -162,6 +162,15 @@ def test_choosing_is_a_post_with_a_token(both: Client, other_world: World) -> No
     assert "Please try again" in response.content.decode()
 
 
+def test_what_is_not_there_or_not_allowed_has_a_page_of_its_own(viewer: Client, world: World) -> None:
+    missing = viewer.get("/nothing/")
+    assert missing.status_code == 404
+    assert "There is nothing here" in missing.content.decode()
+    refused = viewer.get(reverse("admin:tenants_user_changelist"))
+    assert refused.status_code == 403
+    assert "Your role in this tenant does not reach that page." in refused.content.decode()
+
+
 def test_a_request_leaves_no_tenant_behind(viewer: Client, world: World) -> None:
     viewer.get(INDEX)
     viewer.get(reverse("admin:agents_agent_change", args=[uuid4()]))

@@ -1,0 +1,167 @@
+"""Making an agent in the console, and ending one for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.agents.models import Agent
+from apps.agents.services.templates import seed_builtin_templates
+from apps.audit.models import AuditAction, AuditEvent
+from apps.queues import captured
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.agents.lifecycle import AgentStatus
+from tests.factories import TemplateFactory
+from tests.integration.console.conftest import World, page_of
+
+NEW = "/admin/agents/agent/add/"
+
+
+@pytest.fixture(autouse=True)
+def told() -> Iterator[None]:
+    with captured():
+        yield
+
+
+@pytest.fixture
+def templates(database: None) -> None:
+    seed_builtin_templates()
+
+
+def wish(**changes: str) -> dict[str, str]:
+    return {"name": "Vega", "template": "Researcher", "interval_s": "", "model": "", "start": "on"} | changes
+
+
+def agents(tenant: Tenant) -> dict[str, str]:
+    with tenant_transaction(tenant.id):
+        return dict(Agent.objects.values_list("name", "status"))
+
+
+def test_an_operator_makes_an_agent_and_sees_it(
+    operator: Client, tenant: Tenant, other_tenant: Tenant, templates: None
+) -> None:
+    response = operator.post(NEW, wish(interval_s="90", model="openai/gpt-5-mini"), follow=True)
+    text = response.content.decode()
+    assert "Vega is active." in text
+    assert "every 90 s" in text
+    assert "openai/gpt-5-mini" in text
+    assert agents(tenant) == {"Vega": AgentStatus.ACTIVE}
+    assert agents(other_tenant) == {}
+    with tenant_transaction(tenant.id):
+        acts = list(AuditEvent.objects.order_by("id").values_list("action", "actor"))
+    assert acts == [
+        (AuditAction.AGENT_CREATED, "user:operator-person"),
+        (AuditAction.AGENT_STARTED, "user:operator-person"),
+    ]
+
+
+def test_an_agent_need_not_start_at_once(operator: Client, tenant: Tenant, templates: None) -> None:
+    asked = wish()
+    del asked["start"]
+    operator.post(NEW, asked)
+    assert agents(tenant) == {"Vega": AgentStatus.CREATED}
+
+
+def test_every_template_is_offered(operator: Client, templates: None) -> None:
+    text = operator.get(NEW).content.decode()
+    for name in ("Scout", "ClaudeCode", "CodeReviewer", "Diagnostician", "Monitor", "Researcher"):
+        assert f'<option value="{name}">' in text
+    assert "(built in)" in text
+
+
+def test_a_template_that_does_not_fit_spoils_no_other(
+    operator: Client, tenant: Tenant, templates: None
+) -> None:
+    with tenant_transaction(tenant.id):
+        TemplateFactory(name="Outdated", spec={})
+    response = operator.post(NEW, wish(template="Outdated"))
+    assert "does not fit this one" in response.content.decode()
+    operator.post(NEW, wish())
+    assert agents(tenant) == {"Vega": AgentStatus.ACTIVE}
+
+
+def test_without_templates_the_page_says_how_to_get_them(operator: Client) -> None:
+    assert "seed_templates" in operator.get(NEW).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": "Scout of"}, "has an agent"),
+        ({"name": "<b>"}, "begins with a letter"),
+        ({"model": "gpt"}, "provider/model"),
+        ({"interval_s": "0"}, "greater than or equal to 1"),
+        ({"template": "Nobody"}, "Select a valid choice"),
+    ],
+)
+def test_what_cannot_be_is_said_and_leaves_nothing(
+    operator: Client, tenant: Tenant, templates: None, changes: dict[str, str], said: str
+) -> None:
+    operator.post(NEW, wish(name="Scout of"))
+    before = agents(tenant)
+    response = operator.post(NEW, wish(**changes))
+    assert response.status_code == 200
+    assert said in response.content.decode()
+    assert agents(tenant) == before
+
+
+def test_a_viewer_makes_none(viewer: Client, tenant: Tenant, templates: None) -> None:
+    assert viewer.get(NEW).status_code == 403
+    assert viewer.post(NEW, wish()).status_code == 403
+    assert agents(tenant) == {}
+    assert NEW not in viewer.get(reverse("admin:agents_agent_changelist")).content.decode()
+
+
+def test_an_operator_is_shown_the_way(operator: Client, world: World) -> None:
+    assert NEW in operator.get(reverse("admin:agents_agent_changelist")).content.decode()
+
+
+def destroy_page(world: World) -> str:
+    return reverse("admin:agents_agent_delete", args=[world.agent.id])
+
+
+def test_an_owner_destroys_an_agent_by_its_name(owner: Client, world: World) -> None:
+    assert destroy_page(world) in owner.get(world.agents_page).content.decode()
+    response = owner.post(destroy_page(world), {"confirm": world.agent.name}, follow=True)
+    assert "is destroyed" in response.content.decode()
+    assert agents(world.tenant) == {}
+    with tenant_transaction(world.tenant.id):
+        act = AuditEvent.objects.get(action=AuditAction.AGENT_DESTROYED)
+    assert act.actor == "user:owner-person"
+
+
+def test_another_name_destroys_nothing(owner: Client, world: World) -> None:
+    response = owner.post(destroy_page(world), {"confirm": "yes"})
+    assert "its name must be given exactly" in response.content.decode()
+    assert world.agent.name in agents(world.tenant)
+
+
+def test_looking_at_the_page_destroys_nothing(owner: Client, world: World) -> None:
+    assert "This cannot be undone." in owner.get(destroy_page(world)).content.decode()
+    assert world.agent.name in agents(world.tenant)
+
+
+def test_an_operator_destroys_nothing(operator: Client, world: World) -> None:
+    assert destroy_page(world) not in operator.get(world.agents_page).content.decode()
+    assert operator.post(destroy_page(world), {"confirm": world.agent.name}).status_code == 403
+    assert world.agent.name in agents(world.tenant)
+
+
+def test_nobody_destroys_another_tenants_agent(owner: Client, world: World, other_world: World) -> None:
+    response = owner.post(destroy_page(other_world), {"confirm": other_world.agent.name}, follow=True)
+    assert response.redirect_chain == [("/admin/", 302)]
+    assert other_world.agent.name in agents(other_world.tenant)
+
+
+def test_agents_are_not_deleted_several_at_once(owner: Client, world: World) -> None:
+    address = reverse("admin:agents_agent_changelist")
+    assert "delete_selected" not in owner.get(address).content.decode()
+    owner.post(
+        address, {"action": "delete_selected", "_selected_action": [str(world.agent.id)], "post": "yes"}
+    )
+    assert world.agent.name in agents(world.tenant)
+    assert owner.get(page_of(world.agent)).status_code == 200
