@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -198,6 +199,8 @@ def _arbor(plan: Plan, name: str, *arguments: str, env: dict[str, str] | None = 
         arbor=arguments,
         env={**base_env(plan.run), "ARBOR_PROCESS_NAME": f"arbor {name}", **(env or {})},
         cwd=BASE_DIR,
+        # Without a supervisor the servers end too, and a worker that waits for its broker would wait for ever.
+        orphan_signal=signal.SIGKILL,
     )
     return lambda: launch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import warnings
@@ -11,11 +12,12 @@ from typing import Any
 import click
 from celery.concurrency import get_implementation
 from celery.exceptions import SecurityWarning
-from celery.signals import worker_ready
+from celery.signals import worker_process_init, worker_ready
 
 from config.cli.celery_process import NOTED_EVERY_S, load_app, note_alive
 from config.environment import env
 from config.pools import MODEL_CONNECTIONS, PoolKind
+from config.supervisor.launch import end_with_parent
 
 
 @click.command()
@@ -46,6 +48,7 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
     # As root, Celery warns of messages that could run code; ours are JSON, and in a container root is usual.
     warnings.simplefilter("ignore", SecurityWarning)
     worker_ready.connect(_keep_noting, weak=False)
+    worker_process_init.connect(_end_with_the_worker, weak=False)
     process = load_app().Worker(
         hostname=f"{name}@{socket.gethostname()}",
         queues=[queue.strip() for queue in queues.split(",")],
@@ -65,3 +68,10 @@ def _keep_noting(sender: Any, **_: Any) -> None:
     """Note that the worker lives, from its own loop: one that hangs falls silent."""
     note_alive()
     sender.timer.call_repeatedly(NOTED_EVERY_S, note_alive)
+
+
+def _end_with_the_worker(**_: Any) -> None:
+    """Let a child of the pool end with its worker, however that ended: nobody would give it work any more."""
+    arm = end_with_parent(signal.SIGKILL, parent=os.getppid())
+    if arm is not None:
+        arm()

@@ -267,6 +267,7 @@ def test_a_killed_supervisor_leaves_nothing_that_the_next_start_trips_over(
     installation.start()
     assert installation.process is not None
     installation.process.kill()
+    installation.process.wait()
     _gone, left = psutil.wait_procs(installation.processes(), timeout=15)
     if sys.platform == "linux":
         assert left == []
