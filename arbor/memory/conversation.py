@@ -13,7 +13,7 @@ from pathlib import Path
 
 from arbor.errors import ConversationInvalid
 from arbor.memory.locomo import find_dialog, read_dialog
-from arbor.memory.transcripts import Line, is_plain, parse_record, read_messages, read_plain
+from arbor.memory.transcripts import Line, is_dated, is_plain, parse_record, read_messages, read_plain
 from arbor.memory.turns import BadLine, Turn
 
 #: The longest line: six times a memory's text, for what JSON's escapes add.
@@ -55,8 +55,10 @@ _READERS: dict[ConversationFormat, Callable[..., Iterator[Turn | BadLine]]] = {
 }
 
 
-def open_conversation(path: Path, *, start: datetime, sample: str | None = None) -> Conversation:
-    """Find out a file's format and begin to read it.
+def open_conversation(
+    path: Path, *, start: datetime, sample: str | None = None, form: ConversationFormat | None = None
+) -> Conversation:
+    """Find out a file's format, unless `form` says it, and begin to read it.
 
     `start` is the time of a first turn without one; `sample` chooses among several LoCoMo dialogs. Reading the
     same file again gives the same sessions and positions. Raises ConversationInvalid, also while `items` are
@@ -64,7 +66,7 @@ def open_conversation(path: Path, *, start: datetime, sample: str | None = None)
     """
     name = path.stem.encode(errors="replace").decode()[:_NAME_LENGTH] or "conversation"
     try:
-        format_ = _detect(path)
+        format_ = form or _detect(path)
         if format_ is ConversationFormat.LOCOMO:
             dialog = find_dialog(_document(path), name=path.name, sample=sample)
             items = read_dialog(dialog, name=dialog.sample[:_NAME_LENGTH] or name, start=start)
@@ -91,6 +93,8 @@ def _detect(path: Path) -> ConversationFormat:
     records = [record for line in head if (record := parse_record(line)) is not None]
     if any("role" in record or "content" in record for record in records):
         return ConversationFormat.MESSAGES
+    if head and is_dated(head[0]):
+        return ConversationFormat.PLAIN
     if beginning.removeprefix(BOM_UTF8).lstrip()[:1] in (b"{", b"["):
         return ConversationFormat.LOCOMO
     if any(is_plain(line) for line in head):

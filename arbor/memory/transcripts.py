@@ -153,6 +153,12 @@ def is_plain(line: str) -> bool:
     return isinstance(_parse_plain(line), Said)
 
 
+def is_dated(line: str) -> bool:
+    """Return whether the line is like `[2024-05-01 10:30] Speaker: text`; it begins as a JSON list does."""
+    said = _parse_plain(line)
+    return isinstance(said, Said) and said.at is not None
+
+
 def parse_moment(stamp: Any) -> datetime | None:
     """Return the moment of an ISO 8601 text or a count of (milli)seconds since 1970, in UTC; None for anything else.
 

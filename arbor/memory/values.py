@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -78,6 +79,7 @@ class NewMemory:
         _check_line("session", self.session, SESSION_LENGTH)
         _check_line("role", self.role, ROLE_LENGTH)
         _check_line("source", self.source, SOURCE_LENGTH)
+        _check_text("detail", json.dumps(dict(self.detail), ensure_ascii=False).replace(r"\u0000", "\0"))
         if not 0 <= self.position <= 2**31 - 1:
             raise Invalid(f"position must be 0 to {2**31 - 1}, got {self.position}")
         for name, moment in (("occurred_at", self.occurred_at), ("expires_at", self.expires_at)):
@@ -93,6 +95,10 @@ def _check_range(name: str, value: float, low: float, high: float) -> None:
 def _check_line(name: str, value: str, longest: int) -> None:
     if len(value) > longest:
         raise Invalid(f"{name} must have at most {longest} characters, got {len(value)}")
+    _check_text(name, value)
+
+
+def _check_text(name: str, value: str) -> None:
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
         raise Invalid(f"{name} must not hold a NUL character or half a surrogate pair")
 

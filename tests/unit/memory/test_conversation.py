@@ -232,6 +232,19 @@ def test_plain_talk_is_read_with_continued_lines_and_times(file: Path) -> None:
     assert told[7] == "expected `Speaker: text`, got 'no speaker here'"
 
 
+def test_talk_that_begins_with_a_time_is_not_taken_for_json(file: Path) -> None:
+    format_, turns, _ = read(file, "[2024-05-01 10:30] Grace: Hello.\n[2024-05-01 10:31] Ada: Hello.\n")
+    assert format_ is ConversationFormat.PLAIN
+    assert said(turns) == [("Grace", "Hello."), ("Ada", "Hello.")]
+
+
+def test_a_format_that_is_named_is_not_guessed(file: Path) -> None:
+    file.write_text("Grace: Hello.\n", encoding="utf-8")
+    conversation = open_conversation(file, start=START, form=ConversationFormat.MESSAGES)
+    assert conversation.format is ConversationFormat.MESSAGES
+    assert [type(item) for item in conversation.items] == [BadLine]
+
+
 def test_turns_without_times_follow_each_other(file: Path) -> None:
     _, turns, _ = read(file, "A: one\nB: two\nA: three\n")
     assert [turn.at - START for turn in turns] == [timedelta(seconds=s) for s in (0, 1, 2)]

@@ -32,6 +32,8 @@ def test_a_memory_needs_only_its_text_and_its_moment() -> None:
         ({"emotional_valence": 2.0}, "emotional valence must be a number from -1 to 1"),
         ({"role": "x" * 101}, "role must have at most 100 characters, got 101"),
         ({"session": "a\0b"}, "session must not hold a NUL"),
+        ({"detail": {"source_id": "a\0b"}}, "detail must not hold a NUL"),
+        ({"detail": {"source_id": "\udc00"}}, "detail must not hold"),
         ({"source": "x" * 201}, "source must have at most 200"),
         ({"position": -1}, "position must be 0 to"),
         ({"position": 2**31}, "position must be 0 to"),
