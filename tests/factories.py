@@ -236,16 +236,16 @@ class HeartbeatFactory(TenantRowFactory):
                 "reason": "",
                 "cost": 1,
                 "outcome": "success",
-                "result": {"found": 2},
+                "summary": "2 memories about 'the river'",
             },
             {
                 "action": "deploy",
                 "params": {},
-                "verdict": "refused",
+                "verdict": "not_permitted",
                 "reason": "the template does not allow deploy",
                 "cost": 0,
                 "outcome": "blocked",
-                "result": {},
+                "summary": "not done: the template does not allow deploy",
             },
         ]
     )

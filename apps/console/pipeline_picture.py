@@ -231,13 +231,17 @@ def _arrow(
         high = min(source.y, target.y) - 18
         path = f"M{source.middle} {source.y}C{source.middle} {high} {_entry(target)} {high} {_entry(target)} {target.y - 3}"
     elif to_row > row:
-        between = target.y - GAP_ROW // 2 - to_lane * (BOX_HEIGHT + GAP_LANE)
-        side = right + GAP_X // 2
-        path = f"M{right} {middle}H{side}V{between}H{target.middle}V{target.y - 3}"
+        side, between = right + GAP_X // 2, _row_top(target, to_lane) - GAP_ROW // 2
+        # Into a lower lane from the side: from above it would run through the box there.
+        end = (
+            f"H{target.x - GAP_X // 2}V{to_middle}H{left}" if to_lane else f"H{target.middle}V{target.y - 3}"
+        )
+        path = f"M{right} {middle}H{side}V{between}{end}"
     else:
         low = target.y + BOX_HEIGHT
-        between = low + GAP_ROW // 2
-        path = f"M{source.middle} {source.y}V{between}H{target.middle}V{low + 3}"
+        between = _row_top(source, lane) - GAP_ROW // 2 + 6
+        begin = f"{source.x} {middle}H{source.x - GAP_X // 2 - 4}" if lane else f"{source.middle} {source.y}"
+        path = f"M{begin}V{between}H{target.middle}V{low + 3}"
     title = f"{edge.source} to {edge.target}"
     return Arrow(path=path, taken=taken, title=f"{title}: {edge.label}" if edge.label else title)
 
@@ -245,3 +249,8 @@ def _arrow(
 def _entry(box: Box) -> int:
     """Return where an arrow from above meets a box: beside the middle, so that two do not fall together."""
     return box.middle + 12
+
+
+def _row_top(box: Box, lane: int) -> int:
+    """Return where the row of a box in that lane begins."""
+    return box.y - lane * (BOX_HEIGHT + GAP_LANE)

@@ -271,6 +271,8 @@ def test_a_heartbeats_page_tells_why(viewer: Client, world: World) -> None:
         "10 → 14",
         "openai/gpt-5-mini",
         "not used",
+        "2 memories about",
+        "not permitted",
         "the template does not allow deploy",
         "The prompt, by section",
         "9 tokens",

@@ -1,0 +1,77 @@
+"""A walk through a pipeline, drawn."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from apps.console.pipeline_picture import BOX_HEIGHT, BOX_WIDTH, Box, Passage, draw_pipeline
+from arbor.pipeline.graph import heartbeat_text
+
+TEXT = """digraph own {
+    begin [shape=Mdiamond]; look [type="observe", label="Look around"]; think [type="think"];
+    good [shape=Msquare, outcome=success]; bad [shape=Msquare, outcome=failure];
+    begin -> look -> think -> good; think -> bad [condition="outcome=failure"]; think -> look [condition="outcome=retry"];
+}"""
+
+
+def overlap(one: Box, two: Box) -> bool:
+    return abs(one.x - two.x) < BOX_WIDTH and abs(one.y - two.y) < BOX_HEIGHT
+
+
+def passed(*names: str) -> dict[str, Passage]:
+    return {name: Passage(outcome="success", milliseconds=1.0) for name in names}
+
+
+def test_a_walk_to_a_good_end_is_marked_from_start_to_exit() -> None:
+    picture = draw_pipeline(TEXT, passed=passed("look", "think"), walk=["look", "think"], ended="success")
+    assert picture is not None
+    looks = {box.name: box.look for box in picture.boxes}
+    assert looks == {
+        "begin": "success",
+        "look": "success",
+        "think": "success",
+        "good": "success",
+        "bad": "none",
+    }
+    assert {arrow.title for arrow in picture.arrows if arrow.taken} == {
+        "begin to look",
+        "look to think",
+        "think to good",
+    }
+
+
+def test_a_failed_walk_ends_in_the_failed_exit() -> None:
+    walk = passed("look") | {"think": Passage(outcome="failure", milliseconds=2.0)}
+    picture = draw_pipeline(TEXT, passed=walk, walk=["look", "think"], ended="failure")
+    assert picture is not None
+    looks = {box.name: box.look for box in picture.boxes}
+    assert (looks["think"], looks["bad"], looks["good"]) == ("failure", "failure", "none")
+
+
+def test_a_walk_that_goes_on_reaches_no_exit() -> None:
+    picture = draw_pipeline(TEXT, passed=passed("look"), walk=["look"], ended="")
+    assert picture is not None
+    assert {box.name for box in picture.boxes if box.look != "none"} == {"begin", "look"}
+
+
+def test_a_repeated_visit_is_counted() -> None:
+    again = {"look": Passage(outcome="retry", milliseconds=3.0, visits=2)}
+    picture = draw_pipeline(TEXT, passed=again, walk=["look"], ended="")
+    assert picture is not None
+    assert next(box.note for box in picture.boxes if box.name == "look") == "3.0 ms ×2"
+
+
+def test_the_default_pipeline_fits_its_picture_and_nothing_overlaps() -> None:
+    picture = draw_pipeline(heartbeat_text(), passed={}, walk=[], ended="")
+    assert picture is not None
+    assert len(picture.boxes) >= 14
+    for one, two in combinations(picture.boxes, 2):
+        assert not overlap(one, two), (one.name, two.name)
+    for box in picture.boxes:
+        assert 0 <= box.x <= picture.width - BOX_WIDTH
+        assert 0 <= box.y <= picture.height - BOX_HEIGHT
+
+
+def test_what_is_no_pipeline_is_not_drawn() -> None:
+    assert draw_pipeline("not a graph", passed={}, walk=[], ended="") is None
+    assert draw_pipeline("", passed={}, walk=[], ended="") is None
