@@ -15,6 +15,7 @@ from apps.providers import default_model
 from apps.tenants.administration import create_account
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import OPS, ops_scope
+from config.demo.installation import TENANTS, make_demo
 from config.environment import env, secret, secret_folder
 from config.secrets import SecretName
 from config.supervisor.run_folder import write_private
@@ -28,12 +29,14 @@ ACTOR = "cli:prepare"
     "--demo/--no-demo", default=True, show_default=True, help="Make two tenants with three agents each."
 )
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), hidden=True)
-def prepare(demo: bool, report: Path | None) -> None:  # noqa: ARG001 (the demo follows)
+def prepare(demo: bool, report: Path | None) -> None:
     """Migrate, seed the built-in templates, make the operator's account and the demo. Idempotent."""
     call_command("migrate", verbosity=0, interactive=False)
     click.echo("the database is migrated")
     _seed_templates()
     operator, made = _make_operator()
+    if demo and (agents := make_demo(operator=operator)):
+        click.echo(f"made the demo: {len(TENANTS)} tenants with {agents} agents")
     if report is not None:
         with ops_scope():
             agents, tenants = Agent.objects.count(), Tenant.objects.using(OPS).count()
