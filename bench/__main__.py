@@ -137,7 +137,9 @@ def _on_servers(
     module: str, *, settings: Mapping[str, str] | None = None, durable: bool = True, **options: Any
 ) -> dict[str, Any]:
     """Run `measure` of the module on an installation of its own."""
-    with Installation(settings=settings, postgres_settings=_STATISTICS, durable=durable, say=say) as place:
+    # Measured as workers run it.
+    wishes = {"ARBOR_PREPARED_STATEMENTS": "true", **(settings or {})}
+    with Installation(settings=wishes, postgres_settings=_STATISTICS, durable=durable, say=say) as place:
         os.environ.update(place.env)
         os.environ.setdefault("ARBOR_LOG_LEVEL", "WARNING")
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import psycopg
 
+from bench import minds
 from bench.database import Statement, is_control, reset_statements, statements, superuser
 from bench.figures import quantile
 from bench.installation import Installation, PartProcess
@@ -60,7 +61,10 @@ def measure(
     stub: RunningStub,
 ) -> dict[str, Any]:
     """Return beats per second and what a beat costs, in the steady state."""
-    populate(agents=agents, tenants=tenants)
+    population = populate(agents=agents, tenants=tenants)
+    if memories:
+        with superuser(place) as database:
+            minds.load(database, minds.conversations(memories), population)
     fleet = [place.part(name) for name in PARTS]
     say("starting the workers")
     for part in fleet:
@@ -74,7 +78,8 @@ def measure(
         window = fleet_at_work.measure(seconds=seconds, beats=beats)
         fleet_at_work.drain()
         doubled = _one(database, _DOUBLED)
-    return {"agents": agents, "tenants": tenants, "latency_ms": latency_ms, **window, "doubled": doubled}
+    setting = {"agents": agents, "tenants": tenants, "memories": memories, "latency_ms": latency_ms}
+    return {**setting, **window, "doubled": doubled}
 
 
 class _Fleet:

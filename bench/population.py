@@ -26,17 +26,17 @@ class Inhabitant:
     agent_id: UUID
 
 
-def populate(*, agents: int, tenants: int, interval: timedelta = timedelta(hours=1)) -> list[Inhabitant]:
-    """Make that many active agents, spread over the tenants, with the built-in templates in turn."""
+def populate(
+    *, agents: int, tenants: int, interval: timedelta = timedelta(hours=1), template: str | None = None
+) -> list[Inhabitant]:
+    """Make that many active agents, spread over the tenants, from that template or from several in turn."""
     say(f"making {agents} agents of {tenants} tenants")
     owners = cycle([create_tenant(slug=f"bench-{n}", name=f"Bench {n}").id for n in range(tenants)])
     made: list[Inhabitant] = []
-    for number, template in zip(range(agents), cycle(TEMPLATES), strict=False):
+    for number, name in zip(range(agents), cycle([template] if template else TEMPLATES), strict=False):
         tenant_id = next(owners)
         with tenant_transaction(tenant_id):
-            agent = create_agent(
-                name=f"Agent {number}", template_name=template, actor=ACTOR, interval=interval
-            )
+            agent = create_agent(name=f"Agent {number}", template_name=name, actor=ACTOR, interval=interval)
             start_agent(agent_id=agent.id, actor=ACTOR)
         made.append(Inhabitant(tenant_id=tenant_id, agent_id=agent.id))
     return made

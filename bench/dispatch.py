@@ -1,0 +1,104 @@
+"""The dispatcher alone: what a tick costs when nobody is due, and how fast it claims when everybody is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import psycopg
+
+from apps.heartbeats.services.schedule import dispatch
+from apps.queues import captured
+from bench.database import superuser
+from bench.figures import quantile
+from bench.installation import Installation
+from bench.population import Inhabitant, populate
+from bench.progress import say
+
+_IDLE_TICKS = 200
+
+# Only the rows a dispatcher touches: an agent and its schedule.
+_MORE_AGENTS = """
+INSERT INTO agents_agent ({columns}) SELECT {values} FROM agents_agent a, generate_series(1, %s) n WHERE a.id = %s
+"""
+_SCHEDULES = """
+INSERT INTO heartbeats_heartbeatschedule (tenant_id, agent_id, state, next_due_at, interval_s, trigger, epoch, attempts,
+    last_error)
+SELECT tenant_id, id, 'idle', now() + interval '1 hour', 3600, 'timer', 0, 0, '' FROM agents_agent
+ON CONFLICT DO NOTHING
+"""
+
+
+def measure(place: Installation, *, agents: int, tenants: int) -> dict[str, Any]:
+    """Return the time of an idle tick, and claims per second with all agents due."""
+    population = populate(agents=tenants, tenants=tenants)
+    with superuser(place) as database:
+        say(f"making {agents} agents")
+        _multiply(database, population, agents // tenants)
+        idle = _idle_ticks()
+        say("claiming all of them")
+        database.execute("UPDATE heartbeats_heartbeatschedule SET next_due_at = now() - interval '1 second'")
+        database.execute("VACUUM (ANALYZE) heartbeats_heartbeatschedule")
+        claimed, took_s, ticks = _claim_all(database)
+    return {
+        "agents": agents,
+        "tenants": tenants,
+        "tick_ms": quantile(idle, 0.5),
+        "tick_ms_p95": quantile(idle, 0.95),
+        "claimed": claimed,
+        "claims_per_s": round(claimed / took_s),
+        "claim_ms_per_agent": round(took_s * 1000 / max(claimed, 1), 4),
+        "claim_tick_ms_p95": quantile(ticks, 0.95),
+    }
+
+
+def _multiply(database: psycopg.Connection[Any], population: list[Inhabitant], each: int) -> None:
+    columns = [
+        name
+        for (name,) in database.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'agents_agent'::regclass AND attnum > 0"
+            " AND NOT attisdropped"
+        )
+    ]
+    made = {
+        "id": "gen_random_uuid()",
+        "name": "a.name || ' ' || n",
+        "public_id": "'agent_' || md5(a.id::text || n) || md5(n::text)",
+    }
+    values = ", ".join(made.get(name, f"a.{name}") for name in columns)
+    statement = _MORE_AGENTS.format(columns=", ".join(columns), values=values)
+    for agent in population:
+        database.execute(statement, [each - 1, agent.agent_id])
+    database.execute(_SCHEDULES)
+    database.execute("UPDATE heartbeats_heartbeatschedule SET next_due_at = now() + interval '1 hour'")
+    database.execute("VACUUM (ANALYZE) agents_agent, heartbeats_heartbeatschedule")
+
+
+def _idle_ticks() -> list[float]:
+    """Tick with nobody due; the first tick opens the connection and does not count."""
+    ms = []
+    for _ in range(_IDLE_TICKS + 1):
+        started = time.perf_counter()
+        handed_out = dispatch()
+        ms.append((time.perf_counter() - started) * 1000)
+        assert handed_out.due == 0
+    return ms[1:]
+
+
+def _claim_all(database: psycopg.Connection[Any]) -> tuple[int, float, list[float]]:
+    """Claim until nobody is due; what was claimed counts as done, so that no limit on work under way is met."""
+    claimed, took_s = 0, 0.0
+    ticks: list[float] = []
+    while True:
+        with captured() as messages:
+            started = time.perf_counter()
+            handed_out = dispatch()
+            took = time.perf_counter() - started
+        if not handed_out.due:
+            return claimed, took_s, ticks
+        assert len(messages) == handed_out.due
+        claimed, took_s = claimed + handed_out.due, took_s + took
+        ticks.append(took * 1000)
+        database.execute(
+            "UPDATE heartbeats_heartbeatschedule SET state = 'idle', lease_until = NULL WHERE state = 'queued'"
+        )

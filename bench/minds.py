@@ -1,0 +1,208 @@
+"""Synthetic minds: memories with the words, vectors and statistics of real ones, loaded in bulk."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from django.conf import settings
+
+from apps.memories.services.embedding import embedder
+from apps.memories.services.literals import halfvec_texts, sparsevec_text
+from apps.memories.services.remember import ALL_MEMORIES
+from arbor.memory.content import content_hash
+from arbor.memory.lexical import document_vector
+from bench.population import Inhabitant
+from bench.progress import say
+
+SPEAKERS = ("Ada", "Bela", "Caro", "Dmitri")
+#: Turns of one conversation.
+SESSION_TURNS = 30
+_WORDS = 4000
+_CHUNK = 2000
+_ONSETS = (
+    "b",
+    "br",
+    "c",
+    "cl",
+    "d",
+    "dr",
+    "f",
+    "g",
+    "gr",
+    "h",
+    "k",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pl",
+    "r",
+    "s",
+    "st",
+    "t",
+    "tr",
+    "v",
+)
+_VOWELS = ("a", "e", "i", "o", "u", "ea", "ou")
+_CODAS = ("", "n", "r", "s", "t", "l", "m", "nd", "st", "ck")
+# fmt: off
+_FUNCTION_WORDS = (
+    "the", "a", "to", "of", "and", "in", "that", "it", "was", "for", "on", "with", "as", "at", "by", "from", "this",
+    "have", "I", "you", "we", "they", "not", "but", "what", "all", "were", "when", "there", "can", "more", "if",
+    "about", "which", "their", "will", "some", "could", "them", "other", "than", "then", "only", "my", "over", "did",
+)
+# fmt: on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remembered:
+    """One memory of the synthetic conversations."""
+
+    content: str
+    role: str
+    session: str
+    position: int
+    occurred_at: datetime
+
+
+def conversations(count: int, *, seed: int = 1) -> list[Remembered]:
+    """Return that many turns: sentences over a vocabulary whose words are as unevenly frequent as real ones."""
+    chance = random.Random(seed)
+    words = _vocabulary(chance)
+    weights = [1 / (rank + 3) for rank in range(len(words))]
+    started = datetime(2024, 1, 1, tzinfo=UTC)
+    turns = []
+    for number in range(count):
+        drawn = chance.choices(words, weights, k=chance.randint(8, 28))
+        glue = chance.choices(_FUNCTION_WORDS, k=len(drawn) // 2)
+        sentence = [*drawn, *glue]
+        chance.shuffle(sentence)
+        turns.append(
+            Remembered(
+                content=" ".join(sentence).capitalize() + chance.choice("...?"),
+                role=chance.choice(SPEAKERS),
+                session=f"talk-{number // SESSION_TURNS}",
+                position=number % SESSION_TURNS,
+                occurred_at=started + timedelta(minutes=20 * number),
+            )
+        )
+    return turns
+
+
+def queries(turns: Sequence[Remembered], count: int, *, seed: int = 2) -> list[str]:
+    """Return questions: a few words that somebody said, out of order, and sometimes who said them."""
+    chance = random.Random(seed)
+    asked = []
+    for turn in chance.choices(turns, k=count):
+        words = turn.content.rstrip(".?").split()
+        picked = chance.sample(words, min(len(words), chance.randint(4, 8)))
+        asked.append(" ".join([*([turn.role] if chance.random() < 0.5 else []), "said", *picked]) + "?")
+    return asked
+
+
+def _vocabulary(chance: random.Random) -> list[str]:
+    found: dict[str, None] = {}
+    while len(found) < _WORDS:
+        syllables = [
+            chance.choice(_ONSETS) + chance.choice(_VOWELS) + chance.choice(_CODAS)
+            for _ in range(chance.randint(1, 3))
+        ]
+        found["".join(syllables)] = None
+    return list(found)
+
+
+def load(
+    database: psycopg.Connection[Any], turns: Sequence[Remembered], agents: Sequence[Inhabitant]
+) -> None:
+    """Give every agent these memories, interleaved as life would; the index is complete and vacuumed afterwards."""
+    database.execute("CREATE TEMP TABLE loaded (LIKE memories_memory INCLUDING DEFAULTS)")
+    counts: Counter[int] = Counter({ALL_MEMORIES: len(turns)})
+    say(f"embedding {len(turns)} memories")
+    for start in range(0, len(turns), _CHUNK):
+        counts.update(_copy(database, turns[start : start + _CHUNK], agents[0]))
+    say(f"giving them to {len(agents)} agents")
+    names = [
+        name
+        for (name,) in database.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'memories_memory'::regclass AND attnum > 0"
+            " AND NOT attisdropped AND attname NOT IN ('tenant_id', 'agent_id', 'id')"
+        )
+    ]
+    ids = [agent.agent_id for agent in agents]
+    database.execute(
+        f"INSERT INTO memories_memory (tenant_id, agent_id, id, {', '.join(names)})"
+        f" SELECT a.tenant_id, a.id, gen_random_uuid(), {', '.join(names)} FROM loaded, agents_agent a"
+        " WHERE a.id = ANY(%s) ORDER BY loaded.occurred_at, a.id",
+        [ids],
+    )
+    database.execute(
+        "INSERT INTO memories_term (tenant_id, agent_id, term, memories)"
+        " SELECT a.tenant_id, a.id, term, memories FROM unnest(%s::int[], %s::int[]) AS t (term, memories), agents_agent a"
+        " WHERE a.id = ANY(%s) ON CONFLICT (tenant_id, agent_id, term) DO UPDATE"
+        " SET memories = memories_term.memories + EXCLUDED.memories",
+        [list(counts), list(counts.values()), ids],
+    )
+    database.execute("DROP TABLE loaded")
+    say("vacuuming")
+    settle(database)
+
+
+def settle(database: psycopg.Connection[Any]) -> None:
+    """Bring the tables to the state autovacuum keeps them in: every page known to be visible, statistics fresh."""
+    # Pages whose commits are not on disk yet cannot be marked visible: a synchronous commit brings them there.
+    database.execute("SET synchronous_commit = on")
+    database.execute("CREATE TABLE settled ()")
+    database.execute("DROP TABLE settled")
+    database.execute("VACUUM (ANALYZE) memories_memory, memories_term, memories_memoryaccess")
+
+
+def _copy(database: psycopg.Connection[Any], turns: Sequence[Remembered], owner: Inhabitant) -> Counter[int]:
+    words = [document_vector(turn.content, speaker=turn.role) for turn in turns]
+    vectors = halfvec_texts(embedder().embed([turn.content for turn in turns]))
+    columns = (
+        "tenant_id, agent_id, id, type, status, content, content_hash, importance, decay_rate, trust,"
+        " emotional_valence, session, position, role, source, detail, occurred_at, created_at, embedding,"
+        " embedding_model, lexical"
+    )
+    with database.cursor() as cursor, cursor.copy(f"COPY loaded ({columns}) FROM STDIN") as copy:
+        for turn, terms, vector in zip(turns, words, vectors, strict=True):
+            copy.write_row(
+                (
+                    owner.tenant_id,
+                    owner.agent_id,
+                    UUID(int=0),
+                    "episodic",
+                    "active",
+                    turn.content,
+                    content_hash(turn.content),
+                    0.5,
+                    0.01,
+                    1.0,
+                    0.0,
+                    turn.session,
+                    turn.position,
+                    turn.role,
+                    "bench",
+                    json.dumps({}),
+                    turn.occurred_at,
+                    turn.occurred_at,
+                    vector,
+                    embedder().model,
+                    sparsevec_text(terms),
+                )
+            )
+    return Counter(term for terms in words for term in terms)
+
+
+def dimension() -> int:
+    """Return the length of the installation's vectors."""
+    length: int = settings.ARBOR_EMBEDDING_DIMENSION
+    return length

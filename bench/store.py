@@ -1,0 +1,52 @@
+"""How many memories are stored in a second: embedded, indexed, and counted into the agent's word statistics."""
+
+from __future__ import annotations
+
+import time
+from itertools import batched
+from typing import Any
+
+from apps.memories.services.remember import remember
+from arbor.memory.values import NewMemory
+from bench import minds
+from bench.figures import quantile
+from bench.installation import Installation
+from bench.population import populate
+from bench.progress import say
+
+
+def measure(_place: Installation, *, memories: int, batch: int, agents: int) -> dict[str, Any]:
+    """Return memories per second through `remember`, one batch for one agent after the other."""
+    population = populate(agents=agents, tenants=1)
+    turns = [
+        NewMemory(
+            content=turn.content,
+            role=turn.role,
+            session=turn.session,
+            position=turn.position,
+            occurred_at=turn.occurred_at,
+            source="bench",
+        )
+        for turn in minds.conversations(memories + batch)
+    ]
+    first, *batches = batched(turns, batch, strict=False)
+    # The embedder's weights are loaded, the connection is open, the statements are planned.
+    remember(tenant_id=population[0].tenant_id, agent_id=population[0].agent_id, memories=first)
+    say(f"storing {memories} memories")
+    ms = []
+    started = time.perf_counter()
+    for number, each in enumerate(batches):
+        agent = population[number % agents]
+        begun = time.perf_counter()
+        stored = remember(tenant_id=agent.tenant_id, agent_id=agent.agent_id, memories=each)
+        ms.append((time.perf_counter() - begun) * 1000)
+        assert stored.stored == len(each)
+    took_s = time.perf_counter() - started
+    return {
+        "memories": sum(map(len, batches)),
+        "batch": batch,
+        "agents": agents,
+        "memories_per_s": round(sum(map(len, batches)) / took_s),
+        "batch_ms_p50": quantile(ms, 0.5),
+        "batch_ms_p95": quantile(ms, 0.95),
+    }
