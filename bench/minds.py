@@ -137,9 +137,10 @@ def load(
         )
     ]
     ids = [agent.agent_id for agent in agents]
+    copied = ", ".join(f"loaded.{name}" for name in names)
     database.execute(
         f"INSERT INTO memories_memory (tenant_id, agent_id, id, {', '.join(names)})"
-        f" SELECT a.tenant_id, a.id, gen_random_uuid(), {', '.join(names)} FROM loaded, agents_agent a"
+        f" SELECT a.tenant_id, a.id, gen_random_uuid(), {copied} FROM loaded, agents_agent a"
         " WHERE a.id = ANY(%s) ORDER BY loaded.occurred_at, a.id",
         [ids],
     )
