@@ -20,8 +20,9 @@ ALIASES = (APP, OPS, "owner")
 
 
 def use_database(owner_url: str) -> None:
-    """Point the three roles' connections at the database."""
+    """Point the three roles' connections at the database; one that is open leads to another server."""
     for alias in ALIASES:
+        connections[alias].close()
         settings = connections.settings[alias]
         url = owner_url
         if alias != "owner":
