@@ -65,6 +65,9 @@ COMMANDS: dict[str, Entry] = {
     "template": _command("templates:template", "Templates that agents are created from."),
     "agent": _command("agents:agent", "Create, start, tick, tell, trace, destroy agents."),
     "goal": _command("goals:goal", "An agent's backlog."),
+    "ingest": _command("memories:ingest_file", "Read a conversation into an agent's memory."),
+    "remember": _command("memories:remember_text", "Give an agent something to remember."),
+    "recall": _command("memories:recall_memories", "What an agent remembers, with each score's terms."),
     "manage": _process("manage:manage", "Run a management command of Django."),
 }
 

@@ -46,6 +46,26 @@ class Moment(click.ParamType[datetime]):
         return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
+class Expiry(click.ParamType[datetime]):
+    """A moment to come: a length of time from now, or a date."""
+
+    name = "expiry"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Read it."""
+        now = datetime.now(UTC)
+        if _DURATION.fullmatch(str(value).strip().lower()):
+            try:
+                moment = now + Duration().convert(value, param, ctx)
+            except OverflowError:
+                self.fail(f"{value!r} is too long", param, ctx)
+        else:
+            moment = Moment().convert(value, param, ctx)
+        if moment <= now:
+            self.fail(f"{value!r} is over: write 2h, 2d or a date to come", param, ctx)
+        return moment
+
+
 def in_words(span: timedelta) -> str:
     """Say a length of time as it would be typed: `1h`, `90s`."""
     seconds = span.total_seconds()

@@ -1,0 +1,184 @@
+"""`arbor ingest`, `arbor remember` and `arbor recall`: an agent's memory from the command line."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from apps.audit.models import AuditEvent
+from apps.memories.models import Memory, MemoryAccess
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from arbor.memory.values import ScoreTerms
+from config.cli import memory_views
+from tests.integration.cli.conftest import Arbor
+
+TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nnobody\nNora: Yes, in a boot.\n"
+
+
+@pytest.fixture
+def vega(arbor: Arbor, one_tenant: str) -> str:
+    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
+    return "Vega"
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> str:
+    path = tmp_path / "quince.txt"
+    path.write_text(TALK, encoding="utf-8")
+    return str(path)
+
+
+# --- ingest ------------------------------------------------------------------------------------------
+
+
+def test_a_conversation_is_read_and_its_bad_lines_are_listed(arbor: Arbor, vega: str, talk: str) -> None:
+    ran = arbor("ingest", talk, "--agent", vega)
+    assert ran.code == 0
+    assert "Vega read quince.txt (plain, 1 session): 3 new." in ran.out
+    assert "1 line could not be read" in ran.out
+    assert "expected `Speaker: text`, got 'nobody'" in ran.out
+
+
+def test_reading_it_again_adds_nothing(arbor: Arbor, vega: str, talk: str) -> None:
+    arbor("ingest", talk, "--agent", vega)
+    ran = arbor("ingest", talk, "--agent", vega)
+    assert "nothing new, 3 remembered already." in ran.out
+    again = arbor("ingest", talk, "--agent", vega, "--json").json
+    assert (again["stored"], again["duplicates"], again["sessions"]) == (0, 3, 1)
+    assert again["bad_lines"] == [{"line": 3, "reason": "expected `Speaker: text`, got 'nobody'"}]
+
+
+def test_a_file_of_which_nothing_can_be_read_is_a_failure(arbor: Arbor, vega: str, talk: str) -> None:
+    ran = arbor("ingest", talk, "--agent", vega, "--format", "messages")
+    assert ran.code == 1
+    assert "4 lines could not be read" in ran.out
+
+
+def test_a_file_that_is_no_conversation_is_named(arbor: Arbor, vega: str, tmp_path: Path) -> None:
+    path = tmp_path / "noise.txt"
+    path.write_text("no conversation", encoding="utf-8")
+    ran = arbor("ingest", str(path), "--agent", vega)
+    assert ran.code == 1
+    assert "noise.txt is no conversation" in ran.err
+    assert arbor("ingest", "nowhere.txt", "--agent", vega).code == 2
+
+
+def test_one_dialog_of_a_set_is_chosen(arbor: Arbor, vega: str, tmp_path: Path) -> None:
+    path = tmp_path / "set.json"
+    talk = {
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [{"speaker": "Nora", "text": "Hello."}],
+    }
+    path.write_text(
+        json.dumps([{"sample_id": name, "conversation": talk} for name in ("one", "two")]), encoding="utf-8"
+    )
+    ran = arbor("ingest", str(path), "--agent", vega)
+    assert ran.code == 1
+    assert "one, two" in ran.err
+    assert arbor("ingest", str(path), "--agent", vega, "--sample", "two", "--json").json["stored"] == 1
+
+
+# --- remember ----------------------------------------------------------------------------------------
+
+
+def test_what_is_given_is_remembered_once(arbor: Arbor, vega: str) -> None:
+    ran = arbor("remember", vega, "The archive opens at nine.", "--importance", "0.9", "--json")
+    assert ran.json["new"] is True
+    again = arbor("remember", vega, "The archive opens at nine.")
+    assert "Vega knew that already." in again.out
+    with tenant_transaction(tenant_by_slug("acme").id):
+        row = Memory.objects.get(source="operator")
+        assert str(row.id) == ran.json["id"]
+        assert (row.type, row.importance, row.expires_at) == ("semantic", 0.9, None)
+        messages = AuditEvent.objects.filter(actor__startswith="cli:").values_list("message", flat=True)
+        assert list(messages).count("gave Vega something to remember") == 2
+
+
+def test_a_memory_can_be_given_an_end(arbor: Arbor, vega: str) -> None:
+    ran = arbor("remember", vega, "The gate code is 4711.", "--expires", "2d", "--type", "episodic", "--json")
+    until = datetime.fromisoformat(ran.json["expires_at"])
+    assert abs(until - datetime.now(UTC) - timedelta(days=2)) < timedelta(minutes=1)
+    assert "until 2099-01-02 00:00 UTC" in arbor("remember", vega, "Soon.", "--expires", "2099-01-02").out
+    for wrong in ("yesterday", "2020-01-01", "0", "999999999d"):
+        assert arbor("remember", vega, "Never.", "--expires", wrong).code == 2
+
+
+def test_a_text_can_come_from_standard_input(arbor: Arbor, vega: str) -> None:
+    assert arbor("remember", vega, "-", stdin="Line one.\nLine two.\n").code == 0
+    assert "Line two." in arbor("recall", vega, "line two", "-k", "1").out
+
+
+def test_what_cannot_be_remembered_is_refused_with_the_reason(arbor: Arbor, vega: str) -> None:
+    ran = arbor("remember", vega, "   ")
+    assert ran.code == 1
+    assert "a memory needs a text" in ran.err
+
+
+# --- recall ------------------------------------------------------------------------------------------
+
+
+def test_memories_are_shown_with_a_column_for_each_term(arbor: Arbor, vega: str, talk: str) -> None:
+    arbor("ingest", talk, "--agent", vega)
+    ran = arbor("recall", vega, "What did Nora plant in May?", "-k", "2")
+    assert ran.code == 0
+    head, first, second = ran.out.splitlines()
+    assert head.split() == ["score", *memory_views.TERMS.values(), "when", "memory"]
+    assert "Nora: I planted the quince in May." in first
+    assert len(first.split()) >= len(head.split())
+    assert second
+
+
+def test_the_columns_are_the_terms_of_a_score() -> None:
+    assert list(memory_views.TERMS) == list(ScoreTerms().as_dict())
+
+
+def test_where_there_is_no_room_the_terms_stand_below(
+    arbor: Arbor, vega: str, talk: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arbor("ingest", talk, "--agent", vega)
+    monkeypatch.setattr(memory_views, "_WIDE", 10_000)
+    said, receipt = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
+    assert "Nora: I planted the quince in May." in said
+    assert "words ." in receipt
+    assert " + " in receipt
+
+
+def test_the_receipt_is_whole_in_json_and_a_look_does_not_count(arbor: Arbor, vega: str, talk: str) -> None:
+    arbor("ingest", talk, "--agent", vega)
+    told = arbor("recall", vega, "quince", "-k", "3", "--json").json
+    assert (told["agent"], told["tenant"], told["query"]) == ("Vega", "acme", "quince")
+    for result in told["results"]:
+        assert abs(sum(result["terms"].values()) - result["score"]) < 0.001
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert not MemoryAccess.objects.exists()
+
+
+def test_an_agent_that_remembers_nothing_says_how_to_begin(arbor: Arbor, vega: str) -> None:
+    with tenant_transaction(tenant_by_slug("acme").id):
+        Memory.objects.all().delete()
+    ran = arbor("recall", vega, "quince")
+    assert ran.code == 0
+    assert "arbor ingest FILE --agent Vega" in ran.out
+    assert arbor("recall", vega, "quince", "--json").json["results"] == []
+
+
+def test_a_wrong_limit_or_query_is_refused(arbor: Arbor, vega: str) -> None:
+    assert arbor("recall", vega, "quince", "-k", "0").code == 2
+    assert arbor("recall", vega, " ").code == 1
+    assert arbor("recall", "Nobody", "quince").code == 1
+
+
+def test_text_in_brackets_is_shown_as_it_is(arbor: Arbor, vega: str) -> None:
+    arbor("remember", vega, "[bold]not markup[/bold] [/]")
+    assert "[bold]not markup[/bold] [/]" in arbor("recall", vega, "markup", "-k", "1").out
+
+
+@pytest.mark.parametrize("command", ["ingest", "remember", "recall"])
+def test_help_shows_examples(arbor: Arbor, command: str) -> None:
+    ran = arbor(command, "--help")
+    assert ran.code == 0
+    assert f"arbor {command}" in ran.out.split("Examples:")[1]
