@@ -6,8 +6,8 @@ import secrets
 from datetime import timedelta
 from typing import Any
 
-from arbor.agents.identity import derive_secret, parse_master_key
 from apps.console.theme import UNFOLD as CONSOLE_THEME
+from arbor.agents.identity import derive_secret, parse_master_key
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
 from config.logs import logging_config
 from config.secrets import SecretName
@@ -144,7 +144,6 @@ USE_I18N = False
 FORMAT_MODULE_PATH = "apps.console.formats"
 USE_TZ = True
 STATIC_URL = "static/"
-STATIC_ROOT = DATA_DIR / "static"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 

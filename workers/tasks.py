@@ -26,7 +26,8 @@ def tenant_of(task: CeleryTask[Any, Any]) -> UUID:
     return UUID(named)
 
 
-@app.task(name=Task.DISPATCH.value)
+# A tick a second would push the heartbeats out of Flower's list.
+@app.task(name=Task.DISPATCH.value, send_events=False)
 def tick() -> None:
     """Claim what is due and what was lost."""
     dispatch()

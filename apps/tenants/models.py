@@ -102,6 +102,7 @@ class Membership(TenantModel):
     own = models.Manager()
 
     class Meta(TenantModel.Meta):
+        default_manager_name = "objects"
         constraints = [models.UniqueConstraint(fields=["tenant", "user"], name="tenants_membership_once")]
 
     def __str__(self) -> str:

@@ -39,6 +39,8 @@ def flower(host: str, port: int) -> None:
     options.basic_auth = [f"{env.str('ARBOR_OPERATOR', default='operator')}:{password}"]
     options.read_only = True
     options.max_tasks = REMEMBERED_TASKS
+    # With the arguments, as each message shows them: whose heartbeat it was.
+    options.tasks_columns = "name,args,state,received,runtime,worker,uuid"
     options.purge_offline_workers = FORGET_WORKERS_AFTER_S
     logging.getLogger("tornado.access").setLevel(logging.WARNING)
     server = Flower(capp=load_app(), options=options, **urls_settings)

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
 from django.core.wsgi import get_wsgi_application
 
@@ -65,7 +64,6 @@ class _Silent(WSGIRequestHandler):
 @pytest.fixture
 def address(database: None) -> Iterator[str]:
     """Serve the console as it is, on a port of its own."""
-    Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
     server = ThreadedWSGIServer(("127.0.0.1", 0), _Silent)
     server.set_app(get_wsgi_application())
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.contrib import admin
 from django.db.models import Model
 from django.test import Client
@@ -138,12 +136,6 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
         HeartbeatFactory(agent=agent, status=HeartbeatStatus.SKIPPED, number=0, reason=text)
         HeartbeatFactory(agent=agent, status=HeartbeatStatus.WAITING, ended_at=None, narrative="")
     return world
-
-
-@pytest.fixture(autouse=True, scope="session")
-def static_root() -> None:
-    """Make the folder that WhiteNoise warns about when it is missing; files come from the packages."""
-    Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
 
 
 @pytest.fixture(autouse=True)
