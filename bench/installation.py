@@ -179,6 +179,23 @@ class Installation:
             **self._settings,
         }
 
+    @property
+    def full_env(self) -> dict[str, str]:
+        """The whole environment of a process of this installation."""
+        return {**_without_settings(os.environ), **self.env}
+
+    def set(self, name: str, value: str) -> None:
+        """Add a setting for the processes that are started from now on."""
+        self._settings[name] = value
+
+    def crash_postgres(self) -> None:
+        """Kill the database server, as a machine that loses power does, and start it again on its files."""
+        process = self.postgres._process
+        assert process is not None
+        process.kill()
+        process.wait()
+        self.postgres.start()
+
     def __enter__(self) -> Self:
         try:
             self._say("starting PostgreSQL and Valkey")

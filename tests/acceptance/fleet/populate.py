@@ -1,0 +1,54 @@
+"""`python -m tests.acceptance.fleet.populate`: migrates a database and makes the agents that standard input names.
+
+A process of its own, so that the tests' process keeps its database. Reads `[{"name", "tenant", "model"}]`, writes
+`[{"name", "agent_id"}]`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import timedelta
+
+import django
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+django.setup()
+
+from django.core.management import call_command  # noqa: E402 (the models need Django set up)
+
+from apps.agents.services.creation import create_agent  # noqa: E402
+from apps.agents.services.lifecycle import start_agent  # noqa: E402
+from apps.agents.services.templates import seed_builtin_templates  # noqa: E402
+from apps.tenants.scope import tenant_transaction  # noqa: E402
+from apps.tenants.services import create_tenant  # noqa: E402
+
+TEMPLATES = ("Researcher", "Scout", "Monitor")
+
+
+def main() -> None:
+    """Make everything, in the order in which it is named."""
+    wanted = json.load(sys.stdin)
+    call_command("migrate", verbosity=0, interactive=False)
+    seed_builtin_templates()
+    tenants = {
+        slug: create_tenant(slug=slug, name=slug.title()) for slug in {each["tenant"] for each in wanted}
+    }
+    made = []
+    for number, each in enumerate(wanted):
+        with tenant_transaction(tenants[each["tenant"]].id):
+            agent = create_agent(
+                name=each["name"],
+                template_name=TEMPLATES[number % len(TEMPLATES)],
+                actor="test",
+                interval=timedelta(hours=1),
+                model=each["model"],
+            )
+            start_agent(agent_id=agent.id, actor="test")
+        made.append({"name": agent.name, "agent_id": str(agent.id)})
+    json.dump(made, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""The fleet in a test's hands: what it is made of, how it is hurt, and what must be true afterwards."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+import redis
+
+from bench.installation import Installation, PartProcess
+from bench.stub_model import stub_model
+from tests.acceptance.fleet.faulty import FOLDER
+
+ROOT = Path(__file__).parents[3]
+#: Short leases: what is lost comes back in seconds. The model's deadline is never met by the stub.
+SETTINGS = {
+    "ARBOR_QUEUE_LEASE_S": "1.5",
+    "ARBOR_RUN_LEASE_S": "2",
+    "ARBOR_MODEL_DEADLINE_S": "3",
+    "ARBOR_DISPATCH_PERIOD_S": "0.2",
+    # A worker that is killed takes the calls of all its threads with it, and that counts for each of them.
+    "ARBOR_MAX_ATTEMPTS": "100",
+    "ARBOR_DEFAULT_MODEL": "openai/stub",
+}
+PARTS = ("dispatcher", "heartbeat", "model", "beat")
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """An agent of the fleet; `point` is where its first heartbeat loses its worker."""
+
+    id: str
+    name: str
+    point: str
+
+
+class RealFleet:
+    """Servers, workers and agents, thrown away afterwards."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self.agents: list[Agent] = []
+        self.parts: dict[str, PartProcess] = {}
+        self._ended_before = 0
+        #: Heartbeats that have fallen due, by the agent's name.
+        self.due: Counter[str] = Counter()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stub = stack.enter_context(stub_model())
+            self._place = Installation(
+                settings={**SETTINGS, "OPENAI_BASE_URL": stub.base_url},
+                command=(sys.executable, "-m", "tests.acceptance.fleet.faulty"),
+            )
+            self._place.set(FOLDER, str(self._place.folder))
+            stack.enter_context(self._place)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    # --- Making -----------------------------------------------------------------------------------------
+
+    def populate(self, points: Sequence[tuple[str, str]]) -> None:
+        """Make one agent for each point and model; half of them belong to a second tenant."""
+        names = [f"A{number:02} {point}"[:60] for number, (point, _) in enumerate(points)]
+        wanted = [
+            {"name": name, "tenant": "acme" if number % 2 else "globex", "model": model}
+            for number, (name, (_, model)) in enumerate(zip(names, points, strict=True))
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.acceptance.fleet.populate"],
+            input=json.dumps(wanted),
+            env=self._place.full_env,
+            cwd=ROOT,
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        made = json.loads(done.stdout)
+        self.agents = [
+            Agent(id=each["agent_id"], name=each["name"], point=point)
+            for each, (point, _) in zip(made, points, strict=True)
+        ]
+        plan = {each.id: {"name": each.name, "point": each.point} for each in self.agents}
+        (self._place.folder / "plan.json").write_text(json.dumps(plan))
+
+    def start(self) -> None:
+        """Start one worker of each kind, and beat."""
+        self.parts = {name: self._place.part(name) for name in PARTS}
+        for part in self.parts.values():
+            part.start()
+        for part in self.parts.values():
+            part.wait_ready()
+
+    def start_another(self, name: str) -> PartProcess:
+        """Start a second part of that kind."""
+        part = self._place.part(name, number=2)
+        part.start()
+        part.wait_ready()
+        self.parts[f"{name}-2"] = part
+        return part
+
+    def retire(self, name: str) -> None:
+        """End a part for good."""
+        self.parts.pop(name).stop()
+
+    # --- Watching ---------------------------------------------------------------------------------------
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Ask the database, as its superuser, whatever has become of it meanwhile."""
+        with psycopg.connect(self._place.postgres.superuser_url, autocommit=True) as database:
+            return database.execute(statement, values).fetchall()
+
+    def make_due(self, agents: Sequence[Agent] | None = None) -> None:
+        """Let the time of these agents, or of all, come now."""
+        chosen = self.agents if agents is None else agents
+        self.due.update(agent.name for agent in chosen)
+        self._ended_before = self._ended()
+        with psycopg.connect(self._place.postgres.superuser_url, autocommit=True) as database:
+            changed = database.execute(
+                "UPDATE heartbeats_heartbeatschedule SET next_due_at = now()"
+                " WHERE state = 'idle' AND agent_id = ANY(%s::uuid[])",
+                [[agent.id for agent in chosen]],
+            )
+            assert changed.rowcount == len(chosen)
+
+    def wait_for(self, condition: Callable[[], bool], *, what: str, within_s: float = 60) -> None:
+        """Wait; parts that died are started again, as `arbor up` does."""
+        deadline = time.monotonic() + within_s
+        while not condition():
+            assert time.monotonic() < deadline, f"{what}: not within {within_s} s\n{self.story()}"
+            for part in self.parts.values():
+                if not part.runs:
+                    part.start()
+            time.sleep(_POLL_S)
+
+    def wait_until_some_are_done(self) -> None:
+        """Wait until the round is under way: some heartbeats of it have ended, most have not."""
+        self.wait_for(lambda: self._ended() > self._ended_before, what="a heartbeat ends")
+
+    def wait_until_all_are_done(self) -> None:
+        """Wait until every agent has had its heartbeat and waits for the next."""
+        expected = self.due.total()
+        self.wait_for(
+            lambda: self._ended() >= expected and self._all_idle(), what="all heartbeats end", within_s=75
+        )
+
+    def spared(self) -> list[Agent]:
+        """Return the agents whose heartbeat has not yet lost its worker at its point."""
+        return [agent for agent in self.agents if not (self._place.folder / agent.id).exists()]
+
+    def _ended(self) -> int:
+        ((count,),) = self.rows(
+            "SELECT count(*) FROM heartbeats_heartbeat WHERE status IN ('done', 'failed')"
+        )
+        return int(count)
+
+    def _all_idle(self) -> bool:
+        return not self.rows("SELECT FROM heartbeats_heartbeatschedule WHERE state <> 'idle'")
+
+    def story(self) -> str:
+        """Return what a person needs to understand a failure."""
+        states = self.rows(
+            "SELECT state, count(*), min(lease_until), now() FROM heartbeats_heartbeatschedule GROUP BY 1"
+        )
+        logs = "\n".join(f"--- {name}\n{part.log_end(15)}" for name, part in self.parts.items())
+        return f"{states}\n{logs}"
+
+    # --- Hurting ----------------------------------------------------------------------------------------
+
+    def flush_broker(self) -> None:
+        """Let the broker lose all it has."""
+        with redis.Redis.from_url(self._place.valkey.url) as broker:
+            broker.flushall()
+
+    def restart_broker(self) -> None:
+        """Stop the broker, and start an empty one at the same address."""
+        self._place.valkey.stop()
+        self._place.valkey.start()
+
+    def crash_database(self) -> None:
+        """Kill the database server, and start it again on its files."""
+        self._place.crash_postgres()
