@@ -19,7 +19,10 @@ _FOREIGN = (
     "OLLAMA_HOST",
 )
 
-for name in [*_FOREIGN, *(key for key in os.environ if key.startswith("ARBOR_"))]:
+#: Where data for tests lies that is no part of the project.
+_DATA = ("ARBOR_LOCOMO_DATA",)
+
+for name in [*_FOREIGN, *(key for key in os.environ if key.startswith("ARBOR_") and key not in _DATA)]:
     os.environ.pop(name, None)
     os.environ.pop(f"{name}_FILE", None)
 os.environ["ARBOR_MASTER_KEY"] = secrets.token_hex(32)

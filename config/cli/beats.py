@@ -47,7 +47,11 @@ def tick(name: str, here: bool, timeout: float, tenant_slug: str | None, as_json
     agent = choose_agent(name, tenant_slug)
     _put_on_record(agent)
     followed = not here and fleet_is_live()
-    trace = _follow(agent, timeout_s=timeout, quiet=as_json) if followed else _run_here(agent, asked=here)
+    if followed:
+        trace = follow_beat(agent, timeout_s=timeout, quiet=as_json)
+    else:
+        note("this process runs the heartbeat" if here else "no workers: this process runs the heartbeat")
+        trace = run_beat(agent)
     # Who followed it has seen its steps already.
     people = render({**trace, "steps": []} if followed else trace)
     show(trace, as_json=as_json, people=people)
@@ -102,15 +106,15 @@ def _trace(agent: ChosenAgent, beat: Heartbeat) -> dict[str, Any]:
         return trace_of(Heartbeat.objects.select_related("agent").get(id=beat.id))
 
 
-def _run_here(agent: ChosenAgent, *, asked: bool) -> dict[str, Any]:
-    note("this process runs the heartbeat" if asked else "no workers: this process runs the heartbeat")
+def run_beat(agent: ChosenAgent) -> dict[str, Any]:
+    """Run a heartbeat in this process, and return its trace."""
     with console(err=True).status(f"{agent.name} beats, {_model_of(agent)}"):
         beat = beat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
     return _trace(agent, beat)
 
 
-def _follow(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
-    """Ask the fleet for a heartbeat and look on until it has ended, printing its steps as they come."""
+def follow_beat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
+    """Ask the fleet for a heartbeat, look on until it has ended, and return its trace; print its steps unless quiet."""
     with tenant_transaction(agent.tenant_id):
         tick_now(agent_id=agent.id)
         slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent.id)

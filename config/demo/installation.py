@@ -6,18 +6,26 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from django.db.models.functions import Now
+
 from apps.agents.models import Agent
 from apps.agents.services.creation import create_agent
 from apps.agents.services.lifecycle import start_agent
+from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.heartbeats.models import HeartbeatSchedule
 from apps.memories.services.ingest import ingest
+from apps.providers import default_model
 from apps.tenants.administration import admit_member, open_tenant
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import OPS, tenant_transaction
+from arbor.agents.lifecycle import AgentStatus
+from config.cli.trace import is_reflex
 
 ACTOR = "cli:demo"
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
-#: Often enough to be watched, seldom enough to be read.
+#: Often enough to be watched, seldom enough to be read; and where each heartbeat is paid for, much more seldom.
 INTERVAL = timedelta(seconds=30)
+INTERVAL_WITH_MODEL = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,22 +54,52 @@ TENANTS = (
 def make_demo(*, operator: str) -> int:
     """Make the demo's tenants and agents, with the operator as owner of both; return how many agents are new.
 
-    Only an installation without any tenant gets them, so what was deleted does not come back.
+    Only an installation without any tenant gets them. What a making that was broken off left out is made later; what
+    was destroyed since does not come back.
     """
-    if Tenant.objects.using(OPS).exists():
+    begun = PlatformEvent.objects.using(OPS).filter(action=AuditAction.TENANT_CREATED, actor=ACTOR).exists()
+    if Tenant.objects.using(OPS).exists() and not begun:
         return 0
-    return sum(_make_tenant(tenant, operator) for tenant in TENANTS)
+    cast = [(demo, name) for demo in TENANTS for name in demo.agents]
+    made = 0
+    for place, (demo, name) in enumerate(cast):
+        tenant = _open(demo, operator)
+        # The first beats at once, the others follow evenly, instead of each after a phase of its own.
+        made += _make_agent(tenant, name, demo.agents[name], wait=interval() * place / len(cast))
+    return made
 
 
-def _make_tenant(demo: DemoTenant, operator: str) -> int:
-    tenant = open_tenant(slug=demo.slug, name=demo.name, actor=ACTOR)
-    admit_member(slug=demo.slug, username=operator, role=Role.OWNER, actor=ACTOR)
-    agents: list[Agent] = []
-    for name, template in demo.agents.items():
-        with tenant_transaction(tenant.id):
-            agents.append(create_agent(name=name, template_name=template, actor=ACTOR, interval=INTERVAL))
-        ingest(tenant_id=tenant.id, agent_id=agents[-1].id, path=CONVERSATION, actor=ACTOR)
+def interval() -> timedelta:
+    """Return how often the demo's agents beat with the model of this installation."""
+    return INTERVAL if is_reflex(default_model()) else INTERVAL_WITH_MODEL
+
+
+def _open(demo: DemoTenant, operator: str) -> Tenant:
+    tenant = Tenant.objects.using(OPS).filter(slug=demo.slug).first()
+    if tenant is None:
+        tenant = open_tenant(slug=demo.slug, name=demo.name, actor=ACTOR)
+        admit_member(slug=demo.slug, username=operator, role=Role.OWNER, actor=ACTOR)
+    return tenant
+
+
+def _make_agent(tenant: Tenant, name: str, template: str, *, wait: timedelta) -> bool:
+    """Make an agent, or finish one whose making was broken off; return whether there was something to do."""
     with tenant_transaction(tenant.id):
-        for agent in agents:
-            start_agent(agent_id=agent.id, actor=ACTOR)
-    return len(agents)
+        agent: Agent | None = Agent.objects.filter(name=name).first()
+        if agent is None and _was_made(name):
+            return False
+        if agent is None:
+            agent = create_agent(name=name, template_name=template, actor=ACTOR, interval=interval())
+    if agent.status != AgentStatus.CREATED:
+        return False
+    ingest(tenant_id=tenant.id, agent_id=agent.id, path=CONVERSATION, actor=ACTOR)
+    with tenant_transaction(tenant.id):
+        start_agent(agent_id=agent.id, actor=ACTOR)
+        HeartbeatSchedule.objects.filter(agent_id=agent.id).update(next_due_at=Now() + wait)
+    return True
+
+
+def _was_made(name: str) -> bool:
+    """Tell whether the record, which outlives the agent, knows of its making."""
+    made = AuditEvent.objects.filter(action=AuditAction.AGENT_CREATED, actor=ACTOR)
+    return made.filter(message__startswith=f"created {name} from").exists()

@@ -1,0 +1,199 @@
+"""`arbor demo`: an agent's first hour, told step by step on the bundled conversation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from textwrap import shorten
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.inline import fleet_is_live
+from apps.memories.services.ingest import ingest
+from apps.providers import default_model
+from apps.tenants.models import Tenant
+from config.cli.beats import follow_beat, run_beat
+from config.cli.memory_views import recalled_line, render_ingested, render_recalled
+from config.cli.output import console, json_option, show
+from config.cli.tenancy import ChosenAgent, actor
+from config.cli.trace import model_line, render
+from config.demo.installation import CONVERSATION
+from config.demo.story import QUESTIONS, State, an_agent, ask, home, look_at, require_templates, wish
+
+BEATS = 3
+#: Of a thought or a result, so much is told; the trace has it whole.
+_TOLD = 160
+
+
+@click.command()
+@click.option(
+    "--tenant", "tenant_slug", metavar="SLUG", help="Where it plays.  [default: demo, made if missing]"
+)
+@click.option("--keep", is_flag=True, help="Keep the agent; otherwise it is destroyed at the end.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    help="Seconds for a heartbeat.",
+)
+@json_option
+def demo(tenant_slug: str | None, keep: bool, timeout: float, as_json: bool) -> None:
+    """Tell an agent's first hour: create it, let it read a conversation and beat three times, and see what changed.
+
+    Works with any model, and with none. Workers that run carry the heartbeats; without them this process does.
+    Exit code 1 when a heartbeat fails.
+
+    \b
+    Examples:
+      arbor demo
+      arbor demo --keep
+    """
+    require_templates()
+    tenant = home(tenant_slug)
+    with an_agent(tenant, keep=keep) as agent:
+        told = _Story(tenant, agent, quiet=as_json).tell(timeout_s=timeout, kept=keep)
+    show(told, as_json=as_json, people=_farewell(told))
+    if any(beat["status"] != HeartbeatStatus.DONE for beat in told["beats"]):
+        raise click.exceptions.Exit(1)
+
+
+class _Story:
+    """Takes the steps in order, says each as it comes, and keeps what there was to see."""
+
+    def __init__(self, tenant: Tenant, agent: Agent, *, quiet: bool) -> None:
+        self._row = agent
+        self._agent = ChosenAgent(id=agent.id, name=agent.name, tenant_id=tenant.id, tenant_slug=tenant.slug)
+        self._quiet = quiet
+        self._steps = 0
+
+    def tell(self, *, timeout_s: float, kept: bool) -> dict[str, Any]:
+        """Tell the whole story; return it as JSON would hold it."""
+        before = self._create()
+        read = self._read()
+        self._wish()
+        beats = [self._beat(number, timeout_s) for number in range(1, BEATS + 1)]
+        self._say(
+            "The trace of the last heartbeat",
+            "Every node, what it changed, what the model was asked and answered.",
+        )
+        self._print(render(beats[-1]))
+        recalled = self._recall()
+        after = look_at(self._agent)
+        self._say(
+            "What changed", "Goals move only by a heartbeat's decision; each heartbeat is itself remembered."
+        )
+        self._print(_changes(before, after))
+        return {
+            "agent": {"name": self._agent.name, "id": str(self._agent.id), "public_id": self._row.public_id},
+            "tenant": self._agent.tenant_slug,
+            "model": default_model(),
+            "kept": kept,
+            "ingested": read,
+            "beats": beats,
+            "recalled": recalled,
+            "before": asdict(before),
+            "after": asdict(after),
+        }
+
+    def _create(self) -> State:
+        self._say("A new agent", "Made whole or not at all: a key pair, a character, goals, first memories.")
+        self._print(
+            f"  [bold]{self._agent.name}[/bold] of {self._agent.tenant_slug}, from template {self._row.template_name}"
+            f" {escape(self._row.template_version)}\n  {self._row.public_id}\n  {model_line(default_model())}"
+        )
+        return look_at(self._agent)
+
+    def _read(self) -> dict[str, Any]:
+        self._say("A conversation", "Each turn becomes a memory, found by its words and by its meaning.")
+        read = ingest(
+            tenant_id=self._agent.tenant_id, agent_id=self._agent.id, path=CONVERSATION, actor=actor()
+        )
+        self._print(render_ingested(read, file=CONVERSATION.name, agent=self._agent.name))
+        return {"file": CONVERSATION.name, "stored": read.stored, "sessions": read.sessions, "bad": read.bad}
+
+    def _wish(self) -> None:
+        self._say("A goal", "Somebody wants something of it; how to get there it decides for itself.")
+        made = wish(self._agent)
+        self._print(f"  [bold]{made.title}[/bold] ({made.state}): {made.description}")
+
+    def _beat(self, number: int, timeout_s: float) -> dict[str, Any]:
+        live = fleet_is_live()
+        if number == 1:
+            where = "by the workers that run" if live else "in this process, for no workers run"
+            self._say(
+                f"{BEATS} heartbeats", f"Observe, recall, decide, act within the energy, record; {where}."
+            )
+        trace = follow_beat(self._agent, timeout_s=timeout_s, quiet=True) if live else run_beat(self._agent)
+        self._print(_beat_line(trace))
+        return trace
+
+    def _recall(self) -> dict[str, Any]:
+        self._say("Recall", "Every result says why it was found; a person's look leaves no mark on it.")
+        recalled = {}
+        for question in QUESTIONS:
+            found = ask(self._agent, question)
+            self._print(Group(Text(f"“{question}”", style="italic"), render_recalled(found), Text()))
+            recalled[question] = [recalled_line(memory) for memory in found]
+        return recalled
+
+    def _say(self, title: str, meaning: str) -> None:
+        self._steps += 1
+        self._print(f"\n[bold cyan]{self._steps} · {title}[/bold cyan]\n[dim]{meaning}[/dim]")
+
+    def _print(self, what: RenderableType) -> None:
+        if not self._quiet:
+            console().print(what)
+
+
+def _beat_line(trace: dict[str, Any]) -> RenderableType:
+    if trace["status"] != HeartbeatStatus.DONE:
+        return f"  heartbeat {trace['number']}: [red]{trace['status']}[/red], {escape(trace['reason'])}"
+    energy = f"energy {trace['energy_start']:g} → {trace['energy_end']:g}"
+    head = f"  heartbeat {trace['number']}: [green]{trace['mode'].replace('_', ' ')}[/green], {energy},"
+    lines = [("thought", trace["reasoning"])]
+    lines += [(action["action"], action.get("summary") or action["reason"]) for action in trace["actions"]]
+    lines += [("goal", f"{change['title']}: {change['change']}") for change in trace["goal_changes"]]
+    told = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
+    told.add_column(style="dim", min_width=12, justify="right")
+    told.add_column(overflow="fold")
+    for name, text in lines:
+        told.add_row(name, Text(shorten(text, _TOLD, placeholder=" …")))
+    return Group(f"{head} {trace['own_ms']:.0f} ms of its own", told)
+
+
+def _changes(before: State, after: State) -> RenderableType:
+    made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2))
+    for head in ("", "before", "after"):
+        made.add_column(head, overflow="fold")
+    rows: list[tuple[str, object, object]] = [
+        ("energy", f"{before.energy:g}", f"{after.energy:g}"),
+        ("heartbeats", before.beats, after.beats),
+        ("ties between memories", before.edges, after.edges),
+    ]
+    for kind in {**before.memories, **after.memories}:
+        rows.append((f"{kind} memories", before.memories.get(kind, 0), after.memories.get(kind, 0)))
+    for title in {**before.goals, **after.goals}:
+        rows.append((f"goal: {title}", before.goals.get(title, "–"), after.goals.get(title, "–")))
+    for name, was, became in rows:
+        made.add_row(Text(name), str(was), Text(str(became), style="green" if was != became else ""))
+    return made
+
+
+def _farewell(told: dict[str, Any]) -> str:
+    name, slug = told["agent"]["name"], told["tenant"]
+    if not told["kept"]:
+        return f"\n{name} is gone again, with all that was its own; `arbor demo --keep` keeps it."
+    return (
+        f"\n{name} stays. Look further:\n"
+        f"  [bold]arbor agent trace {name} --tenant {slug}[/bold]\n"
+        f'  [bold]arbor recall {name} "What did Ines Arrow write?" --tenant {slug}[/bold]\n'
+        f'  [bold]arbor agent tell {name} "Who is Aurelio?" --tenant {slug}[/bold]\n'
+        f"  [bold]arbor agent destroy {name} --tenant {slug}[/bold]"
+    )

@@ -1,0 +1,6 @@
+"""The demo is called as the shell calls it."""
+
+from __future__ import annotations
+
+from tests.integration.cli.conftest import _quick_passwords as _quick_passwords
+from tests.integration.cli.conftest import arbor as arbor

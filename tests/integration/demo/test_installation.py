@@ -1,0 +1,127 @@
+"""The demo of a new installation: made once, whole, and never against somebody's will."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from apps.agents.models import Agent
+from apps.agents.services.lifecycle import destroy_agent
+from apps.agents.services.templates import seed_builtin_templates
+from apps.heartbeats.models import HeartbeatSchedule
+from apps.memories.models import Memory
+from apps.tenants.models import Role
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import all_slugs, create_tenant, tenant_by_slug, tenants_of
+from arbor.agents.lifecycle import AgentStatus
+from config.demo import installation
+from config.demo.installation import CONVERSATION, INTERVAL_WITH_MODEL, TENANTS, make_demo
+from tests.factories import UserFactory
+
+TURNS = len(CONVERSATION.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.fixture
+def operator(database: None) -> str:
+    seed_builtin_templates()
+    UserFactory.create(username="operator")
+    return "operator"
+
+
+def agents_of(slug: str) -> list[Agent]:
+    with tenant_transaction(tenant_by_slug(slug).id):
+        return list(Agent.objects.select_related("schedule").order_by("name"))
+
+
+def read_turns(agent: Agent) -> int:
+    with tenant_transaction(agent.tenant_id):
+        return Memory.objects.filter(agent_id=agent.id, source=f"ingest:{CONVERSATION.name}").count()
+
+
+def test_two_tenants_get_three_agents_each_that_have_read_and_are_about_to_beat(operator: str) -> None:
+    assert make_demo(operator=operator) == 6
+    assert set(all_slugs()) == {"harbour", "orchard"}
+    everyone = [agent for demo in TENANTS for agent in agents_of(demo.slug)]
+    assert len({agent.template_name for agent in everyone}) == 6
+    for agent in everyone:
+        assert agent.status == AgentStatus.ACTIVE
+        assert read_turns(agent) == TURNS
+        assert 20 <= agent.schedule.interval_s <= 40
+    waits = sorted(agent.schedule.next_due_at for agent in everyone)
+    assert waits[0] <= timezone.now()
+    assert timedelta(seconds=20) < waits[-1] - waits[0] < timedelta(seconds=40)
+
+
+def test_the_operator_owns_what_the_demo_made(operator: str) -> None:
+    user = UserFactory.create(username="somebody")
+    make_demo(operator="somebody")
+    assert {access.slug: access.role for access in tenants_of(user)} == {
+        "harbour": Role.OWNER,
+        "orchard": Role.OWNER,
+    }
+
+
+def test_it_is_made_once(operator: str) -> None:
+    make_demo(operator=operator)
+    before = [agent.id for demo in TENANTS for agent in agents_of(demo.slug)]
+    assert make_demo(operator=operator) == 0
+    assert [agent.id for demo in TENANTS for agent in agents_of(demo.slug)] == before
+
+
+def test_an_installation_with_a_tenant_of_its_own_is_left_alone(operator: str) -> None:
+    create_tenant(slug="acme", name="Acme")
+    assert make_demo(operator=operator) == 0
+    assert all_slugs() == ["acme"]
+
+
+def test_what_was_destroyed_does_not_come_back(operator: str) -> None:
+    make_demo(operator=operator)
+    tenant = tenant_by_slug("harbour")
+    with tenant_transaction(tenant.id):
+        wren = Agent.objects.get(name="Wren")
+        destroy_agent(agent_id=wren.id, confirm="Wren", actor="cli:tests")
+    assert make_demo(operator=operator) == 0
+    assert [agent.name for agent in agents_of("harbour")] == ["Mira", "Tam"]
+
+
+def test_a_making_that_was_broken_off_is_finished(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def break_off(**arguments: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(installation, "ingest", break_off)
+        with pytest.raises(KeyboardInterrupt):
+            make_demo(operator=operator)
+    assert [agent.status for agent in agents_of("harbour")] == [AgentStatus.ACTIVE, AgentStatus.CREATED]
+    assert make_demo(operator=operator) == 5
+    everyone = [agent for demo in TENANTS for agent in agents_of(demo.slug)]
+    assert len(everyone) == 6
+    assert {agent.status for agent in everyone} == {AgentStatus.ACTIVE}
+    assert read_turns(agents_of("harbour")[1]) == TURNS
+
+
+def test_where_heartbeats_are_paid_for_they_are_seldom(
+    operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installation, "default_model", lambda: "openai/gpt-6-luna")
+    make_demo(operator=operator)
+    with tenant_transaction(tenant_by_slug("orchard").id):
+        intervals = set(HeartbeatSchedule.objects.values_list("interval_s", flat=True))
+    assert intervals == {INTERVAL_WITH_MODEL.total_seconds()}
+
+
+def test_the_bundled_conversation_can_be_read_whole(operator: str) -> None:
+    assert TURNS >= 60
+    make_demo(operator=operator)
+    with tenant_transaction(tenant_by_slug("harbour").id):
+        mira = Agent.objects.get(name="Mira")
+        sessions = Memory.objects.filter(agent_id=mira.id, source__startswith="ingest:").values("session")
+        assert sessions.distinct().count() >= 5
+        assert set(sessions.values_list("role", flat=True)) == {"Mara", "Teo"}

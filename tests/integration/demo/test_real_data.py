@@ -1,0 +1,100 @@
+"""The demo's story on real data: a dialog of LoCoMo, which is no part of the project."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.agents.services.creation import create_agent
+from apps.agents.services.lifecycle import start_agent
+from apps.agents.services.templates import seed_builtin_templates
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.inline import beat_now
+from apps.memories.models import Memory
+from apps.memories.services.ingest import ingest
+from apps.memories.services.recall import recall
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.conversation import ConversationFormat
+
+ROOT = Path(__file__).resolve().parents[3]
+DATA = Path(os.environ.get("ARBOR_LOCOMO_DATA") or ROOT.parent / "shared/data/locomo_dev.json")
+#: Questions whose evidence is in the dialog: multi-hop, temporal, open, single-hop.
+ANSWERABLE = {1, 2, 3, 4}
+#: The share of evidence among the first ten that is expected of the embedded embedder alone.
+EXPECTED = 0.70
+
+pytestmark = pytest.mark.skipif(
+    not DATA.is_file(), reason=f"no LoCoMo file at {DATA}; name one in ARBOR_LOCOMO_DATA"
+)
+
+
+@pytest.fixture(scope="module")
+def dialog() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))[0]
+    return found
+
+
+@pytest.fixture
+def reader(tenant: Tenant) -> Agent:
+    seed_builtin_templates()
+    with tenant_transaction(tenant.id):
+        agent = create_agent(
+            name="Reader", template_name="Odalys", actor="cli:tests", interval=timedelta(days=30)
+        )
+        return start_agent(agent_id=agent.id, actor="cli:tests")
+
+
+def evidence_of(question: dict[str, Any]) -> set[str]:
+    """Return the names of the turns that answer a question; some stand several in one string."""
+    return {name for each in question.get("evidence", []) for name in each.replace(";", " ").split()}
+
+
+def test_an_agent_reads_a_real_dialog_beats_three_times_and_recalls_the_evidence(
+    reader: Agent, dialog: dict[str, Any]
+) -> None:
+    read = ingest(
+        tenant_id=reader.tenant_id,
+        agent_id=reader.id,
+        path=DATA,
+        actor="cli:tests",
+        sample=dialog["sample_id"],
+    )
+    assert read.format is ConversationFormat.LOCOMO
+    assert read.bad == 0
+    assert read.stored > 400
+    beats = [beat_now(agent_id=reader.id, tenant_id=reader.tenant_id) for _ in range(3)]
+    assert [(beat.number, beat.status) for beat in beats] == [
+        (number, HeartbeatStatus.DONE) for number in (1, 2, 3)
+    ]
+    with tenant_transaction(reader.tenant_id):
+        rows = Memory.objects.filter(agent_id=reader.id, source__startswith="ingest:")
+        names = {row.id: row.detail["source_id"] for row in rows}
+    found = []
+    for question in dialog["qa"]:
+        evidence = evidence_of(question) & set(names.values())
+        if question["category"] not in ANSWERABLE or not evidence:
+            continue
+        results = recall(tenant_id=reader.tenant_id, agent_id=reader.id, text=question["question"], limit=10)
+        found.append(len(evidence & {names.get(memory.id, "") for memory in results}) / len(evidence))
+    assert len(found) > 100
+    assert sum(found) / len(found) >= EXPECTED
+
+
+def test_reading_it_again_adds_nothing(reader: Agent, dialog: dict[str, Any]) -> None:
+    which: dict[str, Any] = {
+        "tenant_id": reader.tenant_id,
+        "agent_id": reader.id,
+        "path": DATA,
+        "actor": "cli:tests",
+        "sample": dialog["sample_id"],
+    }
+    first = ingest(**which)
+    again = ingest(**which)
+    assert (again.stored, again.duplicates) == (0, first.stored)

@@ -1,0 +1,164 @@
+"""`arbor demo`: an agent's first hour, from a database that is ready or says what it lacks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from apps import queues
+from apps.agents.models import Agent, BuiltinTemplate
+from apps.agents.services.templates import seed_builtin_templates
+from apps.audit.models import AuditEvent
+from apps.heartbeats.services import calls, inline
+from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.services import all_slugs, create_tenant, tenant_by_slug
+from arbor.errors import ModelUnavailable
+from arbor.models.ports import ScriptedModel
+from config.cli import demo
+from tests.integration.cli.conftest import Arbor
+from tests.integration.heartbeats.conftest import REST
+
+
+@pytest.fixture
+def prepared(arbor: Arbor) -> Arbor:
+    """Return the command on a database that is ready."""
+    seed_builtin_templates()
+    return arbor
+
+
+def agents_left(slug: str = "demo") -> list[str]:
+    with tenant_transaction(tenant_by_slug(slug).id):
+        return list(Agent.objects.values_list("name", flat=True))
+
+
+def script(monkeypatch: pytest.MonkeyPatch, *lines: Any) -> None:
+    """Put a language model in the place of every model."""
+    model = ScriptedModel(*lines, repeat=True)
+    monkeypatch.setattr(calls, "model_for", lambda _handle: model)
+    monkeypatch.setattr("django.conf.settings.ARBOR_DEFAULT_MODEL", "openai/scripted")
+
+
+def test_the_story_is_told_step_by_step_and_leaves_no_agent(prepared: Arbor) -> None:
+    ran = prepared("demo")
+    assert ran.code == 0
+    steps = ["A new agent", "A conversation", "A goal", "3 heartbeats", "The trace", "Recall", "What changed"]
+    places = [ran.out.index(f"{number} · {step}") for number, step in enumerate(steps, start=1)]
+    assert places == sorted(places)
+    assert "reflex: no language model" in ran.out
+    assert "no workers run" in ran.out
+    assert "A hundred and forty-seven seals" in ran.out
+    assert "is gone again" in ran.out
+    assert agents_left() == []
+
+
+def test_it_is_told_as_json_too(prepared: Arbor) -> None:
+    told = prepared("demo", "--json").json
+    assert told["ingested"] == {"file": "conversation.jsonl", "stored": 74, "sessions": 8, "bad": 0}
+    assert [beat["status"] for beat in told["beats"]] == ["done", "done", "done"]
+    assert [beat["number"] for beat in told["beats"]] == [1, 2, 3]
+    assert told["beats"][0]["mode"] == "plan_execution"
+    assert (told["before"]["beats"], told["after"]["beats"]) == (0, 3)
+    assert told["after"]["goals"]["Know the story of the Halcyon"] == "active, 67%"
+    assert told["after"]["memories"]["episodic"] == 77
+    lungs = told["recalled"]["What is wrong with Aurelio's lungs?"]
+    assert "only a bronchitis" in lungs[0]["content"]
+    assert abs(sum(lungs[0]["terms"].values()) - lungs[0]["score"]) < 0.001
+
+
+def test_the_agent_can_be_kept(prepared: Arbor) -> None:
+    ran = prepared("demo", "--keep")
+    assert ran.code == 0
+    (name,) = agents_left()
+    assert f"arbor agent trace {name} --tenant demo" in ran.out
+    assert prepared("agent", "trace", name, "--tenant", "demo").code == 0
+    prepared("demo")
+    assert agents_left() == [name]
+
+
+def test_it_plays_in_another_tenant_on_request(prepared: Arbor) -> None:
+    create_tenant(slug="acme", name="Acme")
+    assert prepared("demo", "--tenant", "acme", "--json").json["tenant"] == "acme"
+    assert all_slugs() == ["acme"]
+    assert agents_left("acme") == []
+    assert prepared("demo", "--tenant", "nowhere").code == 1
+
+
+def test_its_acts_are_on_record(prepared: Arbor) -> None:
+    prepared("demo")
+    with tenant_transaction(tenant_by_slug("demo").id):
+        actions = list(AuditEvent.objects.order_by("at").values_list("action", flat=True))
+    assert actions == ["agent.created", "agent.started", "operator.act", "agent.destroyed"]
+
+
+def test_it_works_with_a_language_model(prepared: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(monkeypatch, REST)
+    ran = prepared("demo")
+    assert ran.code == 0
+    assert "model openai/scripted" in ran.out
+    assert "reflex" not in ran.out
+    assert "All is well." in ran.out
+
+
+def test_a_heartbeat_that_fails_is_told_as_failed_and_the_agent_goes_all_the_same(
+    prepared: Arbor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, ModelUnavailable("the provider is down"))
+    ran = prepared("demo")
+    assert ran.code == 1
+    assert "failed, ModelUnavailable: the provider is down" in ran.out
+    assert agents_left() == []
+
+
+def test_an_interrupted_story_leaves_no_agent(prepared: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "run_beat", interrupt)
+    assert prepared("demo").code == 130
+    assert agents_left() == []
+
+
+def test_a_database_without_templates_says_how_to_start(arbor: Arbor) -> None:
+    assert not BuiltinTemplate.objects.using(OPS).exists()
+    ran = arbor("demo")
+    assert ran.code == 1
+    assert "`make up` makes and runs everything" in ran.err
+    assert "`arbor prepare`" in ran.err
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.Message]]:
+    """Let every message be handled at once by a worker in a thread of its own; return those it took."""
+    taken: list[queues.Message] = []
+    workers: list[threading.Thread] = []
+
+    def work(message: queues.Message) -> None:
+        try:
+            inline._run(message)
+        finally:
+            connections.close_all()
+
+    def publish(message: queues.Message) -> bool:
+        taken.append(message)
+        workers.append(threading.Thread(target=work, args=[message]))
+        workers[-1].start()
+        return True
+
+    monkeypatch.setattr(queues, "publish", publish)
+    monkeypatch.setattr(demo, "fleet_is_live", lambda: True)
+    yield taken
+    for worker in workers:
+        worker.join()
+
+
+def test_workers_that_run_carry_the_heartbeats(prepared: Arbor, fleet: list[queues.Message]) -> None:
+    ran = prepared("demo")
+    assert ran.code == 0
+    assert "by the workers that run" in ran.out
+    # To begin, to ask the model, and to go on with its answer.
+    assert len(fleet) == 9
+    assert agents_left() == []
