@@ -1,0 +1,46 @@
+"""The Celery application on a throw-away broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+from celery import Celery
+from kombu import pools
+
+from config.servers.valkey import EmbeddedValkey
+from tests.integration.heartbeats.conftest import agent, fleet, new_agent, scripted
+from workers.app import app
+
+__all__ = ["agent", "fleet", "new_agent", "scripted"]
+
+
+@pytest.fixture(scope="module")
+def valkey() -> Iterator[EmbeddedValkey]:
+    """Return a running throw-away broker, to which the application publishes."""
+    before = app.conf.broker_url
+    with EmbeddedValkey.temporary() as server:
+        app.conf.broker_url = server.url
+        app.set_current()
+        yield server
+        # Celery keeps its connections by address, and its producers for ever.
+        pools.reset()
+        app.amqp._producer_pool = None
+        app._pool = None
+        app.conf.broker_url = before
+
+
+@pytest.fixture
+def broker(valkey: EmbeddedValkey) -> Iterator[redis.Redis]:
+    """Return the broker, empty."""
+    with redis.Redis.from_url(valkey.url) as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def celery() -> Celery:
+    """Return the application with its tasks."""
+    app.loader.import_default_modules()
+    return app

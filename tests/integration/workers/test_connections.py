@@ -1,0 +1,145 @@
+"""Database connections: one that lasts in a child process, few for many waiting threads, none held by a model call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from celery.signals import task_postrun, worker_process_init
+from django.db import OperationalError, connections
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.calls import fulfil_call
+from apps.queues import Task, captured
+from apps.tenants.models import Tenant
+from apps.tenants.scope import APP, OPS, tenant_transaction
+from arbor.models.ports import ModelRequest, ScriptedModel
+from config.servers.postgres import EmbeddedPostgres
+from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.fleet import Fleet
+from workers.app import app
+
+# The signals' receivers come with the application's modules.
+app.loader.import_default_modules()
+
+#: Calls that wait for a model at once, and the connections they share.
+CALLS, POOL = 20, 2
+
+
+def test_no_transaction_is_open_while_a_model_is_asked(
+    fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]
+) -> None:
+    open_ones: list[bool] = []
+
+    def look(_: ModelRequest) -> str:
+        open_ones.extend(connections[alias].in_atomic_block for alias in (APP, OPS))
+        return REST
+
+    scripted(look)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    assert open_ones == [False, False]
+    assert [beat.status for beat in beats_of(agent)] == [HeartbeatStatus.DONE]
+
+
+@pytest.fixture
+def pooled(settings: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the threads of this process share few connections, as those of the model workers do."""
+    connections[APP].close()
+    found = connections.settings[APP]
+    before = dict(found), dict(found["OPTIONS"])
+    found["CONN_MAX_AGE"] = 0
+    found["CONN_HEALTH_CHECKS"] = False
+    found["OPTIONS"]["pool"] = {"min_size": 1, "max_size": POOL, "timeout": 10}
+    settings.ARBOR_DB_POOL_SIZE = POOL  # type: ignore[attr-defined]
+    yield
+    connections[APP].close()
+    connections[APP].close_pool()
+    found.update(before[0])
+    found["OPTIONS"] = before[1]
+    del connections[APP]
+
+
+@pytest.mark.usefixtures("pooled")
+def test_many_calls_wait_at_once_on_few_connections(
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], scripted: Callable[..., ScriptedModel]
+) -> None:
+    together = threading.Barrier(CALLS, timeout=30)
+
+    def wait_for_all(_: ModelRequest) -> str:
+        # Passes only when all calls have got here: none may hold what another needs to get here.
+        together.wait()
+        return REST
+
+    scripted(wait_for_all, repeat=True)
+    for number in range(CALLS):
+        make_due(new_agent(tenant, name=f"agent {number}"))
+    fleet.dispatch()
+    for _ in range(CALLS):
+        fleet.step()
+    waiting = [fleet.take() for _ in range(CALLS)]
+    assert {message.task for message in waiting} == {Task.FULFIL}
+    connections[APP].close()
+
+    def fulfil(call_id: str) -> bool:
+        with captured():
+            done = fulfil_call(call_id=call_id, tenant_id=tenant.id)  # type: ignore[arg-type]
+        connections[APP].close()
+        return done
+
+    with ThreadPoolExecutor(CALLS) as threads:
+        done = list(threads.map(fulfil, [message.arguments["call_id"] for message in waiting]))
+    assert done == [True] * CALLS
+
+
+def _backend(tenant: Tenant) -> int:
+    with tenant_transaction(tenant.id), connections[APP].cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
+def test_a_childs_connection_lasts_from_task_to_task(tenant: Tenant) -> None:
+    first = _backend(tenant)
+    task_postrun.send(sender=None)
+    assert _backend(tenant) == first
+
+
+def _end_backend(postgres: EmbeddedPostgres, pid: int) -> None:
+    with psycopg.connect(postgres.superuser_url, autocommit=True) as database:
+        assert database.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]).fetchone() == (True,)
+
+
+def test_a_connection_that_the_database_ended_is_replaced_before_the_next_task(
+    tenant: Tenant, postgres: EmbeddedPostgres
+) -> None:
+    first = _backend(tenant)
+    task_postrun.send(sender=None)
+    _end_backend(postgres, first)
+    assert _backend(tenant) != first
+
+
+def test_a_connection_that_ended_during_a_task_fails_that_task_and_not_the_next(
+    tenant: Tenant, postgres: EmbeddedPostgres
+) -> None:
+    first = _backend(tenant)
+    _end_backend(postgres, first)
+    with pytest.raises(OperationalError):
+        _backend(tenant)
+    task_postrun.send(sender=None)
+    assert _backend(tenant) != first
+
+
+def test_a_new_child_forgets_its_parents_connections_without_closing_them(tenant: Tenant) -> None:
+    first = _backend(tenant)
+    parents = {each.alias: each.connection for each in connections.all(initialized_only=True)}
+    worker_process_init.send(sender=None)
+    assert [each.connection for each in connections.all(initialized_only=True)] == [None] * len(parents)
+    for alias, connection in parents.items():
+        assert connection is None or not connection.closed
+        connections[alias].connection = connection
+    assert _backend(tenant) == first

@@ -1,0 +1,120 @@
+"""What travels between the processes: task names, queues, tenants; ids and names, and nothing secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import redis
+from celery import Celery
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.queues import QUEUE_OF, TENANT_HEADER, Message, Queue, Task, publish
+from apps.tenants.models import Tenant
+from arbor.errors import TenantRequired
+from arbor.models.ports import ScriptedModel
+from config.pools import POOLS
+from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+from workers.schedule import entries
+
+
+def test_every_name_has_a_task_and_every_task_a_name(celery: Celery) -> None:
+    known = {name for name in celery.tasks if not name.startswith("celery.")}
+    assert known == {task.value for task in Task}
+
+
+def test_every_task_has_a_queue_and_every_queue_a_pool() -> None:
+    assert set(QUEUE_OF) == set(Task)
+    served = [queue for pool in POOLS for queue in pool.queues]
+    assert sorted(served) == sorted(queue.value for queue in Queue)
+
+
+def test_beat_sends_few_static_hints_that_do_not_pile_up(celery: Celery) -> None:
+    sent = entries()
+    assert celery.conf.beat_schedule == sent
+    assert Task.DISPATCH in sent
+    assert len(sent) <= 10
+    for name, entry in sent.items():
+        assert entry["task"] == name
+        assert entry["options"]["queue"] == QUEUE_OF[Task(name)]
+        assert "args" not in entry
+        assert "kwargs" not in entry
+        assert entry["options"]["expires"] >= entry["schedule"] / timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("task", list(Task))
+def test_a_message_waits_in_the_queue_of_its_task(task: Task, broker: redis.Redis) -> None:
+    assert publish(Message(task=task, tenant_id=uuid4(), arguments={}, shown="", expires_s=None))
+    waiting = {queue: broker.llen(f"arbor:{queue}") for queue in Queue}
+    assert waiting == {queue: int(queue is QUEUE_OF[task]) for queue in Queue}
+
+
+def _in_broker(broker: redis.Redis, queue: Queue) -> dict[str, Any]:
+    (raw,) = broker.lrange(f"arbor:{queue}", 0, -1)  # type: ignore[misc]
+    found: dict[str, Any] = json.loads(raw)
+    return found
+
+
+def test_a_message_names_its_agent_for_people_and_carries_ids_only(
+    fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel], broker: redis.Redis
+) -> None:
+    scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    told = [fleet.take()]
+    fleet.deliver(told[0])
+    told.append(fleet.take())
+    for message in told:
+        publish(message)
+        found = _in_broker(broker, QUEUE_OF[message.task])
+        assert found["headers"]["argsrepr"].startswith(f"agent={agent.name} ")
+        assert found["headers"]["kwargsrepr"] == found["headers"]["argsrepr"]
+        assert found["headers"][TENANT_HEADER] == str(agent.tenant_id)
+        _args, kwargs, _embed = json.loads(base64.b64decode(found["body"]))
+        for name, value in kwargs.items():
+            assert name in {"agent_id", "call_id", "epoch"}
+            assert isinstance(value, int) or UUID(value)
+
+
+@pytest.mark.parametrize("task", [Task.ADVANCE, Task.FULFIL])
+def test_a_message_without_a_tenant_is_refused(task: Task, celery: Celery) -> None:
+    arguments = {"agent_id": str(uuid4()), "epoch": 1} if task is Task.ADVANCE else {"call_id": str(uuid4())}
+    with pytest.raises(TenantRequired, match=f"a message for {task} came without its header {TENANT_HEADER}"):
+        celery.tasks[task.value].apply(kwargs=arguments, throw=True)
+
+
+def _deliver(celery: Celery, message: Message, *, tenant_id: UUID) -> None:
+    celery.tasks[message.task.value].apply(
+        kwargs=message.arguments, headers={TENANT_HEADER: str(tenant_id)}, throw=True
+    )
+
+
+def test_a_forged_tenant_finds_nothing_to_do(
+    fleet: Fleet,
+    agent: Agent,
+    other_tenant: Tenant,
+    scripted: Callable[..., ScriptedModel],
+    celery: Celery,
+) -> None:
+    model = scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    advance = fleet.take()
+    _deliver(celery, advance, tenant_id=other_tenant.id)
+    assert beats_of(agent) == []
+    assert schedule_of(agent).state == ScheduleState.QUEUED
+    _deliver(celery, advance, tenant_id=agent.tenant_id)
+    fulfil = fleet.take()
+    _deliver(celery, fulfil, tenant_id=other_tenant.id)
+    assert model.requests == []
+    _deliver(celery, fulfil, tenant_id=agent.tenant_id)
+    _deliver(celery, fleet.take(), tenant_id=agent.tenant_id)
+    (beat,) = beats_of(agent)
+    assert beat.status == HeartbeatStatus.DONE

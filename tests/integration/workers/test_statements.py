@@ -1,0 +1,38 @@
+"""What a heartbeat costs the database: held by number, for each statement is a round trip of every agent of the fleet."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import HeartbeatStatus
+from apps.tenants.scope import APP, OPS
+from tests.integration.heartbeats.conftest import beats_of, make_due
+from tests.integration.heartbeats.fleet import Fleet
+
+#: Dispatching, walking, asking and walking on, for a beat that recalls, stores and moves a goal. Without BEGIN and COMMIT.
+MOST = 45
+
+
+def test_a_reflex_beat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
+    sent: list[str] = []
+
+    def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        sent.append(sql)
+        return execute(sql, params, many, context)
+
+    most = 0
+    for _ in range(6):  # each mode once, the fifth beat's consolidation among them
+        make_due(agent)
+        sent.clear()
+        with ExitStack() as stack:
+            for alias in (APP, OPS):
+                stack.enter_context(connections[alias].execute_wrapper(count))
+            fleet.dispatch()
+            fleet.run()
+        most = max(most, len(sent))
+    assert {beat.status for beat in beats_of(agent)} == {HeartbeatStatus.DONE}
+    assert most <= MOST, f"{most} statements:\n" + "\n".join(" ".join(each.split())[:120] for each in sent)
