@@ -15,6 +15,7 @@ from apps.heartbeats.handlers.act import vectors_of
 from apps.heartbeats.handlers.observe import BEATS_SESSION
 from apps.heartbeats.models import Percept
 from apps.memories.services.remember import store
+from apps.tenants.statements import change
 from arbor.clock import Clock
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.reply import Reply
@@ -29,6 +30,12 @@ log = structlog.get_logger(__name__)
 #: Seed 003, 10.7: heartbeats in a row without a usable reply.
 NOPS_TO_WARN = 3
 NOPS_TO_DORMANCY = 10
+
+_AFTER_BEAT = """
+UPDATE agents_agentstate
+SET energy = %(energy)s, beats = %(beats)s, nops = 0, last_beat_at = %(now)s, working_memory = %(mind)s::jsonb
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+"""
 
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6
@@ -125,12 +132,13 @@ def _update_state(
         acted=any(result.cost for result in results),
         now=now,
     )
-    AgentState.objects.filter(agent_id=agent_id).update(
+    change(
+        _AFTER_BEAT,
+        agent=agent_id,
         energy=context["record"]["energy_end"],
         beats=situation.beat_number,
-        nops=0,
-        last_beat_at=now,
-        working_memory=mind.model_dump(mode="json"),
+        now=now,
+        mind=mind.model_dump_json(),
     )
 
 

@@ -14,11 +14,11 @@ from uuid import UUID
 import structlog
 from django.db import connection
 
-from apps.memories.models import Term
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.remember import ALL_MEMORIES
 from apps.tenants.scope import current_tenant, tenant_transaction
+from apps.tenants.statements import fetch
 from arbor.errors import EmbeddingFailed, Invalid
 from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background, Candidate, rank
 from arbor.memory.lexical import looked_up, query_terms
@@ -74,6 +74,11 @@ SELECT m.id, m.type, m.content, m.role, m.session, m.position, m.occurred_at, m.
     background.mean, background.deviation
 FROM background, whole JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = whole.id
 LEFT JOIN memories_memoryaccess a ON a.tenant_id = m.tenant_id AND a.memory_id = m.id
+"""
+
+_FREQUENCIES = """
+SELECT term, memories FROM memories_term
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND term = ANY(%(terms)s::int[])
 """
 
 
@@ -181,8 +186,7 @@ def note_access(memory_ids: Sequence[UUID]) -> None:
 def _frequencies(agent_id: UUID, texts: Iterable[str]) -> tuple[dict[int, int], int]:
     """Return in how many of the agent's memories each term of the texts occurs, and how many memories there are."""
     places = {place for text in texts for place in looked_up(query_terms(text))}
-    rows = Term.objects.filter(agent_id=agent_id, term__in=[*places, ALL_MEMORIES])
-    df = dict(rows.values_list("term", "memories"))
+    df: dict[int, int] = dict(fetch(_FREQUENCIES, agent=agent_id, terms=[*places, ALL_MEMORIES]))
     return df, df.pop(ALL_MEMORIES, 0)
 
 

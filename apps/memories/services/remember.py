@@ -17,6 +17,7 @@ from apps.memories.models import Memory
 from apps.memories.services.embedding import Vectors, embed_texts, embedder
 from apps.memories.services.literals import halfvec_texts, sparsevec_text
 from apps.tenants.scope import current_tenant, tenant_transaction
+from apps.tenants.statements import fetch
 from arbor.errors import EmbeddingFailed
 from arbor.ids import uuid7
 from arbor.memory.content import content_hash
@@ -48,6 +49,11 @@ _COUNT_TERMS = """
 INSERT INTO memories_term (tenant_id, agent_id, term, memories)
 SELECT %s, %s, * FROM unnest(%s::int[], %s::int[])
 ON CONFLICT (tenant_id, agent_id, term) DO UPDATE SET memories = greatest(0, memories_term.memories + EXCLUDED.memories)
+"""
+
+_KNOWN = """
+SELECT id, content_hash, session, position, status, expires_at FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND content_hash = ANY(%(digests)s::bytea[])
 """
 
 
@@ -131,18 +137,27 @@ def count_terms(agent_id: UUID, words: Iterable[Mapping[int, float] | Sequence[i
             cursor.execute(_COUNT_TERMS, [current_tenant(), agent_id, list(terms), list(changes)])
 
 
-def _find_known(agent_id: UUID, keys: Sequence[_Key]) -> dict[_Key, Memory]:
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """A memory that stands at its place already."""
+
+    id: UUID
+    status: str
+    expires_at: datetime | None
+
+
+def _find_known(agent_id: UUID, keys: Sequence[_Key]) -> dict[_Key, _Known]:
     """Return the memories that stand at these places already."""
-    digests = {digest for digest, _, _ in keys}
-    rows = Memory.objects.filter(agent_id=agent_id, content_hash__in=digests).only(
-        "content_hash", "session", "position", "status", "expires_at"
-    )
-    found = {(bytes(row.content_hash), row.session, row.position): row for row in rows}
+    rows = fetch(_KNOWN, agent=agent_id, digests=list({digest for digest, _, _ in keys}))
+    found = {
+        (bytes(digest), session, position): _Known(id=memory_id, status=status, expires_at=expires_at)
+        for memory_id, digest, session, position, status, expires_at in rows
+    }
     return {key: found[key] for key in keys if key in found}
 
 
 def _bring_back(
-    agent_id: UUID, keys: Sequence[_Key], memories: Sequence[NewMemory], known: Mapping[_Key, Memory]
+    agent_id: UUID, keys: Sequence[_Key], memories: Sequence[NewMemory], known: Mapping[_Key, _Known]
 ) -> frozenset[UUID]:
     """Let known memories that are remembered again live as long as is asked now; return those that were out of mind."""
     now = datetime.now(UTC)
