@@ -17,10 +17,12 @@ from django.db.models.functions import Now
 from pgvector import HalfVector
 
 from apps.memories.models import EmbeddingCacheEntry
+from apps.memories.services.literals import MAX_DIMENSION
 from apps.providers import credentials
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.ports import Embedder
+from arbor.errors import ConfigurationInvalid
 from arbor.memory.content import content_hash
 
 type Vectors = npt.NDArray[np.float32]
@@ -35,8 +37,14 @@ _USE_NOTED = timedelta(days=1)
 def embedder() -> Embedder:
     """Return the installation's embedder.
 
-    Raises ConfigurationInvalid when its vectors are of another length than the database's columns.
+    Raises ConfigurationInvalid when its vectors are of another length than the database's columns, or longer than the
+    index of the mind holds.
     """
+    if settings.ARBOR_EMBEDDING_DIMENSION > MAX_DIMENSION:
+        raise ConfigurationInvalid(
+            f"ARBOR_EMBEDDING_DIMENSION must be at most {MAX_DIMENSION}, got {settings.ARBOR_EMBEDDING_DIMENSION}; many"
+            " models can be asked for shorter vectors, and lose little"
+        )
     return connect_embedder(
         settings.ARBOR_EMBEDDING_MODEL,
         credentials(),

@@ -1,4 +1,4 @@
-"""Vectors as PostgreSQL reads them: texts, made fast."""
+"""Vectors as PostgreSQL reads them: texts, made fast, no larger than the index of the mind holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from arbor.memory.lexical import LEXICAL_DIMENSIONS
+from arbor.memory.lexical import LEXICAL_DIMENSIONS, MAX_TERMS
+
+#: What a B-tree tuple holds on pages of 8 KB; it may not be stored elsewhere.
+_TUPLE_BYTES = 2704
+#: In a tuple of `memories_memory_mind` beside session and vectors: its header and null bitmap (16), three ids (48), two
+#: times (16), the heads of the vectors and the session (28), and what alignment may add.
+_BESIDE_BYTES = 120
+_TERM_BYTES = 8
+#: With the longest session it still leaves room for 16 terms. Longer vectors would need an index of their bits.
+MAX_DIMENSION = 1024
 
 
 class _Numbers(dict[int, str]):
@@ -26,6 +35,15 @@ def halfvec_texts(vectors: npt.ArrayLike) -> list[str]:
     """Return each row as a `halfvec`, rounded as the database would round it. 20 times as fast as formatting floats."""
     rows = np.asarray(vectors, dtype=np.float32).astype(np.float16)
     return [f"[{','.join(map(_NUMBERS.__getitem__, bits))}]" for bits in rows.view(np.uint16).tolist()]
+
+
+def fitting(terms: Mapping[int, float], *, session: str, dimension: int) -> dict[int, float]:
+    """Return as many terms as the index of the mind holds beside the rest of the row, the heaviest."""
+    left = _TUPLE_BYTES - _BESIDE_BYTES - 2 * dimension - len(session.encode())
+    room = min(MAX_TERMS, left // _TERM_BYTES)
+    if len(terms) <= room:
+        return dict(terms)
+    return dict(sorted(terms.items(), key=lambda term: -term[1])[:room])
 
 
 def sparsevec_text(weights: Mapping[int, float]) -> str:

@@ -11,11 +11,12 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 from django.db import connection
 
 from apps.memories.models import Memory
 from apps.memories.services.embedding import Vectors, embed_texts, embedder
-from apps.memories.services.literals import halfvec_texts, sparsevec_text
+from apps.memories.services.literals import fitting, halfvec_texts, sparsevec_text
 from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.errors import EmbeddingFailed
@@ -105,7 +106,8 @@ def store(*, agent_id: UUID, memories: Sequence[NewMemory], vectors: Vectors | N
         if key in ids:
             continue
         ids[key] = uuid7()
-        words.append(document_vector(memory.content, speaker=memory.role))
+        terms = document_vector(memory.content, speaker=memory.role)
+        words.append(fitting(terms, session=memory.session, dimension=settings.ARBOR_EMBEDDING_DIMENSION))
         rows.append(_row(ids[key], key, memory, literal, words[-1]))
     if rows:
         with connection.cursor() as cursor:
