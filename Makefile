@@ -31,7 +31,7 @@ test: check ## Every test
 	$(VENV)/pytest -n $(JOBS) --dist loadgroup -m "not acceptance" $(ARGS)
 	$(VENV)/pytest -m acceptance $(ARGS)
 
-lock: setup ## Compile both lock files anew from pyproject.toml
+lock: setup ## Compile the lock files anew from pyproject.toml
 	@scripts/lock.sh
 
 local-model: ## Add a local model server and its weights, for the test of the real path

@@ -84,8 +84,6 @@ class Message:
     arguments: dict[str, Any]
     #: How Flower shows the arguments: names for people.
     shown: str
-    #: Seconds after which nobody needs to see it any more.
-    expires_s: float | None = None
 
 
 _captured: ContextVar[list[Message] | None] = ContextVar("arbor_captured_messages", default=None)
@@ -108,7 +106,6 @@ def publish(message: Message) -> bool:
             headers={TENANT_HEADER: str(message.tenant_id)},
             argsrepr=message.shown,
             kwargsrepr=message.shown,
-            expires=message.expires_s,
             retry_policy=_PUBLISH_RETRIES,
         )
     except OperationalError as error:

@@ -16,8 +16,10 @@ from config.secrets import SecretFolder, read_secret
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.Env()
-if (BASE_DIR / ".env").exists():
-    env.read_env(BASE_DIR / ".env", overwrite=False)
+#: Settings of this machine; ARBOR_ENV_FILE names another file, and empty none at all.
+_ENV_FILE: str = env.str("ARBOR_ENV_FILE", default=str(BASE_DIR / ".env"))
+if _ENV_FILE and Path(_ENV_FILE).exists():
+    env.read_env(_ENV_FILE, overwrite=False)
 
 
 def data_dir() -> Path:

@@ -28,7 +28,7 @@ class WorkerPool:
     env: dict[str, str] = field(default_factory=dict)
 
 
-#: Hundreds of calls may wait in one process; each costs a thread's stack, and no database connection (design 5).
+#: Hundreds of calls may wait in one process; each costs a thread's stack, and no database connection.
 MODEL_THREADS = 200
 #: Database connections that those threads share while they do not wait.
 MODEL_CONNECTIONS = 20

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 #: Settings that name a real provider; tests and the processes they start must not see them.
-PROVIDER_SETTINGS = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "OLLAMA_", "TEI_")
+PROVIDER_SETTINGS = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "OLLAMA_")
 
 
 def _is_beyond_this_machine(family: int, address: Any) -> bool:

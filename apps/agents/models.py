@@ -94,7 +94,7 @@ class AgentState(TenantModel):
     beats = models.BigIntegerField(default=0)
     #: Heartbeats in a row whose reply could not be used.
     nops = models.IntegerField(default=0)
-    #: `arbor.heartbeat.situation.WorkingMemory` as JSON, at most 64 KB.
+    #: `arbor.heartbeat.working_memory.WorkingMemory` as JSON, at most 64 KB.
     working_memory = models.JSONField(default=dict)
     last_beat_at = models.DateTimeField(null=True)
     last_user_contact_at = models.DateTimeField(null=True)

@@ -60,7 +60,7 @@ class GoalAdmin(AgentRowsAdmin):
             {"fields": ("title", "description", "agent", "parent", "state_badge", "layer", "source", "done")},
         ),
         ("Time", {"fields": ("created_at", "touched_at", "deadline", "completed_at", "abandoned_at")}),
-        ("Trouble", {"fields": ("blocked_by", "abandonment_reason", "emotional_valence")}),
+        ("Trouble", {"fields": ("blocked_by", "abandonment_reason")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Goal]:

@@ -28,7 +28,6 @@ class Goal(TenantModel):
     source = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalSource])
     #: Share that is done, 0 to 1.
     fraction = models.FloatField(default=0.0)
-    emotional_valence = models.FloatField(default=0.0)
     blocked_by = models.TextField(blank=True)
     deadline = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -42,10 +41,6 @@ class Goal(TenantModel):
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(fraction__gte=0) & models.Q(fraction__lte=1), name="goals_goal_fraction"
-            ),
-            models.CheckConstraint(
-                condition=models.Q(emotional_valence__gte=-1) & models.Q(emotional_valence__lte=1),
-                name="goals_goal_valence",
             ),
         ]
 

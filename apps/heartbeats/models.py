@@ -108,7 +108,7 @@ class Heartbeat(TenantModel):
     epoch = models.BigIntegerField()
     #: Counts its checkpoints; a write from an earlier one finds no row.
     step = models.IntegerField(default=0)
-    #: `arbor.pipeline.engine.Checkpoint` as JSON; empty when it has ended.
+    #: `arbor.pipeline.progress.Checkpoint` as JSON; empty when it has ended.
     checkpoint = models.JSONField(default=dict)
     energy_start = models.FloatField(null=True)
     energy_end = models.FloatField(null=True)

@@ -123,10 +123,10 @@ class MemoryAccessAdmin(FoundByIdAdmin):
 class EdgeAdmin(AgentRowsAdmin):
     """Associations between memories."""
 
-    list_display = ("source_begins", "relation", "target_begins", "weight", "agent_link", "created_at")
+    list_display = ("source_begins", "relation", "target_begins", "agent_link", "created_at")
     list_filter = (("agent", AutocompleteSelectFilter),)
     list_display_links = ("relation",)
-    fields = ("agent", "source", "relation", "target", "weight", "created_at")
+    fields = ("agent", "source", "relation", "target", "created_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Edge]:
         """Read both ends' texts in the same query."""

@@ -114,7 +114,6 @@ class Edge(TenantModel):
     source = TenantForeignKey(Memory, related_name="edges_out")
     target = TenantForeignKey(Memory, related_name="edges_in")
     relation = models.CharField(max_length=24)
-    weight = models.FloatField(default=1.0)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 
 from apps.tenants.models import Membership, Role, Tenant, TenantStatus, User
 from apps.tenants.scope import OPS, user_transaction
-from arbor.errors import AlreadyExists, Invalid, NotFound, PermissionDenied
+from arbor.errors import AlreadyExists, Invalid, NotFound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +81,3 @@ def tenants_of(user: User) -> list[Access]:
             Access(tenant_id=row.tenant_id, slug=row.tenant.slug, name=row.tenant.name, role=Role(row.role))
             for row in rows
         ]
-
-
-def require_role(held: Role | None, needed: Role) -> None:
-    """Raise PermissionDenied unless the role held reaches the one needed."""
-    if held is None or held.rank < needed.rank:
-        have = f"you are {held}" if held else "you are not a member of this tenant"
-        raise PermissionDenied(f"this needs the role {needed} or higher; {have}")

@@ -8,6 +8,9 @@ from datetime import datetime
 from arbor.errors import Invalid
 from arbor.memory.values import MemoryType, NewMemory
 
+#: What somebody said may be wrong or untrue; what the agent noticed itself it trusts wholly. Our choice.
+HEARSAY_TRUST = 0.8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
@@ -40,6 +43,7 @@ class Turn:
             position=self.position,
             role=self.speaker,
             source=source,
+            trust=HEARSAY_TRUST,
             detail={"source_id": self.source_id} if self.source_id else {},
         )
 

@@ -196,7 +196,6 @@ class _Walk:
             outcome=result.outcome,
             suspended=result.suspend is not None,
             changed=result.changed,
-            updates_keys=tuple(result.updates),
         )
         self._steps.append(record)
         if self._observer is not None:

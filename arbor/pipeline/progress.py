@@ -74,7 +74,6 @@ class StepRecord:
     outcome: Outcome
     suspended: bool
     changed: tuple[str, ...]
-    updates_keys: tuple[str, ...]
 
 
 class ProgressStatus(StrEnum):

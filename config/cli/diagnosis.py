@@ -25,7 +25,7 @@ from arbor.agents.identity import SealedKey, open_private_key
 from arbor.errors import ArborError
 from arbor.models.handles import Handle
 
-#: Below this, pgvector has faults that destroy indexes or overrun buffers (reference: platform E).
+#: Below this, pgvector has faults that destroy indexes or overrun buffers.
 OLDEST_VECTOR = (0, 8, 4)
 _BROKER_WITHIN_S = 1
 _CLOCKS_WITHIN_S = 5.0

@@ -17,7 +17,7 @@ from config.cli.celery_process import load_app
 from config.environment import env, secret, secret_folder
 from config.secrets import SecretName
 
-#: Tasks Flower remembers: five minutes of a large fleet. The history is in the database (reference: platform F).
+#: Tasks Flower remembers: five minutes of a large fleet. The history is in the database.
 REMEMBERED_TASKS = 20_000
 FORGET_WORKERS_AFTER_S = 120
 

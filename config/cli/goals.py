@@ -92,6 +92,7 @@ def list_them(agent: str, with_closed: bool, tenant_slug: str | None, as_json: b
 )
 @click.option("--parent", metavar="GOAL", help="The goal it is part of.")
 @click.option("--deadline", type=Moment(), help="2026-12-24 or 2026-12-24T18:00 (UTC).")
+@click.option("--blocked-by", default="", metavar="TEXT", help="What it waits for; the agent is told.")
 @tenant_option
 @json_option
 def add(
@@ -103,6 +104,7 @@ def add(
     state: str | None,
     parent: str | None,
     deadline: datetime | None,
+    blocked_by: str,
     tenant_slug: str | None,
     as_json: bool,
 ) -> None:
@@ -122,6 +124,7 @@ def add(
             state=GoalState(state) if state else None,
             parent_id=_find(chosen, parent).id if parent else None,
             deadline=deadline,
+            blocked_by=blocked_by,
         )
         _put_on_record(chosen, made, f"added goal {made.title!r}, {made.state}")
     _show(chosen, made, as_json, f"is {made.state}")

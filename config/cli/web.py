@@ -9,8 +9,6 @@ import click
 from gunicorn.app.base import BaseApplication
 from gunicorn.util import import_app
 
-from config.environment import data_dir
-
 #: Pages are short and wait for the database, so threads serve them; a second process only for its second core.
 THREADS = 8
 #: A page that takes longer has hung; its process is replaced.
@@ -44,8 +42,6 @@ class Console(BaseApplication):  # type: ignore[misc]
 def web(host: str, port: int, processes: int) -> None:
     """Run the console."""
     os.environ["ARBOR_PROCESS_NAME"] = "arbor web"
-    # Collected files are served from here; without any, WhiteNoise finds them in the packages.
-    (data_dir() / "static").mkdir(parents=True, exist_ok=True)
     Console(
         {
             "bind": f"{host}:{port}",

@@ -14,14 +14,25 @@ from celery.concurrency import get_implementation
 from celery.exceptions import SecurityWarning
 from celery.signals import worker_process_init, worker_ready
 
+from apps.queues import Queue
 from config.cli.celery_process import NOTED_EVERY_S, load_app, note_alive
 from config.environment import env
 from config.pools import MODEL_CONNECTIONS, PoolKind
 from config.supervisor.launch import end_with_parent
 
 
+def _read_queues(_context: click.Context, _parameter: click.Parameter, value: str) -> list[str]:
+    wanted = [name.strip() for name in value.split(",")]
+    unknown = [name for name in wanted if name not in list(Queue)]
+    if unknown:
+        raise click.BadParameter(f"{', '.join(map(repr, unknown))}: choose from {', '.join(Queue)}")
+    return wanted
+
+
 @click.command()
-@click.option("--queues", "-q", required=True, help="Names of the queues, separated by commas.")
+@click.option(
+    "--queues", "-q", required=True, callback=_read_queues, help=f"Some of {', '.join(Queue)}, with commas."
+)
 @click.option(
     "--pool",
     type=click.Choice([kind.value for kind in PoolKind]),
@@ -33,7 +44,7 @@ from config.supervisor.launch import end_with_parent
     "--concurrency", "-c", type=click.IntRange(min=1), help="Tasks at once.  [default: the number of cores]"
 )
 @click.option("--name", help="Name in Flower and in the logs.  [default: the queues and the process id]")
-def worker(queues: str, pool: str, concurrency: int | None, name: str | None) -> None:
+def worker(queues: list[str], pool: str, concurrency: int | None, name: str | None) -> None:
     """Run one pool of workers, such as `arbor worker --queues heartbeat`.
 
     Pools that wait for models use threads: `arbor worker --queues llm,embedding --pool threads -c 200`.
@@ -43,7 +54,7 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
         os.environ.setdefault("ARBOR_DB_POOL_SIZE", str(MODEL_CONNECTIONS))
     # Read there too.
     os.environ["ARBOR_PREPARED_STATEMENTS"] = env.str("ARBOR_PREPARED_STATEMENTS", default="true")
-    name = name or f"{queues.replace(',', '-')}-{os.getpid()}"
+    name = name or f"{'-'.join(queues)}-{os.getpid()}"
     os.environ["ARBOR_PROCESS_NAME"] = f"arbor {name}"
     # As root, Celery warns of messages that could run code; ours are JSON, and in a container root is usual.
     warnings.simplefilter("ignore", SecurityWarning)
@@ -51,7 +62,7 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
     worker_process_init.connect(_end_with_the_worker, weak=False)
     process = load_app().Worker(
         hostname=f"{name}@{socket.gethostname()}",
-        queues=[queue.strip() for queue in queues.split(",")],
+        queues=queues,
         pool_cls=get_implementation(pool),
         concurrency=concurrency or os.cpu_count() or 2,
         optimization="fair",

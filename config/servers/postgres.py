@@ -47,7 +47,7 @@ def postgres_home() -> Path:
 
 def tuning(memory_bytes: int) -> dict[str, str]:
     """Return the server's settings for a machine with that much memory."""
-    # An eighth, for Arbor shares the machine with its workers; recall reads its index from here (design 6).
+    # An eighth, for Arbor shares the machine with its workers; recall reads its index from here.
     shared = min(max(memory_bytes // 8 // _MIB, 128), 2048)
     return {
         "shared_buffers": f"{shared}MB",

@@ -7,8 +7,7 @@ from django.db import ProgrammingError
 
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import tenant_transaction, user_transaction
-from apps.tenants.services import add_member, require_role, tenants_of
-from arbor.errors import PermissionDenied
+from apps.tenants.services import add_member, tenants_of
 from tests.factories import UserFactory
 
 
@@ -72,22 +71,3 @@ def test_nobody_raises_their_own_role(ann: User, other_tenant: Tenant) -> None:
 def test_adding_a_member_again_changes_their_role(ann: User, tenant: Tenant) -> None:
     add_member(tenant=tenant, user=ann, role=Role.OWNER)
     assert [access.role for access in tenants_of(ann)] == [Role.OWNER, Role.VIEWER]
-
-
-@pytest.mark.parametrize(
-    ("held", "needed", "enough"),
-    [
-        (Role.VIEWER, Role.VIEWER, True),
-        (Role.VIEWER, Role.OPERATOR, False),
-        (Role.OPERATOR, Role.VIEWER, True),
-        (Role.OPERATOR, Role.OWNER, False),
-        (Role.OWNER, Role.OPERATOR, True),
-        (None, Role.VIEWER, False),
-    ],
-)
-def test_a_role_includes_the_lower_ones(held: Role | None, needed: Role, enough: bool) -> None:
-    if enough:
-        require_role(held, needed)
-    else:
-        with pytest.raises(PermissionDenied, match=needed):
-            require_role(held, needed)

@@ -51,7 +51,7 @@ def test_beat_sends_few_static_hints_that_do_not_pile_up(celery: Celery) -> None
 
 @pytest.mark.parametrize("task", list(Task))
 def test_a_message_waits_in_the_queue_of_its_task(task: Task, broker: redis.Redis) -> None:
-    assert publish(Message(task=task, tenant_id=uuid4(), arguments={}, shown="", expires_s=None))
+    assert publish(Message(task=task, tenant_id=uuid4(), arguments={}, shown=""))
     waiting = {queue: broker.llen(f"arbor:{queue}") for queue in Queue}
     assert waiting == {queue: int(queue is QUEUE_OF[task]) for queue in Queue}
 

@@ -16,7 +16,13 @@ from config.pools import POOLS
 
 ROOT = Path(__file__).parents[3]
 #: Set by Arbor for its own processes, or by what runs it; not for an operator to set.
-INTERNAL = {"ARBOR_PROCESS_NAME", "ARBOR_READY_FILE", "ARBOR_SUPERVISED", "DJANGO_SETTINGS_MODULE"}
+INTERNAL = {
+    "ARBOR_ENV_FILE",
+    "ARBOR_PROCESS_NAME",
+    "ARBOR_READY_FILE",
+    "ARBOR_SUPERVISED",
+    "DJANGO_SETTINGS_MODULE",
+}
 #: Read by compose itself.
 COMPOSE_ONLY = {"POSTGRES_PASSWORD", "VALKEY_PASSWORD"}
 SECRET = re.compile(r"_KEY$|PASSWORD$|TOKEN$|SECRET$")
