@@ -12,6 +12,7 @@ from django.conf import settings
 from kombu import Queue as KombuQueue
 
 from apps.queues import Queue
+from workers import broker  # noqa: F401 (puts its transport in the place of kombu's)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
@@ -34,6 +35,7 @@ app.conf.update(
     task_acks_late=False,
     task_default_queue=Queue.CLEANUP.value,
     worker_prefetch_multiplier=1,
+    worker_consumer="workers.broker:Consumer",
     worker_send_task_events=True,
     task_send_sent_event=True,
     task_track_started=False,

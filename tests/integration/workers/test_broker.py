@@ -1,0 +1,67 @@
+"""Talking to the broker: one client for a channel, task events in bundles."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import redis
+
+from apps.queues import Message, Task, publish
+from workers import broker as workers_broker
+from workers.app import app
+from workers.broker import BUNDLED_FOR_S, Consumer, Transport
+
+
+class Hub:
+    """Keeps what is to be done later."""
+
+    def __init__(self) -> None:
+        self.later: list[tuple[float, Any]] = []
+
+    def call_later(self, delay: float, act: Any) -> None:
+        self.later.append((delay, act))
+
+
+@pytest.mark.usefixtures("broker")
+def test_many_messages_are_sent_by_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[redis.Redis] = []
+    really_init = redis.Redis.__init__
+
+    def init(self: redis.Redis, *args: Any, **kwargs: Any) -> None:
+        made.append(self)
+        really_init(self, *args, **kwargs)
+
+    message = Message(task=Task.ADVANCE, tenant_id=uuid4(), arguments={}, shown="")
+    assert publish(message)
+    monkeypatch.setattr(redis.Redis, "__init__", init)
+    assert all(publish(message) for _ in range(10))
+    assert made == []
+
+
+def test_a_channel_that_lost_its_pool_gets_another_client(broker: redis.Redis) -> None:
+    with app.connection_for_write() as connection:
+        assert isinstance(connection.transport, Transport)
+        channel = connection.default_channel
+        with channel.conn_or_acquire() as first, channel.conn_or_acquire() as again:
+            assert first is again
+        channel._after_fork()
+        with channel.conn_or_acquire() as other:
+            assert other is not first
+            assert other.ping()
+
+
+def test_task_events_wait_for_each_other_and_are_never_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(workers_broker.time, "monotonic", lambda: now[0])
+    consumer = Consumer.__new__(Consumer)
+    consumer.hub = Hub()
+    for _ in range(5):
+        consumer.on_send_event_buffered()
+    assert [delay for delay, _ in consumer.hub.later] == [BUNDLED_FOR_S]
+    # The connection was lost, and the hub's timers with it: the next event makes another.
+    consumer.hub.later.clear()
+    now[0] += BUNDLED_FOR_S
+    consumer.on_send_event_buffered()
+    assert len(consumer.hub.later) == 1
