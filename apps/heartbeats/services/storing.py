@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
 from django.conf import settings
-from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
 
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Step
 from apps.heartbeats.services.calls import fulfil_message
 from apps.heartbeats.services.values import Walk
 from apps.queues import enqueue
-from apps.tenants.statements import change, fetch, insert_rows
+from apps.tenants.statements import change, fetch, insert_rows, update_rows
 from arbor.errors import StaleLease
 from arbor.ids import uuid7
 from arbor.pipeline.engine import StepRecord, Suspension
@@ -83,7 +82,7 @@ def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
     """End the heartbeat and let its agent wait for the next one, or rest if it may no longer beat."""
     failure: Mapping[str, Any] = walk.checkpoint.context.get("failure") or {}
     why = "" if status == HeartbeatStatus.DONE else reason or str(failure.get("reason", ""))
-    store(walk, status=status, checkpoint={}, ended_at=Now(), reason=why)
+    store(walk, status=status, checkpoint={}, ended_at=datetime.now(UTC), reason=why)
     change(_LET_GO, agent=walk.agent_id, error=why)
     log.info(
         "heartbeat",
@@ -102,20 +101,26 @@ def store(walk: Walk, **values: Any) -> None:
     values |= {"own_ms": walk.own_ms, **context.get("record", {})}
     values["mode"] = context.get("mode", "")
     if walk.step is None:
-        Heartbeat.objects.create(
-            id=walk.heartbeat_id,
-            tenant_id=walk.tenant_id,
-            agent_id=walk.agent_id,
-            slot_at=walk.slot_at,
-            trigger=walk.trigger,
-            epoch=walk.epoch,
-            started_at=walk.steps[0].started_at if walk.steps else Now(),
-            **values,
-        )
         walk.step = 0
+        insert_rows(
+            [
+                Heartbeat(
+                    id=walk.heartbeat_id,
+                    tenant_id=walk.tenant_id,
+                    agent_id=walk.agent_id,
+                    slot_at=walk.slot_at,
+                    trigger=walk.trigger,
+                    epoch=walk.epoch,
+                    started_at=walk.steps[0].started_at if walk.steps else datetime.now(UTC),
+                    **values,
+                )
+            ]
+        )
     else:
         walk.step += 1
-        Heartbeat.objects.filter(id=walk.heartbeat_id).update(step=walk.step, **values)
+        values["step"] = walk.step
+        row = Heartbeat(id=walk.heartbeat_id, tenant_id=walk.tenant_id, **values)
+        update_rows([row], tuple(sorted(values)))
     insert_rows([_row(walk, step) for step in walk.steps])
     walk.steps.clear()
 

@@ -181,8 +181,6 @@ def _skip(lease: Lease, *, reason: str) -> None:
 
 def _note_missed(lease: Lease, clock: Clock) -> None:
     """Leave one receipt for the beats that were due meanwhile and are run as one."""
-    if lease.slot_at is None:
-        return
     interval = timedelta(seconds=lease.interval_s)
     missed = int((clock.now() - lease.slot_at) / interval)
     if missed:

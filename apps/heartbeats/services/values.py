@@ -22,7 +22,8 @@ class Lease:
     epoch: int
     #: A `ScheduleState`: queued or running.
     state: str
-    slot_at: datetime | None
+    #: Set by every claim.
+    slot_at: datetime
     trigger: str
     interval_s: float
     attempts: int
@@ -64,7 +65,7 @@ class Walk:
     agent_id: UUID
     agent_name: str
     epoch: int
-    slot_at: datetime | None
+    slot_at: datetime
     trigger: str
     graph: Graph
     checkpoint: Checkpoint
