@@ -56,11 +56,13 @@ ARBOR_PREPARED_STATEMENTS = env.bool("ARBOR_PREPARED_STATEMENTS", default=False)
 ARBOR_DB_POOL_SIZE = env.int("ARBOR_DB_POOL_SIZE", default=0)
 #: Uses of a statement in one connection before it is prepared there: it is going to come again.
 _PREPARED_AFTER = 3
+#: Of those many threads few work for the whole installation at once; all of them come to it in time.
+_OPS_POOL_SIZE = 2
 
 
-def _database(url: str, *, pooled: bool) -> dict[str, Any]:
+def _database(url: str, *, pool_size: int = 0) -> dict[str, Any]:
     config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
-    config["CONN_MAX_AGE"] = 0 if pooled else None
+    config["CONN_MAX_AGE"] = 0 if pool_size else None
     # Before it is lent, or used for the next task: after a restart of the server every old connection is dead.
     config["CONN_HEALTH_CHECKS"] = True
     # Server-side cursors need a session; PgBouncer in transaction mode has none.
@@ -70,15 +72,15 @@ def _database(url: str, *, pooled: bool) -> dict[str, Any]:
     if ARBOR_PREPARED_STATEMENTS:
         options |= {"server_side_binding": True, "prepare_threshold": _PREPARED_AFTER}
     options.setdefault("application_name", env.str("ARBOR_PROCESS_NAME", default="arbor"))
-    if pooled:
-        options["pool"] = {"min_size": 2, "max_size": ARBOR_DB_POOL_SIZE, "timeout": 15}
+    if pool_size:
+        options["pool"] = {"min_size": min(2, pool_size), "max_size": pool_size, "timeout": 15}
     return config
 
 
 DATABASES = {
-    "default": _database(_app_url, pooled=ARBOR_DB_POOL_SIZE > 0),
-    "ops": _database(_ops_url, pooled=False),
-    "owner": _database(DATABASE_URL, pooled=False),
+    "default": _database(_app_url, pool_size=ARBOR_DB_POOL_SIZE),
+    "ops": _database(_ops_url, pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
+    "owner": _database(DATABASE_URL),
 }
 DATABASE_ROUTERS: list[str] = []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
