@@ -25,7 +25,9 @@ SHOWN_QUEUED = 5
 SHOWN_PERCEPTS = 5
 SHOWN_THOUGHTS = 5
 MEMORY_LENGTH = 1_200
-PERCEPT_LENGTH = 4_000
+#: The longest message that reaches an agent; it is shown whole. A document is a matter for `arbor ingest`.
+MESSAGE_LENGTH = 8_000
+PERCEPT_LENGTH = MESSAGE_LENGTH
 LINE_LENGTH = 400
 
 DIRECTIVES: Mapping[Mode, str] = MappingProxyType(

@@ -14,9 +14,7 @@ from apps.audit.services import record
 from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
-
-#: A message is shown whole in the prompt of the next heartbeat; a document is a matter for `arbor ingest`.
-MESSAGE_LENGTH = 8_000
+from arbor.heartbeat.sections import MESSAGE_LENGTH
 
 
 @transaction.atomic
@@ -35,11 +33,12 @@ def tell_agent(*, agent_id: UUID, text: str, actor: str) -> Percept:
     percept: Percept = Percept.objects.create(
         tenant_id=current_tenant(), agent=agent, kind=PerceptKind.USER_MESSAGE, content=text
     )
-    AgentState.objects.filter(agent_id=agent_id).update(last_user_contact_at=Now())
-    # Also while a heartbeat runs that may not have seen it: the one after it then comes at once.
+    # First the schedule, then the state: the order in which a heartbeat locks them. Also while a heartbeat runs that may
+    # not have seen the message: the one after it then comes at once.
     HeartbeatSchedule.objects.filter(agent_id=agent_id).exclude(state=ScheduleState.OFF).update(
         next_due_at=Least("next_due_at", Now())
     )
+    AgentState.objects.filter(agent_id=agent_id).update(last_user_contact_at=Now())
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

@@ -22,6 +22,7 @@ from apps.queues import Message, Task, enqueue
 from apps.tenants.scope import APP, tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.errors import ModelError, ModelRefused
+from arbor.heartbeat.json_text import storable
 from arbor.ids import uuid7
 from arbor.models.ports import ModelReply, ModelRequest, Usage
 
@@ -29,6 +30,8 @@ log = structlog.get_logger(__name__)
 
 #: Beyond the model's own deadline, the time to store its reply.
 _STORING = timedelta(seconds=10)
+#: Longest model name that the ledger holds.
+MODEL_LENGTH = 200
 
 _TAKE = """
 UPDATE heartbeats_externalcall
@@ -44,6 +47,12 @@ FROM heartbeats_heartbeat h, agents_agent a
 WHERE c.tenant_id = %(tenant)s AND c.id = %(call)s AND c.status = 'running' AND c.attempts = %(attempt)s
     AND h.tenant_id = c.tenant_id AND h.id = c.heartbeat_id AND a.tenant_id = c.tenant_id AND a.id = c.agent_id
 RETURNING h.epoch, a.name
+"""
+_KEEP_WAITING = """
+UPDATE heartbeats_heartbeatschedule s SET lease_until = now() + %(lease)s
+FROM heartbeats_externalcall c JOIN heartbeats_heartbeat h ON h.tenant_id = c.tenant_id AND h.id = c.heartbeat_id
+WHERE c.tenant_id = %(tenant)s AND c.id = %(call)s
+    AND s.tenant_id = c.tenant_id AND s.agent_id = c.agent_id AND s.epoch = h.epoch AND s.state = 'running'
 """
 _CHARGE = """
 INSERT INTO heartbeats_ledgerentry (tenant_id, id, agent_id, call_id, purpose, provider, model, input_tokens,
@@ -101,6 +110,9 @@ def _take(*, call_id: UUID, tenant_id: UUID) -> Taken | None:
     lease = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S) + _STORING
     with tenant_transaction(tenant_id):
         rows = fetch(_TAKE, call=call_id, lease=lease)
+        if rows:
+            # The heartbeat waits from now on as long as the model may take, however long its call has waited before.
+            change(_KEEP_WAITING, call=call_id, lease=lease + settings.ARBOR_QUEUE_LEASE)
     if not rows:
         return None
     agent_id, model, request, attempt = rows[0]
@@ -122,13 +134,12 @@ def _release_connection() -> None:
 
 def _store_reply(taken: Taken, reply: ModelReply) -> bool:
     with tenant_transaction(taken.tenant_id):
-        text = reply.text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-        if not _end(taken, status=CallStatus.COMPLETE, reply=text):
-            return False
+        stored = _end(taken, status=CallStatus.COMPLETE, reply=storable(reply.text))
+        # What it cost was spent even if the reply came too late to count.
         _charge(
             taken,
             provider=reply.provider,
-            model=reply.model,
+            model=storable(reply.model)[:MODEL_LENGTH],
             usage=reply.usage,
             cost_usd=reply.cost_usd,
             latency_ms=reply.latency_ms,
@@ -142,14 +153,13 @@ def _store_reply(taken: Taken, reply: ModelReply) -> bool:
                 message=f"{taken.model} stopped at {taken.request.max_tokens} tokens, in the middle of its reply",
                 detail={"call_id": str(taken.call_id), "output_tokens": reply.usage.output_tokens},
             )
-    return True
+    return stored
 
 
 def _store_failure(taken: Taken, error: Exception, latency_ms: float) -> bool:
     kind = type(error).__name__
     with tenant_transaction(taken.tenant_id):
-        if not _end(taken, status=CallStatus.FAILED, error=str(error), error_kind=kind):
-            return False
+        stored = _end(taken, status=CallStatus.FAILED, error=storable(str(error)), error_kind=kind)
         if isinstance(error, ModelError) and error.attempts:
             provider, _, model = taken.model.partition("/")
             usage = (error.usage if isinstance(error, ModelRefused) else None) or Usage()
@@ -163,7 +173,7 @@ def _store_failure(taken: Taken, error: Exception, latency_ms: float) -> bool:
                 tries=error.attempts,
                 error_kind=kind,
             )
-    return True
+    return stored
 
 
 def _charge(

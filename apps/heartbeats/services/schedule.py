@@ -46,7 +46,8 @@ WHERE s.tenant_id = due.tenant_id AND s.agent_id = due.agent_id
 RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
 """
 
-# A lease that was lost while running counts against the heartbeat; one lost in the queue is the broker's fault.
+# A lease that was lost while running counts against the heartbeat. One lost in the queue is the broker's fault, and one
+# that ran out while its call waited for a worker or a model is theirs.
 _RECLAIM_LOST = """
 WITH lost AS MATERIALIZED (
     SELECT s.tenant_id, s.agent_id FROM heartbeats_heartbeatschedule s
@@ -55,8 +56,13 @@ WITH lost AS MATERIALIZED (
     ORDER BY s.lease_until LIMIT %(budget)s FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE heartbeats_heartbeatschedule s
-SET state = 'queued', epoch = s.epoch + 1, attempts = s.attempts + (s.state = 'running')::int,
-    lease_until = now() + %(lease)s * interval '1 second'
+SET state = 'queued', epoch = s.epoch + 1, lease_until = now() + %(lease)s * interval '1 second',
+    attempts = s.attempts + (s.state = 'running' AND NOT EXISTS (
+        SELECT FROM heartbeats_heartbeat h
+        JOIN heartbeats_externalcall c ON c.tenant_id = h.tenant_id AND c.heartbeat_id = h.id
+        WHERE h.tenant_id = s.tenant_id AND h.agent_id = s.agent_id AND h.status = 'waiting'
+            AND c.status IN ('pending', 'running')
+    ))::int
 FROM lost JOIN agents_agent a ON a.tenant_id = lost.tenant_id AND a.id = lost.agent_id
 WHERE s.tenant_id = lost.tenant_id AND s.agent_id = lost.agent_id
 RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
@@ -65,7 +71,7 @@ RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
 _ANY_DUE = (
     "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE state = 'idle' AND next_due_at <= now())"
 )
-_IN_FLIGHT = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state IN ('queued', 'running')"
+_IN_FLIGHT = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state IN ('queued', 'running') AND lease_until > now()"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +159,13 @@ def switch_on(*, agent_id: UUID, now: datetime) -> None:
 
 
 def switch_off(*, agent_id: UUID) -> None:
-    """Let no further heartbeat begin. One that runs goes on to its end; a claimed one is dropped by its epoch."""
-    HeartbeatSchedule.objects.filter(
-        agent_id=agent_id, state__in=[ScheduleState.IDLE, ScheduleState.QUEUED]
-    ).update(state=ScheduleState.OFF, epoch=F("epoch") + 1, lease_until=None, slot_at=None)
+    """Let no further heartbeat be claimed.
+
+    One that runs goes on to its end. One that was claimed and has not begun leaves a receipt when a worker takes it.
+    """
+    HeartbeatSchedule.objects.filter(agent_id=agent_id, state=ScheduleState.IDLE).update(
+        state=ScheduleState.OFF, slot_at=None
+    )
 
 
 def tick_now(*, agent_id: UUID) -> int:

@@ -99,7 +99,8 @@ def store(walk: Walk, **values: Any) -> None:
     """Write the heartbeat's row as it stands, and the steps taken since the last time."""
     context = walk.checkpoint.context
     values |= {"own_ms": walk.own_ms, **context.get("record", {})}
-    values["mode"] = context.get("mode", "")
+    if "mode" in context:
+        values["mode"] = context["mode"]
     if walk.step is None:
         walk.step = 0
         insert_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,13 +20,20 @@ from apps.heartbeats.models import (
 )
 from apps.heartbeats.services.calls import fulfil_message
 from apps.heartbeats.services.storing import finish, waiting_lease
-from apps.heartbeats.services.values import Lease, OpenBeat, Walk, Walker, new_walk, stored_walk
+from apps.heartbeats.services.values import (
+    Lease,
+    OpenBeat,
+    Walk,
+    Walker,
+    ending_walk,
+    new_walk,
+    stored_walk,
+)
 from apps.queues import enqueue
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
 from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import Clock
-from arbor.pipeline.engine import Checkpoint
 
 _LOCK = """
 SELECT state, slot_at, trigger, interval_s, attempts FROM heartbeats_heartbeatschedule
@@ -64,9 +71,8 @@ def take(*, agent_id: UUID, epoch: int, clock: Clock) -> Walk | None:
         return None
     change(_RUN, agent=agent_id, lease=settings.ARBOR_RUN_LEASE)
     if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
-        walk = stored_walk(agent, beat, epoch=lease.epoch) if beat else new_walk(agent, lease)
         reason = f"given up after {lease.attempts} workers were lost while it ran"
-        finish(walk, HeartbeatStatus.FAILED, reason=reason)
+        finish(ending_walk(agent, beat, lease), HeartbeatStatus.FAILED, reason=reason)
         return None
     if beat is not None:
         return _take_over(agent, beat, lease)
@@ -75,16 +81,17 @@ def take(*, agent_id: UUID, epoch: int, clock: Clock) -> Walk | None:
 
 
 def retake(*, agent_id: UUID, epoch: int) -> Walk | None:
-    """Take once more what this worker has held, as it was last stored, to end it; None when it is not its own."""
+    """Take once more what this worker has held, only to end it; None when it is not its own, or waits for its call.
+
+    Neither its graph nor its checkpoint is read: a fault in them is among the reasons to end it.
+    """
     lease = _lock(agent_id, epoch)
     if lease is None:
         return None
     agent, beat = _agent_and_beat(agent_id)
-    if beat is None:
-        return new_walk(agent, lease)
-    if beat.checkpoint.waiting:
-        return _resume(agent, beat, lease)
-    return stored_walk(agent, beat, epoch=lease.epoch)
+    if beat is not None and beat.status == HeartbeatStatus.WAITING and not _ended_call(beat):
+        return None
+    return ending_walk(agent, beat, lease)
 
 
 def _lock(agent_id: UUID, epoch: int) -> Lease | None:
@@ -127,25 +134,33 @@ def _open_beat(
         slot_at=slot_at,
         trigger=trigger,
         own_ms=own_ms,
-        checkpoint=Checkpoint.from_json(json.loads(checkpoint)),
+        checkpoint=json.loads(checkpoint),
     )
 
 
 def _resume(agent: Walker, beat: OpenBeat, lease: Lease) -> Walk | None:
     """Go on with a heartbeat whose call has ended; None while it has not."""
+    result = _ended_call(beat)
+    if result is None:
+        return None
+    walk = stored_walk(agent, beat, epoch=lease.epoch)
+    walk.result = result
+    return walk
+
+
+def _ended_call(beat: OpenBeat) -> dict[str, Any] | None:
+    """Return what the heartbeat's latest call brought; None while it has not ended."""
     calls = fetch(_LAST_CALL, beat=beat.id)
     if not calls or calls[0][1] not in (CallStatus.COMPLETE, CallStatus.FAILED):
         return None
     call_id, status, reply, error, error_kind = calls[0]
-    walk = stored_walk(agent, beat, epoch=lease.epoch)
-    walk.result = {
+    return {
         "call_id": str(call_id),
         "status": status,
         "text": reply,
         "error": error,
         "error_kind": error_kind,
     }
-    return walk
 
 
 # --- What is rare --------------------------------------------------------------------------------------
@@ -154,22 +169,29 @@ def _resume(agent: Walker, beat: OpenBeat, lease: Lease) -> Walk | None:
 def _take_over(agent: Walker, beat: OpenBeat, lease: Lease) -> Walk | None:
     """Go on with a heartbeat whose worker lost its lease."""
     Heartbeat.objects.filter(id=beat.id).update(epoch=lease.epoch)
-    if not beat.checkpoint.waiting:
+    if beat.status != HeartbeatStatus.WAITING:
         return stored_walk(agent, beat, epoch=lease.epoch)
-    walk = _resume(agent, beat, lease)
-    if walk is None:
-        _ask_again(agent, beat)
-    return walk
+    return _resume(agent, beat, lease) or _ask_again(agent, beat, lease)
 
 
-def _ask_again(agent: Walker, beat: OpenBeat) -> None:
-    """Hand out the call of a waiting heartbeat once more; whoever had it can no longer store a reply."""
+def _ask_again(agent: Walker, beat: OpenBeat, lease: Lease) -> Walk | None:
+    """Hand out the call of a waiting heartbeat once more; whoever had it can no longer store a reply.
+
+    A call that a worker still has is left to it; one that has ended meanwhile is gone on with.
+    """
     call = ExternalCall.objects.select_for_update().filter(heartbeat_id=beat.id).latest("requested_at")
-    ExternalCall.objects.filter(id=call.id).update(
-        status=CallStatus.PENDING, attempts=call.attempts + 1, lease_until=None
-    )
-    HeartbeatSchedule.objects.filter(agent_id=agent.id).update(lease_until=Now() + waiting_lease())
-    enqueue(fulfil_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
+    if call.status in (CallStatus.COMPLETE, CallStatus.FAILED):
+        return _resume(agent, beat, lease)
+    waiting = waiting_lease()
+    if call.status == CallStatus.RUNNING and call.lease_until and call.lease_until > datetime.now(UTC):
+        waiting = call.lease_until - datetime.now(UTC) + settings.ARBOR_QUEUE_LEASE
+    else:
+        ExternalCall.objects.filter(id=call.id).update(
+            status=CallStatus.PENDING, attempts=call.attempts + 1, lease_until=None
+        )
+        enqueue(fulfil_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
+    HeartbeatSchedule.objects.filter(agent_id=agent.id).update(lease_until=Now() + waiting)
+    return None
 
 
 def _skip(lease: Lease, *, reason: str) -> None:

@@ -52,7 +52,8 @@ class OpenBeat:
     step: int
     slot_at: datetime
     trigger: str
-    checkpoint: Checkpoint
+    #: `arbor.pipeline.progress.Checkpoint` as JSON.
+    checkpoint: dict[str, Any]
     own_ms: float
 
 
@@ -111,10 +112,30 @@ def stored_walk(agent: Walker, beat: OpenBeat, *, epoch: int) -> Walk:
         slot_at=beat.slot_at,
         trigger=beat.trigger,
         graph=_graph(agent),
-        checkpoint=beat.checkpoint,
+        checkpoint=Checkpoint.from_json(beat.checkpoint),
         step=beat.step,
         own_ms=beat.own_ms,
     )
+
+
+def ending_walk(agent: Walker, beat: OpenBeat | None, lease: Lease) -> Walk:
+    """Return the walk of a heartbeat that only has to be ended: it has no graph, and knows nothing any more."""
+    return Walk(
+        heartbeat_id=beat.id if beat else uuid7(),
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        agent_name=agent.name,
+        epoch=lease.epoch,
+        slot_at=beat.slot_at if beat else lease.slot_at,
+        trigger=beat.trigger if beat else lease.trigger,
+        graph=_NOWHERE,
+        checkpoint=Checkpoint(cursor=""),
+        step=beat.step if beat else None,
+        own_ms=beat.own_ms if beat else 0.0,
+    )
+
+
+_NOWHERE = Graph(name="", nodes={}, edges={}, start="")
 
 
 def _graph(agent: Walker) -> Graph:

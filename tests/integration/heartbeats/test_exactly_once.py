@@ -8,10 +8,17 @@ from datetime import timedelta
 
 import pytest
 from django.db import connections
+from django.db.models.functions import Now
 
 from apps.agents.models import Agent, AgentState
 from apps.agents.services.lifecycle import pause_agent
-from apps.heartbeats.models import CallStatus, ExternalCall, HeartbeatStatus, ScheduleState
+from apps.heartbeats.models import (
+    CallStatus,
+    ExternalCall,
+    HeartbeatStatus,
+    LedgerEntry,
+    ScheduleState,
+)
 from apps.heartbeats.services.schedule import dispatch, tick_now
 from apps.memories.models import Memory
 from apps.queues import captured
@@ -88,19 +95,21 @@ def test_a_message_under_an_old_lease_is_dropped(fleet: Fleet, agent: Agent, scr
     _one_done_beat(agent)
 
 
-def test_a_reply_that_comes_after_its_call_was_handed_out_again_is_not_stored(
+def _expire_call(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        ExternalCall.objects.filter(agent_id=agent.id).update(lease_until=Now() - timedelta(seconds=1))
+
+
+def test_a_reply_that_comes_after_its_call_was_handed_out_again_is_not_stored_but_paid_for(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
-    late = captured
-    overtaken: list[bool] = []
-
     def slow(_request: object) -> str:
-        # While this worker waits for the model, its lease runs out and another asks again.
+        # While this worker waits for the model, its leases run out and another asks again.
         lose_lease(agent)
-        with late() as messages:
+        _expire_call(agent)
+        with captured() as messages:
             dispatch()
             fleet.deliver(messages[0])
-            overtaken.append(True)
         return REST
 
     model = scripted(slow, REST)
@@ -110,12 +119,32 @@ def test_a_reply_that_comes_after_its_call_was_handed_out_again_is_not_stored(
     assert not fleet.deliver(fleet.take())
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.get(agent_id=agent.id)
-    assert overtaken
     assert (call.status, call.reply) == (CallStatus.PENDING, "")
     lose_lease(agent)
     fleet.dispatch()
     fleet.run()
     assert len(model.requests) == 2
+    with tenant_transaction(agent.tenant_id):
+        assert LedgerEntry.objects.filter(agent_id=agent.id).count() == 2
+    _one_done_beat(agent)
+
+
+def test_a_call_that_a_worker_still_has_is_left_to_it(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    def slow(_request: object) -> str:
+        # The heartbeat's lease runs out; the call's does not.
+        lose_lease(agent)
+        with captured() as messages:
+            dispatch()
+            for message in messages:
+                fleet.deliver(message)
+            assert len(messages) == 1
+        return REST
+
+    model = scripted(slow)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    assert len(model.requests) == 1
     _one_done_beat(agent)
 
 
@@ -162,22 +191,47 @@ def test_a_suspended_tenants_agents_do_not_beat(fleet: Fleet, tenant: Tenant, ag
         tick_now(agent_id=agent.id)
 
 
+def _lose_running_lease(fleet: Fleet, agent: Agent) -> None:
+    """Let the worker that had taken the heartbeat die."""
+    fleet.messages.clear()
+    with connections["ops"].cursor() as cursor:
+        cursor.execute(
+            "UPDATE heartbeats_heartbeatschedule SET state = 'running' WHERE agent_id = %s", [agent.id]
+        )
+    lose_lease(agent)
+    assert fleet.dispatch().lost == 1
+
+
 def test_a_heartbeat_whose_workers_keep_dying_is_given_up_as_failed(
     fleet: Fleet, agent: Agent, scripted: Script, settings: pytest.FixtureRequest
 ) -> None:
     settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
-    scripted(REST, repeat=True)
+    scripted(REST)
     make_due(agent)
     fleet.dispatch()
     fleet.step()
+    fleet.step()
     for _ in range(2):
-        lose_lease(agent)
-        fleet.dispatch()
-        fleet.deliver(fleet.messages.pop())
+        _lose_running_lease(fleet, agent)
+    fleet.run()
     (beat,) = beats_of(agent)
     assert beat.status == HeartbeatStatus.FAILED
     assert beat.reason == "given up after 2 workers were lost while it ran"
     assert schedule_of(agent).state == ScheduleState.IDLE
+
+
+def test_a_heartbeat_whose_call_waits_for_a_model_is_not_given_up(
+    fleet: Fleet, agent: Agent, scripted: Script, settings: pytest.FixtureRequest
+) -> None:
+    settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
+    scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()
+    for _ in range(4):
+        _lose_running_lease(fleet, agent)
+    fleet.run()
+    _one_done_beat(agent)
 
 
 def test_a_failed_call_fails_the_heartbeat_and_leaves_no_trace_of_a_decision(
@@ -238,7 +292,8 @@ def test_an_agent_that_is_paused_while_its_message_waits_does_not_beat(
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
-    assert beats_of(agent) == []
+    (receipt,) = beats_of(agent)
+    assert (receipt.status, receipt.reason) == (HeartbeatStatus.SKIPPED, "the agent is paused")
     assert model.requests == []
     assert schedule_of(agent).state == ScheduleState.OFF
 
@@ -256,6 +311,52 @@ def test_an_agent_paused_during_a_beat_ends_it_and_stays_off(
     (beat,) = beats_of(agent)
     assert beat.status == HeartbeatStatus.DONE
     assert schedule_of(agent).state == ScheduleState.OFF
+
+
+def test_an_agent_paused_while_its_lost_beat_waits_for_a_successor_ends_that_beat(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()
+    fleet.step()
+    _lose_running_lease(fleet, agent)
+    with tenant_transaction(agent.tenant_id):
+        pause_agent(agent_id=agent.id, actor="test")
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert beat.status == HeartbeatStatus.DONE
+    assert schedule_of(agent).state == ScheduleState.OFF
+
+
+def test_a_reply_with_what_no_text_may_hold_is_stored_without_it(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(REST.replace("All is well.", "All is \ud83d well\0."))
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert (beat.status, beat.reasoning) == (
+        HeartbeatStatus.DONE,
+        "All is \N{REPLACEMENT CHARACTER} well\N{REPLACEMENT CHARACTER}.",
+    )
+
+
+def test_an_agent_whose_graph_no_longer_loads_fails_its_beat_and_says_why(
+    fleet: Fleet, agent: Agent, scripted: Script
+) -> None:
+    scripted(REST)
+    with tenant_transaction(agent.tenant_id):
+        Agent.objects.filter(id=agent.id).update(pipeline="digraph { a -> b }")
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert beat.status == HeartbeatStatus.FAILED
+    assert beat.reason.startswith("PipelineInvalid")
+    assert schedule_of(agent).state == ScheduleState.IDLE
 
 
 def test_a_beat_asked_for_twice_is_refused_the_second_time(
