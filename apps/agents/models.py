@@ -113,7 +113,8 @@ class AgentState(TenantModel):
 class AgentKey(TenantModel):
     """An agent's key pair; the private half only as a sealed record, which no page shows."""
 
-    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
+    #: It never changes, and goes with its agent.
+    app_privileges: ClassVar[str] = "SELECT, INSERT"
     ops_privileges: ClassVar[str] = ""
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="key")

@@ -14,6 +14,13 @@ from arbor.ids import uuid7
 class User(AbstractUser):
     """A person who signs in. What they may do in a tenant is their membership there."""
 
+    def save(self, **kwargs: Any) -> None:
+        """Write a person's new password alone: forms save the whole row, and the serving role may not write it."""
+        # `_password` is what `set_password` was given, until it is saved.
+        if self._password is not None and not self._state.adding and not kwargs:
+            kwargs["update_fields"] = ["password"]
+        super().save(**kwargs)
+
 
 class TenantStatus(models.TextChoices):
     """Whether a tenant's agents beat."""
@@ -91,6 +98,7 @@ class Role(models.TextChoices):
 class Membership(TenantModel):
     """A user's role in a tenant."""
 
+    app_privileges: ClassVar[str] = "SELECT"
     ops_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -26,7 +26,8 @@ SHARED: dict[str, tuple[str, str]] = {
     "auth_permission": ("SELECT", "SELECT"),
     "auth_group": ("SELECT", "SELECT"),
     "auth_group_permissions": ("SELECT", "SELECT"),
-    "tenants_user": ("SELECT, UPDATE", "SELECT, INSERT, UPDATE, DELETE"),
+    # Signing in notes when, and a person changes their password; what they may do is not theirs to write.
+    "tenants_user": ("SELECT, UPDATE (last_login, password)", "SELECT, INSERT, UPDATE, DELETE"),
     "tenants_user_groups": ("SELECT", "SELECT, INSERT, DELETE"),
     "tenants_user_user_permissions": ("SELECT", "SELECT, INSERT, DELETE"),
     "tenants_tenant": ("SELECT", "SELECT, INSERT, UPDATE, DELETE"),
