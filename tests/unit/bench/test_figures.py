@@ -1,0 +1,38 @@
+"""Figures, questions and processor time as the benchmarks count them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.figures import quantile
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_quantile_lies_between_its_neighbours() -> None:
+    assert quantile([4.0, 1.0, 2.0, 3.0], 0.5) == 2.5
+    assert quantile([1.0], 0.95) == 1.0
+    assert quantile([], 0.95) == 0.0
+
+
+@pytest.mark.parametrize("name", ["heartbeats", "recall", "store", "locomo", "dispatch"])
+def test_every_benchmark_says_what_it_measures_without_starting_anything(name: str) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "bench", name, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "--json" in shown.stdout
+
+
+def test_an_unknown_benchmark_is_refused() -> None:
+    refused = subprocess.run(
+        [sys.executable, "-m", "bench", "nothing"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2
+    assert "No such command" in refused.stderr
+    with pytest.raises(ValueError, match="Expecting value"):
+        json.loads(refused.stdout)
