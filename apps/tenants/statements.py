@@ -35,6 +35,15 @@ def change(statement: str, **values: Any) -> int:
         return changed
 
 
+def fetch_rows[T: Model](model: type[T], condition: str, **values: Any) -> list[T]:
+    """Return the tenant's rows of a model that meet a condition written in SQL, which may end in ORDER BY or FOR UPDATE.
+
+    For models whose fields hold what the driver returns: none of JSON.
+    """
+    names, statement = _select_statement(model)
+    return [model.from_db(APP, names, row) for row in fetch(f"{statement} AND {condition}", **values)]
+
+
 def insert_rows(rows: Sequence[Model]) -> None:
     """Insert new rows of one model by one statement, the same for any number of them."""
     if rows:
@@ -46,6 +55,17 @@ def update_rows(rows: Sequence[Model], fields: tuple[str, ...]) -> None:
     """Write these fields of rows of one model by one statement, the same for any number of them."""
     if rows:
         change(_update_statement(type(rows[0]), fields), rows=_as_json(rows, ("id", *fields)))
+
+
+@cache
+def _select_statement(model: type[Model]) -> tuple[list[str], str]:
+    fields: list[Any] = list(model._meta.concrete_fields)
+    assert not any(hasattr(field, "from_db_value") for field in fields), model
+    columns = ", ".join(field.column for field in fields)
+    return (
+        [field.attname for field in fields],
+        f"SELECT {columns} FROM {model._meta.db_table} WHERE tenant_id = %(tenant)s",  # noqa: S608
+    )
 
 
 @cache

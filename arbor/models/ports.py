@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Literal, Protocol, Self
@@ -50,7 +50,8 @@ class ModelRequest:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` turns back into an equal request."""
-        return asdict(self) | {
+        # Not `asdict`: it would copy the schema, the largest part, leaf by leaf.
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {
             "purpose": self.purpose.value,
             "messages": [asdict(message) for message in self.messages],
         }

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.tenants.scope import current_tenant
-from apps.tenants.statements import fetch, insert_rows, update_rows
+from apps.tenants.statements import fetch, fetch_rows, insert_rows, update_rows
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.goals.intents import IntentStatus, after_failure, move_intent
 from arbor.goals.values import (
@@ -27,6 +27,8 @@ OPEN_STATES = tuple(state for state in GoalState if state.is_open)
 OPEN_INTENTS = (IntentStatus.PENDING, IntentStatus.LOCKED)
 TITLE_LENGTH = 300
 _LOCK = "SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s FOR NO KEY UPDATE"
+_OPEN_GOALS = "agent_id = %(agent)s AND state = ANY(%(states)s) ORDER BY id FOR UPDATE"
+_OPEN_INTENTS = "agent_id = %(agent)s AND status = ANY(%(statuses)s) ORDER BY id"
 
 
 class Backlog:
@@ -48,10 +50,10 @@ class Backlog:
         """Load the backlog and lock it until the transaction ends. Three queries."""
         # Locked goals cannot keep a new one out, so whoever changes the backlog holds the agent's row first.
         fetch(_LOCK, agent=agent_id)
-        goals = (
-            Goal.objects.select_for_update().filter(agent_id=agent_id, state__in=OPEN_STATES).order_by("id")
+        goals = fetch_rows(Goal, _OPEN_GOALS, agent=agent_id, states=[state.value for state in OPEN_STATES])
+        intents = fetch_rows(
+            Intent, _OPEN_INTENTS, agent=agent_id, statuses=[status.value for status in OPEN_INTENTS]
         )
-        intents = Intent.objects.filter(agent_id=agent_id, status__in=OPEN_INTENTS).order_by("id")
         return cls(agent_id, goals, intents, now)
 
     @property
