@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -19,11 +19,24 @@ _MASK = "***"
 
 
 def mask_secrets(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Replace credentials in every value of an event."""
+    """Replace credentials in every value of an event, however deep."""
     for key, value in event.items():
-        if isinstance(value, str):
-            event[key] = _SECRETS.sub(_MASK, value)
+        event[key] = _masked(value)
     return event
+
+
+def _masked(value: Any) -> Any:
+    match value:
+        case str():
+            return _SECRETS.sub(_MASK, value)
+        case None | bool() | int() | float():
+            return value
+        case Mapping():
+            return {_masked(key): _masked(each) for key, each in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_masked(each) for each in value]
+    # What is left is written as its `repr`, by either form; an exception's has the text of what went wrong.
+    return _SECRETS.sub(_MASK, repr(value))
 
 
 def logging_config(*, level: str, form: str) -> dict[str, Any]:
@@ -52,19 +65,14 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+    # Tracebacks are plain: without the values of variables, among them prompts and keys; text before they are masked.
+    render: list[Any] = [structlog.processors.format_exc_info, mask_secrets]
     if form == "json":
-        render: list[Any] = [
-            structlog.processors.format_exc_info,
-            mask_secrets,
-            structlog.processors.JSONRenderer(),
-        ]
+        render.append(structlog.processors.JSONRenderer())
     else:
-        # Plain ones: without the values of variables, among them prompts and keys, and without frames around each line.
-        tracebacks = structlog.dev.plain_traceback
-        render = [
-            mask_secrets,
-            structlog.dev.ConsoleRenderer(pad_event_to=24, exception_formatter=tracebacks),
-        ]
+        # It would warn that the traceback could be a pretty one.
+        plain = structlog.dev.plain_traceback
+        render.append(structlog.dev.ConsoleRenderer(pad_event_to=24, exception_formatter=plain))
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -1,0 +1,76 @@
+"""No credential gets into the log, whatever it is wrapped in."""
+
+from __future__ import annotations
+
+import io
+import logging
+import logging.config
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from config.logs import logging_config
+
+URL = "postgres://arbor:a-password@db.example:5432/arbor"
+
+
+@pytest.fixture(params=["console", "json"])
+def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
+    """Return where a logger named `masked` writes, in one of the two forms."""
+    before = structlog.get_config()
+    stream = io.StringIO()
+    config = logging_config(level="INFO", form=request.param)
+    formatter = config["formatters"]["arbor"]
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=formatter["processors"], foreign_pre_chain=formatter["foreign_pre_chain"]
+        )
+    )
+    logger = logging.getLogger("masked")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield stream
+    logger.removeHandler(handler)
+    structlog.configure(**before)
+
+
+def wrapped() -> dict[str, object]:
+    return {
+        "plain": URL,
+        "in_a_dict": {"where": {URL: URL}},
+        "in_a_list": [1, [URL]],
+        "in_a_tuple": (URL, None),
+        "in_an_exception": ValueError(URL),
+    }
+
+
+def test_no_value_shows_a_password(written: io.StringIO) -> None:
+    structlog.get_logger("masked").warning("gone", **wrapped())
+    shown = written.getvalue()
+    assert "a-password" not in shown
+    assert shown.count("postgres://***@db.example") == len(wrapped()) + 1
+
+
+@pytest.mark.parametrize("of", ["ours", "a library"])
+def test_no_traceback_shows_a_password(written: io.StringIO, of: str) -> None:
+    try:
+        raise ConnectionError(f"{URL} does not answer")
+    except ConnectionError as error:
+        if of == "ours":
+            structlog.get_logger("masked").exception("gone", error=error)
+        else:
+            logging.getLogger("masked").exception("%s is gone", error)
+    shown = written.getvalue()
+    assert "Traceback" in shown
+    assert "a-password" not in shown
+    assert "postgres://***@db.example" in shown
+
+
+def test_what_is_no_secret_stays_as_it_is(written: io.StringIO) -> None:
+    structlog.get_logger("masked").info("counted", number=7, share=0.5, nothing=None, true=True)
+    shown = written.getvalue().lower()
+    for value in ("7", "0.5", "true"):
+        assert value in shown
+    assert "***" not in shown
