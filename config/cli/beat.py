@@ -8,6 +8,7 @@ import click
 from celery.signals import after_task_publish, beat_init
 
 from config.cli.celery_process import load_app, note_alive
+from config.cli.serving_role import refuse_unsafe_role
 
 
 @click.command()
@@ -17,4 +18,6 @@ def beat() -> None:
     # Ready when it begins; alive as long as it sends what is due.
     beat_init.connect(note_alive, weak=False)
     after_task_publish.connect(note_alive, weak=False)
-    load_app().Beat(quiet=True).run()
+    app = load_app()
+    refuse_unsafe_role()
+    app.Beat(quiet=True).run()

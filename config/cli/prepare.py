@@ -15,6 +15,7 @@ from apps.providers import default_model
 from apps.tenants.administration import create_account
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import OPS, ops_scope
+from config.cli.serving_role import refuse_unsafe_role
 from config.demo.installation import TENANTS, make_demo
 from config.environment import env, secret, secret_folder
 from config.secrets import SecretName
@@ -32,6 +33,7 @@ ACTOR = "cli:prepare"
 def prepare(demo: bool, report: Path | None) -> None:
     """Migrate, seed the built-in templates, make the operator's account and the demo. Idempotent."""
     call_command("migrate", verbosity=0, interactive=False)
+    refuse_unsafe_role()
     click.echo("the database is migrated")
     _seed_templates()
     operator, made = _make_operator()

@@ -9,6 +9,8 @@ import click
 from gunicorn.app.base import BaseApplication
 from gunicorn.util import import_app
 
+from config.cli.serving_role import refuse_unsafe_role
+
 #: Pages are short and wait for the database, so threads serve them; a second process only for its second core.
 THREADS = 8
 #: A page that takes longer has hung; its process is replaced.
@@ -42,6 +44,7 @@ class Console(BaseApplication):  # type: ignore[misc]
 def web(host: str, port: int, processes: int) -> None:
     """Run the console."""
     os.environ["ARBOR_PROCESS_NAME"] = "arbor web"
+    refuse_unsafe_role()
     Console(
         {
             "bind": f"{host}:{port}",

@@ -16,6 +16,7 @@ from celery.signals import worker_process_init, worker_ready
 
 from apps.queues import Queue
 from config.cli.celery_process import NOTED_EVERY_S, load_app, note_alive
+from config.cli.serving_role import refuse_unsafe_role
 from config.environment import env
 from config.pools import MODEL_CONNECTIONS, PoolKind
 from config.supervisor.launch import end_with_parent
@@ -60,7 +61,9 @@ def worker(queues: list[str], pool: str, concurrency: int | None, name: str | No
     warnings.simplefilter("ignore", SecurityWarning)
     worker_ready.connect(_keep_noting, weak=False)
     worker_process_init.connect(_end_with_the_worker, weak=False)
-    process = load_app().Worker(
+    app = load_app()
+    refuse_unsafe_role()
+    process = app.Worker(
         hostname=f"{name}@{socket.gethostname()}",
         queues=queues,
         pool_cls=get_implementation(pool),

@@ -1,0 +1,41 @@
+"""What every serving process asks once, when it starts: does row-level security bind the role it serves as?"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+import django
+from django.db import OperationalError, connections
+
+from apps.tenants.checks import unsafe_role
+from apps.tenants.scope import APP
+from arbor.errors import ConfigurationInvalid
+
+
+def refuse_unsafe_role() -> None:
+    """Raise ConfigurationInvalid when the role would see every tenant's rows.
+
+    A database that is away is no reason to end: workers wait for it, and the console says that it is.
+    """
+    # The console's first process has not loaded Django; what it loads, its children share.
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    connection: Any = connections[APP]
+    try:
+        faults = unsafe_role()
+    except OperationalError as error:
+        reason = str(error).strip().partition("\n")[0]
+        click.echo(
+            f"arbor: the serving role is not checked: the database does not answer: {reason}", err=True
+        )
+        return
+    finally:
+        # Children are forked later; neither a connection nor a pool may be theirs too.
+        connection.close()
+        connection.close_pool()
+    if faults:
+        raise ConfigurationInvalid(
+            f"{'; '.join(faults)}: name it in ARBOR_APP_ROLE or ARBOR_APP_DATABASE_URL, and run `arbor prepare`"
+        )

@@ -1,0 +1,65 @@
+"""A process that would serve as a role which row-level security does not bind ends at once, and says why."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from config.cli import prepare
+from config.servers.ports import free_port
+from config.servers.postgres import EmbeddedPostgres
+from tests.integration.cli.conftest import Arbor
+
+ROOT = Path(__file__).parents[3]
+NO_BROKER = "redis://127.0.0.1:1/0"
+STARTS = {
+    "web": ("web", "--port", "0"),
+    "worker": ("worker", "--queues", "cleanup", "--concurrency", "1"),
+    "threads": ("worker", "--queues", "llm", "--pool", "threads", "--concurrency", "2"),
+    "beat": ("beat",),
+}
+
+
+def start(*arguments: str, url: str, within_s: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "config.cli", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "ARBOR_APP_DATABASE_URL": url, "CELERY_BROKER_URL": NO_BROKER},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=within_s,
+    )
+
+
+@pytest.mark.parametrize("arguments", STARTS.values(), ids=STARTS.keys())
+def test_a_process_does_not_serve_as_a_superuser(
+    arguments: tuple[str, ...], database: None, postgres: EmbeddedPostgres
+) -> None:
+    ended = start(*arguments, url=postgres.superuser_url, within_s=40)
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1, ended.stderr
+    (line,) = ended.stderr.strip().splitlines()
+    assert "is a superuser" in line
+    assert "ARBOR_APP_ROLE" in line
+
+
+def test_a_console_whose_database_is_away_starts_and_waits() -> None:
+    url = f"postgres://arbor_app:secret@127.0.0.1:{free_port()}/arbor"
+    with pytest.raises(subprocess.TimeoutExpired) as running:
+        start("web", "--port", "0", url=url, within_s=8)
+    said = (running.value.stderr or b"").decode()
+    assert "the database does not answer" in said
+    assert "Traceback" not in said
+
+
+def test_a_database_is_not_prepared_for_an_unsafe_role(arbor: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("config.cli.serving_role.unsafe_role", lambda: ["the serving role arbor owns tables"])
+    monkeypatch.setattr(prepare, "_seed_templates", lambda: pytest.fail("went on"))
+    ran = arbor("prepare", "--no-demo")
+    assert ran.code == 1
+    assert "the serving role arbor owns tables" in ran.err
