@@ -32,7 +32,7 @@ MAX_LIMIT = 200
 QUERY_LENGTH = 4_000
 #: Within the time the query speaks of, words choose the candidates, and meaning decides between equals.
 _MEANING_BESIDE_WORDS = 0.05
-#: Turns fetched beside one; more than 2 · REACH only where several memories share a place.
+#: Turns fetched beside one; there are more than 2 · REACH only where several memories share a place.
 _MOST_BESIDE = 20
 
 _CANDIDATES = """
@@ -55,26 +55,27 @@ WITH scan AS MATERIALIZED (
         LIMIT %(kept_by_time)s
     )
 ), found AS (
-    SELECT m.id, m.session, m.position FROM chosen
-    JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
-), whole AS (
-    SELECT id FROM found
-    UNION
-    SELECT beside.id FROM found CROSS JOIN LATERAL (
-        SELECT id FROM memories_memory
+    SELECT {columns}
+    FROM chosen JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
+), candidate AS (
+    SELECT * FROM found
+    UNION ALL
+    SELECT beside.* FROM found CROSS JOIN LATERAL (
+        SELECT {columns} FROM memories_memory m
         WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = found.session AND status = 'active'
             AND position BETWEEN found.position - %(reach)s AND found.position + %(reach)s
-            AND (expires_at IS NULL OR expires_at > %(now)s)
-        ORDER BY position, id LIMIT %(most_beside)s
+            AND position <> found.position AND (expires_at IS NULL OR expires_at > %(now)s)
+        ORDER BY position LIMIT %(most_beside)s
     ) beside WHERE found.session <> ''
 )
-SELECT m.id, m.type, m.content, m.role, m.session, m.position, m.occurred_at, m.importance, m.decay_rate, m.trust,
-    a.last_at,
-    -(m.embedding <#> %(vector)s::halfvec), coalesce(-(m.lexical <#> %(lexical)s::sparsevec), 0),
-    background.mean, background.deviation
-FROM background, whole JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = whole.id
-LEFT JOIN memories_memoryaccess a ON a.tenant_id = m.tenant_id AND a.memory_id = m.id
-"""
+SELECT candidate.*, a.last_at, background.mean, background.deviation
+FROM background, candidate
+LEFT JOIN memories_memoryaccess a ON a.tenant_id = %(tenant)s AND a.memory_id = candidate.id
+""".replace(
+    "{columns}",
+    "m.id, m.type, m.content, m.role, m.session, m.position, m.occurred_at, m.importance, m.decay_rate, m.trust,"
+    " -(m.embedding <#> %(vector)s::halfvec), coalesce(-(m.lexical <#> %(lexical)s::sparsevec), 0)",
+)
 
 _FREQUENCIES = """
 SELECT term, memories FROM memories_term
@@ -234,14 +235,14 @@ def _row(row: tuple[Any, ...]) -> dict[str, Any]:
         "content": content,
         "candidate": Candidate(
             id=row[0],
-            words=row[12],
-            similarity=row[11],
+            words=row[11],
+            similarity=row[10],
             session=row[4],
             position=row[5],
             role=row[3],
             asks="?" in content,
             occurred_at=row[6],
-            last_access_at=row[10],
+            last_access_at=row[12],
             importance=row[7],
             decay_rate=row[8],
             trust=row[9],
