@@ -8,8 +8,10 @@ import sys
 from types import FrameType
 
 import click
+from celery import Celery
 from flower.app import Flower
 from flower.urls import settings as urls_settings
+from flower.views.error import NotFoundErrorHandler
 from tornado.options import options
 
 from arbor.errors import ConfigurationInvalid, ServerError
@@ -35,15 +37,7 @@ def flower(host: str, port: int) -> None:
         )
     options.address = host
     options.port = port
-    # In memory only: neither the arguments nor the environment of a process are secret to its user.
-    options.basic_auth = [f"{env.str('ARBOR_OPERATOR', default='operator')}:{password}"]
-    options.read_only = True
-    options.max_tasks = REMEMBERED_TASKS
-    # With the arguments, as each message shows them: whose heartbeat it was.
-    options.tasks_columns = "name,args,state,received,runtime,worker,uuid"
-    options.purge_offline_workers = FORGET_WORKERS_AFTER_S
-    logging.getLogger("tornado.access").setLevel(logging.WARNING)
-    server = Flower(capp=load_app(), options=options, **urls_settings)
+    server = make_server(load_app(), f"{env.str('ARBOR_OPERATOR', default='operator')}:{password}")
     signal.signal(signal.SIGTERM, _end)
     try:
         server.start_http_server()
@@ -52,6 +46,22 @@ def flower(host: str, port: int) -> None:
         raise ServerError(f"Flower cannot listen on {host}:{port}: {error.strerror}") from error
     finally:
         server.stop()
+
+
+def make_server(app: Celery, credentials: str) -> Flower:
+    """Return Flower, which tells nothing but its health to anybody without the credentials (`name:password`)."""
+    # In memory only: neither the arguments nor the environment of a process are secret to its user.
+    options.basic_auth = [credentials]
+    options.read_only = True
+    options.max_tasks = REMEMBERED_TASKS
+    # With the arguments, as each message shows them: whose heartbeat it was.
+    options.tasks_columns = "name,args,state,received,runtime,worker,uuid"
+    options.purge_offline_workers = FORGET_WORKERS_AFTER_S
+    logging.getLogger("tornado.access").setLevel(logging.WARNING)
+    server = Flower(capp=app, options=options, **urls_settings)
+    # It answers without a password, with the names of tasks and workers.
+    server.add_handlers(r".*", [(r"/metrics", NotFoundErrorHandler)])
+    return server
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

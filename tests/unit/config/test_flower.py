@@ -1,0 +1,58 @@
+"""Flower tells nothing to somebody who does not know the password."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from celery import Celery
+from flower.urls import handlers
+from tornado.httpclient import AsyncHTTPClient
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from tornado.web import URLSpec
+
+from config.cli.flower import make_server
+
+#: What anybody may have: whether it lives, the files that come with it, and the forms of other ways to sign in.
+OPEN = ("/healthcheck", "/static/", "/login", "/logout")
+
+
+def addresses() -> list[str]:
+    patterns = [each.regex.pattern if isinstance(each, URLSpec) else each[0] for each in handlers]
+    paths = [pattern.rstrip("$").replace("(.+)", "x").replace("(.*)", "x") for pattern in patterns]
+    return [path for path in paths if path.startswith("/") and not path.startswith(OPEN)]
+
+
+def ask(paths: Iterable[str], **credentials: str) -> dict[str, tuple[int, str]]:
+    async def fetch() -> dict[str, tuple[int, str]]:
+        server = HTTPServer(make_server(Celery(broker="memory://"), "operator:secret"))
+        (socket,) = bind_sockets(0, "127.0.0.1")
+        server.add_sockets([socket])
+        found = {}
+        for path in paths:
+            answer = await AsyncHTTPClient().fetch(
+                f"http://127.0.0.1:{socket.getsockname()[1]}{path}", raise_error=False, **credentials
+            )
+            found[path] = (answer.code, answer.body.decode())
+        server.stop()
+        return found
+
+    return asyncio.run(fetch())
+
+
+def test_nothing_is_told_without_the_password() -> None:
+    told = ask(addresses())
+    assert "/metrics" in told
+    assert "/workers" in told
+    # 404 and 405: there is nothing to read.
+    assert {path: code for path, (code, _) in told.items() if code not in {401, 404, 405}} == {}
+
+
+def test_its_health_says_nothing_else() -> None:
+    assert ask(["/healthcheck"]) == {"/healthcheck": (200, "OK")}
+
+
+def test_the_password_opens_it() -> None:
+    told = ask(["/workers"], auth_username="operator", auth_password="secret")
+    assert told["/workers"][0] == 200
