@@ -128,7 +128,17 @@ def test_compose_has_no_default_for_any_secret() -> None:
 
 def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None:
     passed = set(services["web"]["environment"])
-    assert passed <= settings_read()
+    assert passed - COMPOSE_ONLY <= settings_read()
+
+
+def test_compose_tells_the_owners_password_to_nobody_who_serves(services: dict[str, Any]) -> None:
+    serving = {name: service for name, service in services.items() if name not in {"postgres", "prepare"}}
+    for name, service in serving.items():
+        told = [str(value) for value in service["environment"].values()]
+        assert not [value for value in told if "POSTGRES_PASSWORD" in value or "arbor_owner" in value], name
+        if "env_file" in service:
+            assert service["environment"]["POSTGRES_PASSWORD"] == "", f"{name} reads it from .env"
+    assert "arbor_owner:" in services["prepare"]["environment"]["DATABASE_URL"]
 
 
 def test_every_published_port_is_on_the_loopback(services: dict[str, Any]) -> None:

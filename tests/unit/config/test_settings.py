@@ -36,6 +36,18 @@ def test_the_threads_of_one_process_share_its_connections(alias: str, at_most: i
     assert found["CONN_MAX_AGE"] == 0
 
 
+def test_the_roles_sign_in_at_an_address_that_names_no_user() -> None:
+    found = databases(DATABASE_URL="postgres://db.example:5432/arbor")
+    assert {alias: found[alias]["USER"] for alias in ("default", "ops")} == {
+        "default": "arbor_app",
+        "ops": "arbor_ops",
+    }
+    for each in found.values():
+        assert (each["HOST"], each["PORT"], each["NAME"]) == ("db.example", 5432, "arbor")
+    assert found["default"]["PASSWORD"] != found["ops"]["PASSWORD"] != ""
+    assert (found["owner"]["USER"], found["owner"]["PASSWORD"]) == ("", "")
+
+
 @pytest.mark.parametrize("alias", ["default", "ops"])
 def test_a_process_without_threads_keeps_its_connection(alias: str) -> None:
     found = databases(ARBOR_DB_POOL_SIZE="0")[alias]
