@@ -93,7 +93,8 @@ def enqueue(message: Message, *, using: str = APP) -> None:
     """Publish the message when the transaction of that database has committed."""
     sink = _captured.get()
     send = sink.append if sink is not None else publish
-    transaction.on_commit(lambda: send(message), using=using)
+    # Robust: an error that the broker's client has no name for is logged, and the messages behind it still go.
+    transaction.on_commit(lambda: send(message), using=using, robust=True)
 
 
 def publish(message: Message) -> bool:

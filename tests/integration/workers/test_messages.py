@@ -12,10 +12,11 @@ from uuid import UUID, uuid4
 import pytest
 import redis
 from celery import Celery
+from django.db import transaction
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState
-from apps.queues import QUEUE_OF, TENANT_HEADER, Message, Queue, Task, publish
+from apps.queues import QUEUE_OF, TENANT_HEADER, Message, Queue, Task, enqueue, publish
 from apps.tenants.models import Tenant
 from arbor.errors import TenantRequired
 from arbor.models.ports import ScriptedModel
@@ -54,6 +55,25 @@ def test_a_message_waits_in_the_queue_of_its_task(task: Task, broker: redis.Redi
     assert publish(Message(task=task, tenant_id=uuid4(), arguments={}, shown=""))
     waiting = {queue: broker.llen(f"arbor:{queue}") for queue in Queue}
     assert waiting == {queue: int(queue is QUEUE_OF[task]) for queue in Queue}
+
+
+def test_a_message_that_cannot_be_sent_does_not_keep_the_next_one_back(
+    database: None, celery: Celery, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent: list[str] = []
+
+    def refuse_the_first(name: str, **_: Any) -> None:
+        if name == Task.ADVANCE:
+            raise redis.ResponseError("OOM command not allowed when used memory > 'maxmemory'")
+        sent.append(name)
+
+    monkeypatch.setattr(celery, "send_task", refuse_the_first)
+    celery.set_current()
+    with transaction.atomic():
+        for task in (Task.ADVANCE, Task.FULFIL):
+            enqueue(Message(task=task, tenant_id=uuid4(), arguments={}, shown=""))
+    assert sent == [Task.FULFIL]
+    assert "OOM command not allowed" in caplog.text
 
 
 def _in_broker(broker: redis.Redis, queue: Queue) -> dict[str, Any]:
