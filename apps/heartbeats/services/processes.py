@@ -26,11 +26,9 @@ def say_alive(
     *, name: str, kind: str, queues: str, pool: str, concurrency: int, started_at: datetime
 ) -> None:
     """Write the process's row, on a connection of its own: it may be called from a thread of a process that forks."""
+    # All of them: an address may ask for TLS.
     parameters = connections[APP].get_connection_params()
-    known = {
-        key: parameters[key] for key in ("dbname", "user", "password", "host", "port") if parameters.get(key)
-    }
-    with connect(**known, autocommit=True, connect_timeout=5) as connection:
+    with connect(**parameters, autocommit=True) as connection:
         connection.execute(_UPSERT, (name, kind, queues, pool, concurrency, started_at))
 
 
