@@ -74,7 +74,9 @@ def _create_roles(cursor: Any) -> None:
         cursor.execute("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", [name])
         verb = sql.SQL("ALTER" if cursor.fetchone()[0] else "CREATE")
         cursor.execute(
-            sql.SQL("{} ROLE {} LOGIN PASSWORD {}").format(verb, sql.Identifier(name), sql.Literal(password))
+            sql.SQL("{} ROLE {} LOGIN PASSWORD {}").format(
+                verb, sql.Identifier(name), sql.Literal(_verifier(name, password))
+            )
         )
         cursor.execute(
             sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(
@@ -82,6 +84,15 @@ def _create_roles(cursor: Any) -> None:
             )
         )
         cursor.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(sql.Identifier(name)))
+
+
+def _verifier(role: str, password: str) -> str:
+    """Return what the server keeps of a password; it may log its statements, so the password itself stays here."""
+    connection: Any = connections[OWNER].connection
+    verifier: bytes = connection.pgconn.encrypt_password(
+        password.encode(), role.encode(), algorithm=b"scram-sha-256"
+    )
+    return verifier.decode()
 
 
 def _constraints(cursor: Any, table: str) -> dict[str, tuple[str, list[str]]]:

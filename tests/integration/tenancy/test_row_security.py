@@ -7,13 +7,15 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, transaction
+from django.db import DatabaseError, IntegrityError, ProgrammingError, connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory
 from apps.tenants.checks import tenant_models, unsafe_role
-from apps.tenants.scope import TENANT_SETTING, tenant_transaction
+from apps.tenants.protection import OWNER, protect
+from apps.tenants.scope import APP, OPS, TENANT_SETTING, tenant_transaction
 from tests.factories import AgentFactory, GoalFactory, MemoryFactory
 from tests.integration.tenancy.conftest import Home
 
@@ -174,6 +176,18 @@ def test_the_serving_role_is_bound_by_the_policies(database: None) -> None:
         " FROM pg_roles r WHERE rolname = current_user"
     )
     assert row == [("arbor_app", False, False, False, False, False, False, False)]
+
+
+def test_no_statement_names_a_roles_password(database: None) -> None:
+    with CaptureQueriesContext(connections[OWNER]) as asked:
+        protect()
+    statements = [query["sql"] for query in asked.captured_queries]
+    assert [each for each in statements if "PASSWORD 'SCRAM-SHA-256$" in each]
+    for alias in (APP, OPS):
+        assert not [each for each in statements if connections[alias].settings_dict["PASSWORD"] in each]
+        connections[alias].close()
+        with connections[alias].cursor() as cursor:
+            cursor.execute("SELECT 1")
 
 
 def test_a_failed_statement_leaves_the_tenant_in_place(ours: Home, theirs: Home) -> None:
