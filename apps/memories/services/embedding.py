@@ -54,26 +54,30 @@ def embedder() -> Embedder:
 
 
 class _Kept:
-    """The vectors used last in this process, by model and content hash. Safe for threads."""
+    """The vectors used last in this process. Safe for threads.
+
+    By tenant too: how fast a text is embedded would else tell one tenant what another has.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._vectors: OrderedDict[tuple[str, bytes], Vectors] = OrderedDict()
+        self._vectors: OrderedDict[tuple[UUID, str, bytes], Vectors] = OrderedDict()
 
-    def find(self, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
+    def find(self, tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
         with self._lock:
             found = {}
             for each in hashes:
-                vector = self._vectors.get((model, each))
+                key = (tenant_id, model, each)
+                vector = self._vectors.get(key)
                 if vector is not None:
-                    self._vectors.move_to_end((model, each))
+                    self._vectors.move_to_end(key)
                     found[each] = vector
             return found
 
-    def keep(self, model: str, vectors: dict[bytes, Vectors]) -> None:
+    def keep(self, tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
         with self._lock:
             for key, vector in vectors.items():
-                self._vectors[(model, key)] = vector
+                self._vectors[(tenant_id, model, key)] = vector
             while len(self._vectors) > _KEPT:
                 self._vectors.popitem(last=False)
 
@@ -90,7 +94,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str]) -> Vectors:
         raise RuntimeError("texts are embedded before the transaction opens, not inside it")
     model = embedder()
     hashes = [content_hash(text) for text in texts]
-    known = _kept.find(model.model, hashes)
+    known = _kept.find(tenant_id, model.model, hashes)
     if not model.in_process:
         known |= _from_tenant(tenant_id, model.model, [each for each in hashes if each not in known])
     missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
@@ -98,7 +102,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str]) -> Vectors:
         fresh = dict(zip(missing, model.embed(list(missing.values())), strict=True))
         if not model.in_process:
             _to_tenant(tenant_id, model.model, fresh)
-        _kept.keep(model.model, fresh)
+        _kept.keep(tenant_id, model.model, fresh)
         known |= fresh
     if not texts:
         return np.zeros((0, model.dimension), dtype=np.float32)

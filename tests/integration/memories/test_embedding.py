@@ -79,11 +79,17 @@ def test_another_process_finds_the_vectors_in_the_tenants_cache(
     np.testing.assert_allclose(again[:3], first, atol=1e-3)
 
 
+@pytest.mark.parametrize("process", ["the same", "another"])
 def test_a_hit_tells_nothing_about_another_tenants_texts(
-    tenant: Tenant, other_tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+    process: str,
+    tenant: Tenant,
+    other_tenant: Tenant,
+    remote: RemoteEmbedder,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     embed_texts(tenant_id=tenant.id, texts=["A secret."])
-    forget_vectors(monkeypatch)
+    if process == "another":
+        forget_vectors(monkeypatch)
     embed_texts(tenant_id=other_tenant.id, texts=["A secret."])
     assert remote.asked == ["A secret.", "A secret."]
     assert (cached(tenant), cached(other_tenant)) == (1, 1)
