@@ -10,7 +10,7 @@ from flower.urls import handlers
 from tornado.httpclient import AsyncHTTPClient
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
-from tornado.web import URLSpec
+from tornado.web import url
 
 from config.cli.flower import make_server
 
@@ -19,7 +19,7 @@ OPEN = ("/healthcheck", "/static/", "/login", "/logout")
 
 
 def addresses() -> list[str]:
-    patterns = [each.regex.pattern if isinstance(each, URLSpec) else each[0] for each in handlers]
+    patterns = [each.regex.pattern if isinstance(each, url) else each[0] for each in handlers]
     paths = [pattern.rstrip("$").replace("(.+)", "x").replace("(.*)", "x") for pattern in patterns]
     return [path for path in paths if path.startswith("/") and not path.startswith(OPEN)]
 
