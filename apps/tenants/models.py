@@ -14,9 +14,11 @@ from arbor.ids import uuid7
 class User(AbstractUser):
     """A person who signs in. What they may do in a tenant is their membership there."""
 
+    #: What `set_password` was given, until it is saved (Django's own).
+    _password: str | None
+
     def save(self, **kwargs: Any) -> None:
         """Write a person's new password alone: forms save the whole row, and the serving role may not write it."""
-        # `_password` is what `set_password` was given, until it is saved.
         if self._password is not None and not self._state.adding and not kwargs:
             kwargs["update_fields"] = ["password"]
         super().save(**kwargs)
