@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -59,9 +60,8 @@ class Background:
     deviation: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A memory that may be recalled, or stands beside one."""
+class Candidate(NamedTuple):
+    """A memory that may be recalled, or stands beside one. Made by the hundred for each recall, hence a tuple."""
 
     id: UUID
     #: Inner product of `Reading.lexical` with the stored vector, 0 to 1.

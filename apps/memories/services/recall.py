@@ -23,9 +23,12 @@ from arbor.errors import EmbeddingFailed, Invalid
 from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background, Candidate, rank
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.query import Reading, read_query
-from arbor.memory.values import MemoryType, Recalled
+from arbor.memory.values import MemoryType, Recalled, ScoreTerms
 
 log = structlog.get_logger(__name__)
+
+#: A row of the statement below, its columns in that order.
+type _Row = tuple[Any, ...]
 
 #: The most one recall returns, and the longest query it reads.
 MAX_LIMIT = 200
@@ -149,25 +152,13 @@ def recall_in_scope(
     reading = read_query(text, df=df, documents=documents, now=now)
     rows, background = _fetch(agent_id, reading, vector, limit, now, without_session)
     ranked = rank(
-        [row["candidate"] for row in rows.values()],
+        [_candidate(row) for row in rows.values()],
         reading=reading,
         background=background,
         now=now,
         limit=limit,
     )
-    return [
-        Recalled(
-            id=each.id,
-            type=rows[each.id]["type"],
-            content=rows[each.id]["content"],
-            role=rows[each.id]["candidate"].role,
-            session=rows[each.id]["candidate"].session,
-            occurred_at=rows[each.id]["candidate"].occurred_at,
-            importance=rows[each.id]["candidate"].importance,
-            terms=each.terms,
-        )
-        for each in ranked
-    ]
+    return [_recalled(rows[each.id], each.terms) for each in ranked]
 
 
 def note_access(memory_ids: Sequence[UUID]) -> None:
@@ -198,7 +189,7 @@ def _fetch(
     limit: int,
     now: datetime,
     without_session: str,
-) -> tuple[dict[UUID, dict[str, Any]], Background]:
+) -> tuple[dict[UUID, _Row], Background]:
     around = reading.span.around() if reading.span else None
     with connection.cursor() as cursor:
         cursor.execute(
@@ -220,31 +211,37 @@ def _fetch(
             },
         )
         rows = cursor.fetchall()
-    background = (
-        Background(mean=rows[0][13] or 0.0, deviation=rows[0][14] or 0.0)
-        if rows
-        else Background(mean=0.0, deviation=0.0)
+    background = Background(mean=0.0, deviation=0.0)
+    if rows:
+        background = Background(mean=rows[0][-2], deviation=rows[0][-1])
+    return {row[0]: row for row in rows}, background
+
+
+def _candidate(row: _Row) -> Candidate:
+    return Candidate(
+        id=row[0],
+        words=row[11],
+        similarity=row[10],
+        session=row[4],
+        position=row[5],
+        role=row[3],
+        asks="?" in row[2],
+        occurred_at=row[6],
+        last_access_at=row[12],
+        importance=row[7],
+        decay_rate=row[8],
+        trust=row[9],
     )
-    return {row[0]: _row(row) for row in rows}, background
 
 
-def _row(row: tuple[Any, ...]) -> dict[str, Any]:
-    content: str = row[2]
-    return {
-        "type": MemoryType(row[1]),
-        "content": content,
-        "candidate": Candidate(
-            id=row[0],
-            words=row[11],
-            similarity=row[10],
-            session=row[4],
-            position=row[5],
-            role=row[3],
-            asks="?" in content,
-            occurred_at=row[6],
-            last_access_at=row[12],
-            importance=row[7],
-            decay_rate=row[8],
-            trust=row[9],
-        ),
-    }
+def _recalled(row: _Row, terms: ScoreTerms) -> Recalled:
+    return Recalled(
+        id=row[0],
+        type=MemoryType(row[1]),
+        content=row[2],
+        role=row[3],
+        session=row[4],
+        occurred_at=row[6],
+        importance=row[7],
+        terms=terms,
+    )
