@@ -35,7 +35,7 @@ PLAIN = Candidate(
 
 
 def some(*changes: Mapping[str, object]) -> list[Candidate]:
-    return [PLAIN._replace(**{"id": UUID(int=n), **change}) for n, change in enumerate(changes, start=1)]
+    return [PLAIN._replace(**{"id": UUID(int=n), **change}) for n, change in enumerate(changes, start=1)]  # type: ignore[arg-type]
 
 
 def ranked(candidates: list[Candidate], limit: int = 99, **asked: object) -> dict[int, Ranked]:
@@ -181,5 +181,5 @@ def test_a_memory_that_fits_better_is_never_scored_lower(
         found = rank(all_of_them, reading=READING, background=background, now=NOW, limit=99)
         return next(place.score for place in found if place.id == candidates[0].id)
 
-    best = candidates[0]._replace(**{better: 1.0})
+    best = candidates[0]._replace(**{better: 1.0})  # type: ignore[arg-type]
     assert score([best, *candidates[1:]]) >= score(candidates) - 1e-12
