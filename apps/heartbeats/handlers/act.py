@@ -12,6 +12,7 @@ import numpy as np
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.services.backlog import Backlog
+from apps.heartbeats.handlers.observe import BEATS_SESSION
 from apps.memories.services.edges import connect_memories
 from apps.memories.services.embedding import Vectors
 from apps.memories.services.recall import note_access, recall_in_scope
@@ -117,6 +118,8 @@ class _Desk:
             text=query,
             vector=self._vectors.get(query),
             limit=decision.params["limit"],
+            # What was said and learned, not the beats that went over it: those would echo from beat to beat.
+            without_session=BEATS_SESSION,
         )
         note_access([memory.id for memory in found])
         if not found:
