@@ -57,7 +57,7 @@ def _measured(command: Callable[..., dict[str, Any]]) -> click.Command:
     type=click.FloatRange(min=1),
     default=30.0,
     show_default=True,
-    help="Measured, after the warm-up.",
+    help="Measured at least, after the warm-up, in whole rounds.",
 )
 @click.option("--beats", type=click.IntRange(min=1), help="Measure until so many beats are done, instead.")
 @click.option(

@@ -75,7 +75,7 @@ def measure(
         fleet_at_work = _Fleet(database, fleet, place, stub)
         say("warming up")
         fleet_at_work.run_until(ended=agents)
-        window = fleet_at_work.measure(seconds=seconds, beats=beats)
+        window = fleet_at_work.measure(agents=agents, seconds=seconds, beats=beats)
         fleet_at_work.drain()
         doubled = _one(database, _DOUBLED)
     setting = {"agents": agents, "tenants": tenants, "memories": memories, "latency_ms": latency_ms}
@@ -96,13 +96,13 @@ class _Fleet:
         self._parts = parts
         self._servers = {"postgres": place.postgres.pid, "valkey": place.valkey.pid, "stub": stub.pid}
 
-    def run_until(self, *, ended: int | None = None, at: float | None = None) -> None:
-        """Keep all agents due until so many heartbeats have ended, or until that time."""
+    def run_until(self, *, ended: int) -> None:
+        """Keep all agents due until so many heartbeats have ended."""
         last, moved = -1, time.monotonic()
-        while at is None or time.monotonic() < at:
+        while True:
             self._database.execute(_DUE_NOW)
             now_ended = _one(self._database, _ENDED)
-            if ended is not None and now_ended >= ended:
+            if now_ended >= ended:
                 return
             if now_ended != last:
                 last, moved = now_ended, time.monotonic()
@@ -111,15 +111,20 @@ class _Fleet:
                 raise RuntimeError(f"no heartbeat has ended for {_GIVE_UP_AFTER_S:.0f} s:\n{logs}")
             time.sleep(_AGAIN_EVERY_S)
 
-    def measure(self, *, seconds: float, beats: int | None) -> dict[str, Any]:
-        """Measure so many seconds, or so many heartbeats."""
+    def measure(self, *, agents: int, seconds: float, beats: int | None) -> dict[str, Any]:
+        """Measure so many heartbeats, or whole rounds of all agents until so many seconds have gone by.
+
+        Queues are first in, first out, so agents that were due together go through their steps together, and end
+        together: over a part of a round, too many or too few of them would be seen to end.
+        """
         say(f"measuring {f'{beats} heartbeats' if beats else f'{seconds:.0f} s'}")
         reset_statements(self._database)
         cpu_before, since, started = self._cpu_s(), _one(self._database, "SELECT now()"), time.monotonic()
-        if beats is not None:
-            self.run_until(ended=_one(self._database, _ENDED) + beats)
-        else:
-            self.run_until(at=started + seconds)
+        goal = _one(self._database, _ENDED) + (beats or agents)
+        self.run_until(ended=goal)
+        while beats is None and time.monotonic() < started + seconds:
+            goal += agents
+            self.run_until(ended=goal)
         until, took_s = _one(self._database, "SELECT now()"), time.monotonic() - started
         cpu_after, sent = self._cpu_s(), statements(self._database)
         row = self._database.execute(_COUNTS, [since, until]).fetchone()
