@@ -101,8 +101,10 @@ class RealFleet:
         (self._place.folder / "plan.json").write_text(json.dumps(plan))
 
     def start(self) -> None:
-        """Start one worker of each kind, and beat."""
+        """Start the workers, and beat."""
         self.parts = {name: self._place.part(name) for name in PARTS}
+        # When one is killed with all its threads, the other goes on.
+        self.parts["model-2"] = self._place.part("model", number=2)
         for part in self.parts.values():
             part.start()
         for part in self.parts.values():
