@@ -63,6 +63,7 @@ def _in_httpx_words() -> Iterator[None]:
     try:
         yield
     except Exception as exc:
+        # Looked up by its class; what has no twin goes on as it is.
         twin = _TWINS.get(type(exc))
         if twin is None:
             raise

@@ -143,7 +143,7 @@ class ActionSpec:
 
 
 class ActionRegistry(Mapping[str, ActionSpec]):
-    """The actions that exist, by name. Never changes; `extended` makes a larger one."""
+    """The actions that exist, by name. Never changes."""
 
     def __init__(self, specs: Iterable[ActionSpec]) -> None:
         by_name: dict[str, ActionSpec] = {}
@@ -162,10 +162,6 @@ class ActionRegistry(Mapping[str, ActionSpec]):
 
     def __len__(self) -> int:
         return len(self._specs)
-
-    def extended(self, *specs: ActionSpec) -> ActionRegistry:
-        """Return a registry that has these actions too."""
-        return ActionRegistry((*self._specs.values(), *specs))
 
     def offers(self, allowed: Collection[str]) -> list[ActionOffer]:
         """Return what an agent with these permissions may use, in the registry's order."""

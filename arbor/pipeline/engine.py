@@ -182,6 +182,7 @@ class _Walk:
             if result.suspend is not None:
                 _resumable(node, handler)
         except Exception as error:
+            # Whatever it is, it goes on: only the place is noted on it.
             error.add_note(f"in pipeline {self._graph.name}, node {node.name}, handler {node.handler}")
             raise
         self._context = {**self._context, **result.updates}

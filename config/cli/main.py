@@ -117,6 +117,7 @@ def main(args: list[str] | None = None) -> None:
             _fail(error, ExitCode.ALREADY_RUNNING if isinstance(error, AlreadyRunning) else ExitCode.FAILED)
         )
     except Exception as error:
+        # Only one kind is told in a line, whichever library's class it has; a fault of ours keeps its traceback.
         if not _is_database_away(error):
             raise
         reason = str(error).strip().splitlines()[0]

@@ -207,7 +207,7 @@ def test_later_actions_join_the_registry_without_changing_it() -> None:
 
     inquire = ActionSpec(name="inquire", cost=3, summary="ask the world", params=InquireParams)
 
-    larger = ACTIONS.extended(inquire)
+    larger = ActionRegistry((*ACTIONS.values(), inquire))
 
     assert "inquire" in larger
     assert "inquire" not in ACTIONS
