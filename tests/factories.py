@@ -175,9 +175,11 @@ class EdgeFactory(TenantRowFactory):
         model = Edge
 
     agent = factory.SubFactory(AgentFactory)
-    source = factory.SubFactory(MemoryFactory, agent=factory.SelfAttribute("..agent"))
-    target = factory.SubFactory(MemoryFactory, agent=factory.SelfAttribute("..agent"))
-    relation = "relates_to"
+    source_kind = "memory"
+    source_id = factory.LazyAttribute(lambda edge: MemoryFactory(agent=edge.agent).id)
+    target_kind = "memory"
+    target_id = factory.LazyAttribute(lambda edge: MemoryFactory(agent=edge.agent).id)
+    relation = "associated"
 
 
 class GoalFactory(TenantRowFactory):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -126,20 +126,30 @@ class EdgeAdmin(AgentRowsAdmin):
     list_display = ("source_begins", "relation", "target_begins", "agent_link", "created_at")
     list_filter = (("agent", AutocompleteSelectFilter),)
     list_display_links = ("relation",)
-    fields = ("agent", "source", "relation", "target", "created_at")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Edge]:
-        """Read both ends' texts in the same query."""
-        edges: QuerySet[Edge] = super().get_queryset(request).select_related("source", "target")
-        vectors: Any = [f"{end}__{name}" for end in ("source", "target") for name in ("embedding", "lexical")]
-        return edges.defer(*vectors, *self.unread)
+    fields = (
+        "agent",
+        "source_kind",
+        "source_id",
+        "relation",
+        "target_kind",
+        "target_id",
+        "weight",
+        "note",
+        "origin",
+        "created_at",
+    )
 
     @admin.display(description="from")
     def source_begins(self, edge: Edge) -> SafeString:
-        """Begin the memory it leads from."""
-        return cells.link("memories_memory", edge.source_id, cells.clipped(edge.source.content, 70))
+        """Link what it leads from."""
+        return _end(edge.source_kind, edge.source_id)
 
     @admin.display(description="to")
     def target_begins(self, edge: Edge) -> SafeString:
-        """Begin the memory it leads to."""
-        return cells.link("memories_memory", edge.target_id, cells.clipped(edge.target.content, 70))
+        """Link what it leads to."""
+        return _end(edge.target_kind, edge.target_id)
+
+
+def _end(kind: str, row_id: UUID) -> SafeString:
+    app = "goals" if kind == "goal" else "memories"
+    return cells.link(f"{app}_{kind}", row_id, f"{kind} {str(row_id)[-6:]}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -12,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from arbor.heartbeat.energy import ACTION_COSTS
 from arbor.heartbeat.situation import ActionOffer
+from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType
 
 QUERY_LENGTH = 500
@@ -20,23 +20,6 @@ INSIGHT_LENGTH = 2_000
 MAX_RECALLED = 20
 # The origin of seed 000 recalls five unless asked for more.
 DEFAULT_RECALLED = 5
-
-
-class Relation(StrEnum):
-    """How two memories hang together (seed 004, "Layer 6: Graph")."""
-
-    #: They come to mind together.
-    ASSOCIATED = "associated"
-    #: The first brought the second about.
-    CAUSES = "causes"
-    #: The first was concluded from the second.
-    DERIVED_FROM = "derived_from"
-    #: They cannot both be true.
-    CONTRADICTS = "contradicts"
-    #: The first is evidence for the second.
-    SUPPORTS = "supports"
-    #: The second came after the first.
-    TEMPORAL_NEXT = "temporal_next"
 
 
 def _lower(value: Any) -> Any:

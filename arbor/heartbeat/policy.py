@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
-from arbor.heartbeat.actions import Relation
 from arbor.heartbeat.modes import CONSOLIDATION_EVERY, Mode
 from arbor.heartbeat.reflex_draft import Draft, excerpt
 from arbor.heartbeat.situation import GoalView, IntentView, MemoryView, Situation
+from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType
 
 # What reads like a request in what a user says.

@@ -7,6 +7,7 @@ from uuid import UUID
 from apps.memories.models import Edge, Memory
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid, NotFound
+from arbor.memory.relations import NodeKind
 
 
 def connect_memories(*, agent_id: UUID, source_id: str, target_id: str, relation: str) -> Edge:
@@ -24,7 +25,9 @@ def connect_memories(*, agent_id: UUID, source_id: str, target_id: str, relation
     edge = Edge(
         tenant_id=current_tenant(),
         agent_id=agent_id,
+        source_kind=NodeKind.MEMORY,
         source_id=wanted[0],
+        target_kind=NodeKind.MEMORY,
         target_id=wanted[1],
         relation=relation,
     )

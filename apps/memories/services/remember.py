@@ -36,10 +36,10 @@ type _Key = tuple[bytes, str, int]
 _INSERT = """
 INSERT INTO memories_memory (tenant_id, agent_id, id, type, status, content, content_hash, importance, decay_rate,
     trust, emotional_valence, session, position, role, source, detail, occurred_at, created_at, expires_at,
-    embedding, embedding_model, lexical)
+    embedding, embedding_model, lexical, retention, sequence)
 SELECT %s, %s, r.id, r.type, 'active', r.content, decode(r.content_hash, 'hex'), r.importance, r.decay_rate,
     r.trust, r.emotional_valence, r.session, r."position", r.role, r.source, r.detail, r.occurred_at, now(), r.expires_at,
-    r.embedding, r.embedding_model, r.lexical
+    r.embedding, r.embedding_model, r.lexical, 'lasting', 0
 FROM json_to_recordset(%s::json) AS r(
     id uuid, type text, content text, content_hash text, importance float8, decay_rate float8, trust float8,
     emotional_valence float8, session text, "position" int, role text, source text, detail jsonb,

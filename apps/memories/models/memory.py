@@ -1,16 +1,17 @@
-"""What agents remember. The memory row stays cold: what reading changes is in `MemoryAccess`."""
+"""Memories. The memory row stays cold: what reading changes is in `MemoryAccess`."""
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.db import models
 from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import Agent
-from apps.tenants.fields import TenantForeignKey, TenantOneToOne
+from apps.memories.models.episodes import Episode
+from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.memory.lexical import LEXICAL_DIMENSIONS
+from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryStatus, MemoryType
 
 
@@ -38,14 +39,23 @@ class Memory(TenantModel):
     role = models.CharField(max_length=100, blank=True)
     #: Where it came from: `heartbeat:ID`, `ingest:FILE`, `operator`.
     source = models.CharField(max_length=200, blank=True)
-    #: Type-specific parts: context, action, result, sources…
+    #: What its type has beside the text: `arbor.memory.details`.
     detail = models.JSONField(default=dict)
+    #: How long it is kept, and why (`arbor.memory.retention`).
+    retention = models.CharField(
+        max_length=9, choices=[(r.value, r.value) for r in Retention], default=Retention.LASTING
+    )
+    #: The stretch of time it belongs to, and its place there; empty for what did not happen but is so.
+    episode = TenantForeignKey(
+        Episode, null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="memories"
+    )
+    sequence = models.PositiveIntegerField(default=0)
     occurred_at = models.DateTimeField()
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     #: Empty until the embedder has seen it; found by its words from the first moment.
-    embedding = HalfVectorField(dimensions=settings.ARBOR_EMBEDDING_DIMENSION, null=True)
+    embedding = HalfVectorField(null=True)
     embedding_model = models.CharField(max_length=100, blank=True)
     #: BM25 document weights by hashed term.
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
@@ -77,6 +87,11 @@ class Memory(TenantModel):
             models.Index(fields=["tenant", "agent", "session", "position"], name="memories_memory_session"),
             models.Index(fields=["tenant", "agent", "-occurred_at"], name="memories_memory_recent"),
             models.Index(
+                fields=["tenant", "episode", "sequence"],
+                name="memories_memory_episode",
+                condition=models.Q(episode__isnull=False),
+            ),
+            models.Index(
                 fields=["tenant", "expires_at"],
                 name="memories_memory_expiring",
                 condition=models.Q(expires_at__isnull=False, status="active"),
@@ -97,7 +112,11 @@ class MemoryAccess(TenantModel):
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="access")
     count = models.IntegerField(default=0)
-    last_at = models.DateTimeField()
+    #: Empty while it was only remembered again, and never recalled.
+    last_at = models.DateTimeField(null=True)
+    #: How often the same, or nearly the same, was remembered again.
+    reinforced = models.IntegerField(db_default=0)
+    reinforced_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
         pass
@@ -106,29 +125,19 @@ class MemoryAccess(TenantModel):
         return f"{self.count}×"
 
 
-class Edge(TenantModel):
-    """A directed, typed relation between two memories of one agent."""
+class Practice(TenantModel):
+    """How a procedure has worked out so far."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    agent = TenantForeignKey(Agent, related_name="edges")
-    source = TenantForeignKey(Memory, related_name="edges_out")
-    target = TenantForeignKey(Memory, related_name="edges_in")
-    relation = models.CharField(max_length=24)
-    created_at = models.DateTimeField(auto_now_add=True)
+    memory = TenantOneToOne(Memory, primary_key=True, related_name="practice")
+    successes = models.PositiveIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)
+    last_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
-        constraints = [
-            models.UniqueConstraint(
-                fields=["tenant", "source", "target", "relation"], name="memories_edge_once"
-            ),
-            models.CheckConstraint(
-                condition=~models.Q(source=models.F("target")), name="memories_edge_not_self"
-            ),
-        ]
-        indexes = [models.Index(fields=["tenant", "target"], name="memories_edge_target")]
+        pass
 
     def __str__(self) -> str:
-        return self.relation
+        return f"{self.successes} of {self.successes + self.failures}"
 
 
 class Term(TenantModel):
@@ -152,7 +161,7 @@ class EmbeddingCacheEntry(TenantModel):
     pk = models.CompositePrimaryKey("tenant_id", "model", "content_hash")
     model = models.CharField(max_length=100)
     content_hash = models.BinaryField(max_length=32)
-    embedding = HalfVectorField(dimensions=settings.ARBOR_EMBEDDING_DIMENSION)
+    embedding = HalfVectorField()
     used_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):

@@ -1,0 +1,30 @@
+"""What agents remember, as rows. `memory` is the centre; the others are what maintenance makes of it."""
+
+from apps.memories.models.associations import Activation, Upkeep
+from apps.memories.models.buffer import BufferItem
+from apps.memories.models.clusters import Cluster, ClusterMember, ClusterRelation
+from apps.memories.models.concepts import Concept, MemoryConcept
+from apps.memories.models.episodes import Episode
+from apps.memories.models.graph import Edge
+from apps.memories.models.memory import EmbeddingCacheEntry, Memory, MemoryAccess, Practice, Term
+from apps.memories.models.mind import Mind, NextEmbedding
+
+__all__ = [
+    "Activation",
+    "BufferItem",
+    "Cluster",
+    "ClusterMember",
+    "ClusterRelation",
+    "Concept",
+    "Edge",
+    "EmbeddingCacheEntry",
+    "Episode",
+    "Memory",
+    "MemoryAccess",
+    "MemoryConcept",
+    "Mind",
+    "NextEmbedding",
+    "Practice",
+    "Term",
+    "Upkeep",
+]

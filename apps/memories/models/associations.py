@@ -1,0 +1,57 @@
+"""What maintenance keeps beside a memory: its neighborhood, which chores wait, and how active it is in mind."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.agents.models import Agent
+from apps.memories.models.memory import Memory
+from apps.tenants.fields import TenantForeignKey, TenantOneToOne
+from apps.tenants.models import TenantModel
+
+
+class Upkeep(TenantModel):
+    """A memory's precomputed neighborhood, and the chores that wait. Written with the memory; the memory stays cold."""
+
+    memory = TenantOneToOne(Memory, primary_key=True, related_name="upkeep")
+    agent = TenantForeignKey(Agent, related_name="+")
+    #: {memory id: weight}, the 20 closest; weights from 0 to 1.8.
+    neighbors = models.JSONField(null=True)
+    computed_at = models.DateTimeField(null=True)
+    #: The neighborhood is missing, or something it was computed from has changed.
+    stale = models.BooleanField(default=True)
+    #: Not yet assigned to clusters.
+    unclustered = models.BooleanField(default=True)
+    #: Concepts not yet taken from it.
+    unextracted = models.BooleanField(default=True)
+    #: Waits for a model's view of its importance; only where one is configured.
+    unweighed = models.BooleanField(default=False)
+
+    class Meta(TenantModel.Meta):
+        indexes = [
+            models.Index(
+                fields=["tenant", "agent"],
+                name=f"memories_upkeep_{chore}",
+                condition=models.Q(**{chore: True}),
+            )
+            for chore in ("stale", "unclustered", "unextracted", "unweighed")
+        ]
+
+    def __str__(self) -> str:
+        return f"{len(self.neighbors or {})} neighbors"
+
+
+class Activation(TenantModel):
+    """How present a memory is in mind: a cache, kept in an unlogged table, so a crash of the database clears it."""
+
+    memory = TenantOneToOne(Memory, primary_key=True, related_name="activation")
+    agent = TenantForeignKey(Agent, related_name="+")
+    #: From 0 to 1, at `at`; it fades from then on (`arbor.memory.activation`).
+    level = models.FloatField()
+    at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        indexes = [models.Index(fields=["tenant", "agent", "-at"], name="memories_activation_by_agent")]
+
+    def __str__(self) -> str:
+        return f"{self.level:.2f}"

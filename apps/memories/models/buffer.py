@@ -1,0 +1,48 @@
+"""The buffer: what an agent holds for a while without having decided to remember it."""
+
+from __future__ import annotations
+
+from django.db import models
+from pgvector.django import HalfVectorField, SparseVectorField
+
+from apps.agents.models import Agent
+from apps.memories.models.memory import Memory
+from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+from arbor.memory.lexical import LEXICAL_DIMENSIONS
+
+
+class BufferItem(TenantModel):
+    """One held thing, until it expires or is promoted to a memory."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="buffer")
+    content = models.TextField()
+    content_hash = models.BinaryField(max_length=32)
+    importance = models.FloatField(default=0.3)
+    #: Where it came from: `heartbeat:ID`, `operator`.
+    source = models.CharField(max_length=200, blank=True)
+    embedding = HalfVectorField(null=True)
+    lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
+    #: How often the agent came back to it.
+    accesses = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    #: The memory that it became; empty while it is only held.
+    promoted_to = TenantForeignKey(
+        Memory, null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="+"
+    )
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "agent", "content_hash"], name="memories_buffer_once"),
+            models.CheckConstraint(
+                condition=models.Q(importance__gte=0) & models.Q(importance__lte=1),
+                name="memories_buffer_importance",
+            ),
+        ]
+        indexes = [models.Index(fields=["tenant", "expires_at"], name="memories_buffer_expiring")]
+
+    def __str__(self) -> str:
+        return self.content[:80]

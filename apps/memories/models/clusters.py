@@ -1,0 +1,90 @@
+"""Clusters: themes that an agent's memories gather around."""
+
+from __future__ import annotations
+
+from django.db import models
+from pgvector.django import HalfVectorField
+
+from apps.agents.models import Agent
+from apps.memories.models.memory import Memory
+from apps.tenants.fields import TenantForeignKey
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+
+
+class Cluster(TenantModel):
+    """A theme: the centre of its members, how it feels, and what it is about."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="clusters")
+    #: Its first keywords, unless somebody named it.
+    name = models.CharField(max_length=200)
+    #: The mean of its members' vectors, of length 1; empty while none of them has a vector.
+    centroid = HalfVectorField(null=True)
+    #: Its most telling words, the heaviest first.
+    keywords = models.JSONField(default=list)
+    #: The emotional signature: mean valence, -1 to 1, and mean strength of feeling, 0 to 1.
+    emotional_valence = models.FloatField(default=0.0)
+    emotional_intensity = models.FloatField(default=0.0)
+    #: From 0 to 1: what its members weigh.
+    importance = models.FloatField(default=0.0)
+    size = models.PositiveIntegerField(default=0)
+    #: Members have come, gone or changed since centre and keywords were computed.
+    stale = models.BooleanField(default=True)
+    #: How often, and when last, one of its members was recalled.
+    activations = models.PositiveIntegerField(default=0)
+    activated_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta(TenantModel.Meta):
+        indexes = [
+            models.Index(fields=["tenant", "agent"], name="memories_cluster_by_agent"),
+            models.Index(
+                fields=["tenant", "agent"], name="memories_cluster_stale", condition=models.Q(stale=True)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ClusterMember(TenantModel):
+    """A memory's place in a theme, and how well it fits."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "cluster_id", "memory_id")
+    cluster = TenantForeignKey(Cluster, related_name="members")
+    memory = TenantForeignKey(Memory, related_name="clusters")
+    #: Cosine with the centre when it was assigned, 0 to 1.
+    strength = models.FloatField()
+    added_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        indexes = [models.Index(fields=["tenant", "memory"], name="memories_member_by_memory")]
+
+    def __str__(self) -> str:
+        return f"{self.strength:.2f}"
+
+
+class ClusterRelation(TenantModel):
+    """How one theme bears on another."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "source_id", "target_id", "relation")
+    source = TenantForeignKey(Cluster, related_name="relations_out")
+    target = TenantForeignKey(Cluster, related_name="relations_in")
+    #: `arbor.memory.clusters.ClusterLink`.
+    relation = models.CharField(max_length=24)
+    #: From 0 to 1.
+    strength = models.FloatField()
+    computed_at = models.DateTimeField(auto_now=True)
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.CheckConstraint(
+                condition=~models.Q(source=models.F("target")), name="memories_clusterrelation_not_self"
+            )
+        ]
+        indexes = [models.Index(fields=["tenant", "target"], name="memories_clusterrelation_to")]
+
+    def __str__(self) -> str:
+        return self.relation

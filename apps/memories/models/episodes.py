@@ -1,0 +1,68 @@
+"""Episodes: stretches of time whose memories belong together."""
+
+from __future__ import annotations
+
+from django.db import models
+from pgvector.django import HalfVectorField, SparseVectorField
+
+from apps.agents.models import Agent
+from apps.tenants.fields import TenantForeignKey
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+from arbor.memory.lexical import LEXICAL_DIMENSIONS
+
+
+class Episode(TenantModel):
+    """Memories of one session without a gap of half an hour; `Memory.episode` and `Memory.sequence` are its members.
+
+    An agent has at most one open episode for each session.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="episodes")
+    session = models.CharField(max_length=100, blank=True)
+    #: When its first and its last memory happened.
+    started_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    #: When it was closed; empty while it is open.
+    ended_at = models.DateTimeField(null=True)
+    #: Memories that were ever put in it: the next one's place.
+    size = models.PositiveIntegerField(default=0)
+    summary = models.TextField(blank=True)
+    #: Who summarized it: a model's handle, or the rule that did.
+    summarized_by = models.CharField(max_length=200, blank=True)
+    summarized_at = models.DateTimeField(null=True)
+    #: Attempts at a summary that failed, and the last one's reason.
+    failures = models.PositiveSmallIntegerField(default=0)
+    failure = models.TextField(blank=True)
+    #: Of the summary; empty until the embedder has seen it.
+    embedding = HalfVectorField(null=True)
+    lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "agent", "session"],
+                condition=models.Q(ended_at__isnull=True),
+                name="memories_episode_one_open",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(started_at__lte=models.F("last_at")), name="memories_episode_order"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "agent", "-last_at"], name="memories_episode_recent"),
+            models.Index(
+                fields=["tenant", "ended_at"],
+                name="memories_episode_unsummarized",
+                condition=models.Q(ended_at__isnull=False, summarized_at__isnull=True),
+            ),
+            models.Index(
+                fields=["tenant", "last_at"],
+                name="memories_episode_open",
+                condition=models.Q(ended_at__isnull=True),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.summary[:80] or f"{self.size} memories"

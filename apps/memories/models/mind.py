@@ -1,0 +1,48 @@
+"""One row for each agent that remembers: which vectors its memories have, and when they were last tended."""
+
+from __future__ import annotations
+
+from django.db import models
+from pgvector.django import HalfVectorField
+
+from apps.agents.models import Agent
+from apps.memories.models.memory import Memory
+from apps.tenants.fields import TenantForeignKey, TenantOneToOne
+from apps.tenants.models import TenantModel
+
+
+class Mind(TenantModel):
+    """An agent's memory as a whole. All of its vectors come from one model, so that they can be compared."""
+
+    agent = TenantOneToOne(Agent, primary_key=True, related_name="mind")
+    #: The embedder of this agent's vectors, as in `ARBOR_EMBEDDING_MODEL`, and their length.
+    embedding_model = models.CharField(max_length=100)
+    embedding_dimension = models.PositiveSmallIntegerField()
+    #: When maintenance last let it forget; empty: never.
+    forgot_at = models.DateTimeField(null=True)
+    #: When its clusters were last put in order; empty: never.
+    clustered_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        indexes = [
+            models.Index(fields=["tenant", "forgot_at"], name="memories_mind_forgot"),
+            models.Index(fields=["tenant", "clustered_at"], name="memories_mind_clustered"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.embedding_model}, {self.embedding_dimension} dimensions"
+
+
+class NextEmbedding(TenantModel):
+    """A memory's vector by the model that its agent is being moved to. Taken over by all of them at once."""
+
+    memory = TenantOneToOne(Memory, primary_key=True, related_name="next_embedding")
+    agent = TenantForeignKey(Agent, related_name="+")
+    embedding_model = models.CharField(max_length=100)
+    embedding = HalfVectorField()
+
+    class Meta(TenantModel.Meta):
+        indexes = [models.Index(fields=["tenant", "agent"], name="memories_next_by_agent")]
+
+    def __str__(self) -> str:
+        return self.embedding_model
