@@ -181,6 +181,13 @@ ARBOR_EMBEDDING_MODEL = env.str("ARBOR_EMBEDDING_MODEL", default="wordllama")
 ARBOR_EMBEDDING_DIMENSION = env.int("ARBOR_EMBEDDING_DIMENSION", default=256)
 ARBOR_EMBEDDING_URL = env.str("ARBOR_EMBEDDING_URL", default="")
 
+# --- Maintenance of memories ---------------------------------------------------------------------------
+
+#: The share of time that a round of maintenance works, above 0 and at most 1; in the rest it leaves the database alone.
+ARBOR_MAINTENANCE_SHARE = env.float("ARBOR_MAINTENANCE_SHARE", default=0.7)
+#: `provider/model` that summarizes episodes, names concepts and weighs memories; empty: rules do, at no cost.
+ARBOR_MAINTENANCE_MODEL = env.str("ARBOR_MAINTENANCE_MODEL", default="")
+
 # --- Heartbeats ----------------------------------------------------------------------------------------
 
 #: How often a new agent beats unless it or its template says otherwise.

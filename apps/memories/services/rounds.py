@@ -1,0 +1,92 @@
+"""Rounds of maintenance: agent after agent, each in a short step of its own, so that none holds up the rest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import structlog
+from django.conf import settings
+from django.db import connections
+
+from apps.tenants.scope import OPS
+
+log = structlog.get_logger(__name__)
+
+#: How long a round goes on taking agents: well below the minute that a task of maintenance may last.
+ROUND_LASTS = timedelta(seconds=20)
+#: Agents that one look finds, and of one tenant among them while others wait.
+_FOUND = 200
+_OF_TENANT = 20
+
+_WAITING = """
+WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant ORDER BY (id < %(pivot)s), id)
+SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
+    SELECT w.agent_id FROM ({waiting}) w WHERE w.agent_id <> ALL(%(passed)s::uuid[]) LIMIT %(per_tenant)s
+) waiting LIMIT %(found)s
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """What a round came to."""
+
+    #: Steps that were taken, and what they did in all: rows changed, neighborhoods computed…
+    steps: int = 0
+    done: int = 0
+    #: Agents whose step failed; they are met again in the next round.
+    failed: int = 0
+
+
+def make_round(
+    name: str,
+    *,
+    waiting: str,
+    tend: Callable[[UUID, UUID], int],
+    lasts: timedelta = ROUND_LASTS,
+) -> Round:
+    """Tend agents that wait for this chore until none does, or `lasts` is over.
+
+    `waiting` is SQL that yields `agent_id` of the agents of tenant `t.id` that wait, such as
+    `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `tend(tenant_id, agent_id)` takes one bounded step
+    in transactions of its own and returns how much it did; the agent is met again while the round lasts and it did
+    something. Tenants come in an order that begins elsewhere each time. `ARBOR_MAINTENANCE_SHARE` is the share of time
+    that a round works; in the rest it leaves the database to others.
+    """
+    ends_at = time.monotonic() + lasts.total_seconds()
+    steps = done = failed = 0
+    passed: set[UUID] = set()
+    while time.monotonic() < ends_at and (agents := _find_waiting(waiting, passed)):
+        for tenant_id, agent_id in agents:
+            started = time.monotonic()
+            if started >= ends_at:
+                break
+            try:
+                did = tend(tenant_id, agent_id)
+            except Exception:
+                # Whatever is wrong with one agent's memories, the others' are tended; this one's fault is on record.
+                log.exception(
+                    "maintenance_failed", chore=name, tenant_id=str(tenant_id), agent_id=str(agent_id)
+                )
+                failed += 1
+                did = 0
+            steps, done = steps + 1, done + did
+            if not did:
+                passed.add(agent_id)
+            time.sleep((time.monotonic() - started) * (1 / settings.ARBOR_MAINTENANCE_SHARE - 1))
+    if steps:
+        log.info("maintenance", chore=name, steps=steps, done=done, failed=failed)
+    return Round(steps=steps, done=done, failed=failed)
+
+
+def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(
+            _WAITING.replace("{waiting}", waiting),
+            {"pivot": uuid4(), "passed": list(passed), "per_tenant": _OF_TENANT, "found": _FOUND},
+        )
+        rows: list[tuple[UUID, UUID]] = cursor.fetchall()
+        return rows
