@@ -40,8 +40,16 @@ class Queue(StrEnum):
     LLM = "llm"
     #: Embeds what waits for its vector.
     EMBEDDING = "embedding"
-    #: Expiry and trimming.
+    #: Computes what a memory is near to.
+    NEIGHBORHOODS = "neighborhoods"
+    #: Closes episodes, and puts clusters and concepts in order.
+    EPISODES = "episodes"
+    #: Archives what has faded.
+    DECAY = "decay"
+    #: Expiry, early cleanup, trimming, the buffer.
     CLEANUP = "cleanup"
+    #: Keeps minds within their quota.
+    CONSOLIDATION = "consolidation"
 
 
 class Task(StrEnum):

@@ -45,5 +45,10 @@ POOLS = (
         concurrency=MODEL_THREADS,
         env={"ARBOR_DB_POOL_SIZE": str(MODEL_CONNECTIONS)},
     ),
-    WorkerPool(name="maintenance", queues=("cleanup",), kind=PoolKind.PREFORK, concurrency=1),
+    WorkerPool(
+        name="maintenance",
+        queues=("neighborhoods", "episodes", "decay", "cleanup", "consolidation"),
+        kind=PoolKind.PREFORK,
+        concurrency=1,
+    ),
 )
