@@ -11,6 +11,7 @@ import factory
 from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 from factory.django import DjangoModelFactory
+from pgvector import HalfVector
 
 from apps.agents.models import Agent, AgentKey, AgentState, Template
 from apps.goals.models import Goal, Intent, ProgressNote
@@ -28,7 +29,23 @@ from apps.heartbeats.models import (
     Step,
     Trigger,
 )
-from apps.memories.models import Edge, Memory, MemoryAccess
+from apps.memories.models import (
+    Activation,
+    BufferItem,
+    Cluster,
+    ClusterMember,
+    ClusterRelation,
+    Concept,
+    Edge,
+    Episode,
+    Memory,
+    MemoryAccess,
+    MemoryConcept,
+    Mind,
+    NextEmbedding,
+    Practice,
+    Upkeep,
+)
 from apps.tenants.models import User
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.lifecycle import AgentStatus
@@ -168,6 +185,133 @@ class MemoryAccessFactory(TenantRowFactory):
     memory = factory.SubFactory(MemoryFactory)
     count = 3
     last_at = factory.LazyFunction(lambda: _ago(30))
+
+
+class PracticeFactory(TenantRowFactory):
+    class Meta:
+        model = Practice
+
+    memory = factory.SubFactory(MemoryFactory, type=MemoryType.PROCEDURAL)
+    successes = 3
+    failures = 1
+    last_at = factory.LazyFunction(lambda: _ago(30))
+
+
+class MindFactory(TenantRowFactory):
+    class Meta:
+        model = Mind
+
+    agent = factory.SubFactory(AgentFactory)
+    embedding_model = "fake"
+    embedding_dimension = 3
+
+
+class UpkeepFactory(TenantRowFactory):
+    class Meta:
+        model = Upkeep
+
+    memory = factory.SubFactory(MemoryFactory)
+    agent = factory.SelfAttribute("memory.agent")
+
+
+class ActivationFactory(TenantRowFactory):
+    class Meta:
+        model = Activation
+
+    memory = factory.SubFactory(MemoryFactory)
+    agent = factory.SelfAttribute("memory.agent")
+    level = 0.7
+    at = factory.LazyFunction(lambda: _ago(3))
+
+
+class NextEmbeddingFactory(TenantRowFactory):
+    class Meta:
+        model = NextEmbedding
+
+    memory = factory.SubFactory(MemoryFactory)
+    agent = factory.SelfAttribute("memory.agent")
+    embedding_model = "fake-2"
+    embedding = factory.LazyFunction(lambda: HalfVector([1.0, 0.0, 0.0]))
+
+
+class EpisodeFactory(TenantRowFactory):
+    class Meta:
+        model = Episode
+
+    agent = factory.SubFactory(AgentFactory)
+    session = factory.Sequence(lambda n: f"session-{n}")
+    started_at = factory.LazyFunction(lambda: _ago(90))
+    last_at = factory.LazyFunction(lambda: _ago(60))
+    ended_at = factory.LazyFunction(lambda: _ago(20))
+    size = 2
+    summary = "They spoke about the river and its fords."
+    summarized_by = "rules"
+    summarized_at = factory.LazyFunction(lambda: _ago(10))
+
+
+class ClusterFactory(TenantRowFactory):
+    class Meta:
+        model = Cluster
+
+    agent = factory.SubFactory(AgentFactory)
+    name = factory.Sequence(lambda n: f"river, ford, ice {n}")
+    keywords = factory.LazyFunction(lambda: ["river", "ford", "ice"])
+    emotional_valence = 0.3
+    emotional_intensity = 0.4
+    importance = 0.6
+    size = 1
+    stale = False
+    activations = 2
+    activated_at = factory.LazyFunction(lambda: _ago(15))
+
+
+class ClusterMemberFactory(TenantRowFactory):
+    class Meta:
+        model = ClusterMember
+
+    cluster = factory.SubFactory(ClusterFactory)
+    memory = factory.SubFactory(MemoryFactory, agent=factory.SelfAttribute("..cluster.agent"))
+    strength = 0.8
+
+
+class ClusterRelationFactory(TenantRowFactory):
+    class Meta:
+        model = ClusterRelation
+
+    source = factory.SubFactory(ClusterFactory)
+    target = factory.SubFactory(ClusterFactory, agent=factory.SelfAttribute("..source.agent"))
+    relation = "similar"
+    strength = 0.75
+
+
+class ConceptFactory(TenantRowFactory):
+    class Meta:
+        model = Concept
+
+    agent = factory.SubFactory(AgentFactory)
+    name = factory.Sequence(lambda n: f"Water {n}")
+    key = factory.LazyAttribute(lambda concept: concept.name.casefold())
+    description = "What flows."
+
+
+class MemoryConceptFactory(TenantRowFactory):
+    class Meta:
+        model = MemoryConcept
+
+    concept = factory.SubFactory(ConceptFactory)
+    memory = factory.SubFactory(MemoryFactory, agent=factory.SelfAttribute("..concept.agent"))
+    strength = 0.9
+
+
+class BufferItemFactory(TenantRowFactory):
+    class Meta:
+        model = BufferItem
+
+    agent = factory.SubFactory(AgentFactory)
+    content = factory.Sequence(lambda n: f"The ferryman coughed {n} times.")
+    content_hash = factory.LazyAttribute(lambda o: hashlib.sha256(o.content.encode()).digest())
+    source = "operator"
+    expires_at = factory.LazyFunction(lambda: timezone.now() + timedelta(hours=1))
 
 
 class EdgeFactory(TenantRowFactory):

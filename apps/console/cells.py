@@ -46,6 +46,18 @@ TONES: dict[str, str] = {
     "denied": "bad",
 }
 
+#: The pages of what a relation can begin or end at (`arbor.memory.relations.NodeKind`).
+NODE_PAGES: dict[str, str] = {
+    "memory": "memories_memory",
+    "concept": "memories_concept",
+    "belief": "selves_belief",
+    "aspect": "selves_identityaspect",
+    "goal": "goals_goal",
+}
+
+#: A valence nearer to 0 than this is shown as neither good nor bad.
+NEUTRAL = 0.1
+
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -124,6 +136,20 @@ def page_of(model: str, key: UUID | str) -> str:
 def link(model: str, key: UUID | str, text: Any) -> SafeString:
     """Return a link to a row's page."""
     return format_html('<a class="ar-link" href="{}">{}</a>', page_of(model, key), text)
+
+
+def node(kind: str, key: UUID) -> SafeString:
+    """Return a link to what a relation begins or ends at, named by its kind and the end of its id."""
+    named = f"{kind} {str(key)[-6:]}"
+    # A kind that an older or newer Arbor stored has no page here.
+    return link(NODE_PAGES[kind], key, named) if kind in NODE_PAGES else format_html("{}", named)
+
+
+def feeling(valence: float, intensity: float) -> SafeString:
+    """Return a feeling as a label: its valence from -1, bad, to 1, good; how strong it is on hovering."""
+    look = "good" if valence > NEUTRAL else "bad" if valence < -NEUTRAL else "calm"
+    title = f"valence {valence:+.2f} of -1 to 1, strength {intensity:.2f} of 1"
+    return format_html('<span class="ar-badge ar-{}" title="{}">{}</span>', look, title, f"{valence:+.2f}")
 
 
 def mono(text: str, *, shown: int = 0) -> SafeString:

@@ -41,10 +41,21 @@ def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
             ]
         },
         {
-            "title": "Mind",
+            "title": "Memory",
             "items": [
                 _item("Memories", "neurology", "memories_memory_changelist"),
-                _item("Associations", "hub", "memories_edge_changelist"),
+                _item("Episodes", "auto_stories", "memories_episode_changelist"),
+                _item("Themes", "bubble_chart", "memories_cluster_changelist"),
+                _item("Concepts", "account_tree", "memories_concept_changelist"),
+                _item("Relations", "hub", "memories_edge_changelist"),
+                _item("Buffer", "hourglass_top", "memories_bufferitem_changelist"),
+                _item("Upkeep", "cleaning_services", "memories_upkeep_changelist"),
+                _item("Minds", "psychology", "memories_mind_changelist"),
+            ],
+        },
+        {
+            "title": "Mind",
+            "items": [
                 _item("Goals", "flag", "goals_goal_changelist"),
                 _item("Intents", "checklist", "goals_intent_changelist"),
                 _item("Progress notes", "edit_note", "goals_progressnote_changelist"),

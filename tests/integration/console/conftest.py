@@ -15,27 +15,40 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.memories.models import Memory
 from apps.tenants.models import Role, Tenant, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member
 from tests.factories import (
+    ActivationFactory,
     AgentFactory,
     AgentKeyFactory,
     AgentStateFactory,
+    BufferItemFactory,
+    ClusterFactory,
+    ClusterMemberFactory,
+    ClusterRelationFactory,
+    ConceptFactory,
     EdgeFactory,
+    EpisodeFactory,
     ExternalCallFactory,
     GoalFactory,
     HeartbeatFactory,
     IntentFactory,
     LedgerEntryFactory,
     MemoryAccessFactory,
+    MemoryConceptFactory,
     MemoryFactory,
+    MindFactory,
+    NextEmbeddingFactory,
     PerceptFactory,
+    PracticeFactory,
     ProcessFactory,
     ProgressNoteFactory,
     ScheduleFactory,
     StepFactory,
     TemplateFactory,
+    UpkeepFactory,
     UserFactory,
 )
 
@@ -79,8 +92,15 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
     """Fill a tenant; `text` is in every field that somebody outside can write."""
     with tenant_transaction(tenant.id):
         agent = AgentFactory(name=f"Scout {text}", character={"name": text, "description": text})
+        episode = EpisodeFactory(agent=agent, session=text, summary=text, failure=text)
         memory = MemoryFactory(
-            agent=agent, content=f"It is about {text}.", role=text, session=text, detail={"by": text}
+            agent=agent,
+            content=f"It is about {text}.",
+            role=text,
+            session=text,
+            detail={"by": text},
+            episode=episode,
+            sequence=1,
         )
         goal = GoalFactory(agent=agent, title=f"Map {text}", description=text, blocked_by=text)
         beat = HeartbeatFactory(
@@ -115,7 +135,9 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             TemplateFactory(name=f"Template {text}", description=text, source_text=text),
             memory,
             MemoryAccessFactory(memory=memory),
-            EdgeFactory(agent=agent, source=memory),
+            EdgeFactory(agent=agent, source_id=memory.id, note=text, origin=text),
+            episode,
+            *_remembered(memory, text),
             goal,
             ProgressNoteFactory(goal=goal, text=text, heartbeat_id=beat.id),
             IntentFactory(agent=agent, goal=goal, description=text),
@@ -136,6 +158,34 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
         HeartbeatFactory(agent=agent, status=HeartbeatStatus.SKIPPED, number=0, reason=text)
         HeartbeatFactory(agent=agent, status=HeartbeatStatus.WAITING, ended_at=None, narrative="")
     return world
+
+
+def _remembered(memory: Memory, text: str) -> list[Model]:
+    """Make what maintenance would make of a memory; return what has a page."""
+    agent = memory.agent
+    near = MemoryFactory(agent=agent, content=f"Near it is {text}.", episode=memory.episode, sequence=2)
+    theme = ClusterFactory(agent=agent, name=f"Theme {text}", keywords=[text, "ford"])
+    other = ClusterFactory(agent=agent, name=f"Other {text}")
+    broad = ConceptFactory(agent=agent, name=f"Nature {text}"[:100])
+    concept = ConceptFactory(
+        agent=agent, name=f"Idea {text}"[:100], description=text, parent=broad, ancestors=[str(broad.id)]
+    )
+    ClusterMemberFactory(cluster=theme, memory=memory)
+    ClusterRelationFactory(source=theme, target=other, relation=text[:24])
+    MemoryConceptFactory(concept=concept, memory=memory)
+    return [
+        near,
+        theme,
+        other,
+        broad,
+        concept,
+        UpkeepFactory(memory=memory, neighbors={str(near.id): 1.1}, computed_at=memory.occurred_at),
+        ActivationFactory(memory=memory),
+        NextEmbeddingFactory(memory=memory, embedding_model=text[:100]),
+        PracticeFactory(memory=memory),
+        BufferItemFactory(agent=agent, content=text, source=text, promoted_to=memory),
+        MindFactory(agent=agent, embedding_model=text[:100]),
+    ]
 
 
 @pytest.fixture(autouse=True)

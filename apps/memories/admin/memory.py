@@ -1,9 +1,8 @@
-"""Memories in the operator's console. Looking at one is not recalling it: no access is counted."""
+"""Memories, how often they were recalled, and how procedures worked out. A look is no recall: no access is counted."""
 
 from __future__ import annotations
 
 import json
-from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -13,7 +12,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 
 from apps.console import cells
 from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
-from apps.memories.models import Edge, Memory, MemoryAccess
+from apps.memories.models import Memory, MemoryAccess, Practice
 
 
 @admin.register(Memory)
@@ -102,11 +101,11 @@ class MemoryAdmin(AgentRowsAdmin):
 class MemoryAccessAdmin(FoundByIdAdmin):
     """How often memories were recalled by their agents."""
 
-    list_display = ("memory_link", "count", "last_at")
+    list_display = ("memory_link", "count", "last_at", "reinforced")
     agent_path = "memory__agent"
     ordering = ("-memory_id",)
     sortable_by = ()
-    fields = ("memory", "count", "last_at")
+    fields = ("memory", "count", "last_at", "reinforced", "reinforced_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryAccess]:
         """Read the memory's text alone."""
@@ -119,37 +118,22 @@ class MemoryAccessAdmin(FoundByIdAdmin):
         return cells.link("memories_memory", access.memory_id, cells.clipped(access.memory.content))
 
 
-@admin.register(Edge)
-class EdgeAdmin(AgentRowsAdmin):
-    """Associations between memories."""
+@admin.register(Practice)
+class PracticeAdmin(FoundByIdAdmin):
+    """How procedures have worked out so far."""
 
-    list_display = ("source_begins", "relation", "target_begins", "agent_link", "created_at")
-    list_filter = (("agent", AutocompleteSelectFilter),)
-    list_display_links = ("relation",)
-    fields = (
-        "agent",
-        "source_kind",
-        "source_id",
-        "relation",
-        "target_kind",
-        "target_id",
-        "weight",
-        "note",
-        "origin",
-        "created_at",
-    )
+    list_display = ("memory_link", "successes", "failures", "last_at")
+    agent_path = "memory__agent"
+    ordering = ("-memory_id",)
+    sortable_by = ()
+    fields = ("memory", "successes", "failures", "last_at")
 
-    @admin.display(description="from")
-    def source_begins(self, edge: Edge) -> SafeString:
-        """Link what it leads from."""
-        return _end(edge.source_kind, edge.source_id)
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Practice]:
+        """Read the memory's text alone."""
+        rows: QuerySet[Practice] = super().get_queryset(request).select_related("memory")
+        return rows.defer("memory__embedding", "memory__lexical")
 
-    @admin.display(description="to")
-    def target_begins(self, edge: Edge) -> SafeString:
-        """Link what it leads to."""
-        return _end(edge.target_kind, edge.target_id)
-
-
-def _end(kind: str, row_id: UUID) -> SafeString:
-    app = "goals" if kind == "goal" else "memories"
-    return cells.link(f"{app}_{kind}", row_id, f"{kind} {str(row_id)[-6:]}")
+    @admin.display(description="procedure")
+    def memory_link(self, practice: Practice) -> SafeString:
+        """Begin the procedure."""
+        return cells.link("memories_memory", practice.memory_id, cells.clipped(practice.memory.content))

@@ -1,0 +1,65 @@
+"""Clusters: the themes that memories gather around."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from apps.console import cells
+from apps.console.listing import AgentRowsAdmin
+from apps.memories.models import Cluster
+
+
+@admin.register(Cluster)
+class ClusterAdmin(AgentRowsAdmin):
+    """Themes, each with its keywords, its members and how it feels."""
+
+    list_display = (
+        "name",
+        "agent_link",
+        "keywords_shown",
+        "size",
+        "importance_shown",
+        "feeling",
+        "active",
+    )
+    list_filter = (("agent", AutocompleteSelectFilter),)
+    text_fields = ("name",)
+    fields = (
+        "name",
+        "agent",
+        "keywords_shown",
+        "size",
+        "importance_shown",
+        "feeling",
+        "activations",
+        "activated_at",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Cluster]:
+        """Leave the centre where it is."""
+        clusters: QuerySet[Cluster] = super().get_queryset(request)
+        return clusters.defer("centroid", *self.unread)
+
+    @admin.display(description="about")
+    def keywords_shown(self, cluster: Cluster) -> SafeString:
+        """List its most telling words."""
+        return cells.clipped(", ".join(str(word) for word in cluster.keywords) or "–", 70)
+
+    @admin.display(description="importance")
+    def importance_shown(self, cluster: Cluster) -> SafeString:
+        """Show what its members weigh."""
+        return cells.meter(round(cluster.importance, 2), 1)
+
+    @admin.display(description="feeling")
+    def feeling(self, cluster: Cluster) -> SafeString:
+        """Show how it feels, from bad to good."""
+        return cells.feeling(cluster.emotional_valence, cluster.emotional_intensity)
+
+    @admin.display(description="last active")
+    def active(self, cluster: Cluster) -> SafeString:
+        """Say when one of its members last came to mind."""
+        return cells.when(cluster.activated_at)

@@ -1,0 +1,56 @@
+"""Relations of the knowledge graph."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from apps.console import cells
+from apps.console.listing import AgentRowsAdmin
+from apps.memories.models import Edge
+
+
+@admin.register(Edge)
+class EdgeAdmin(AgentRowsAdmin):
+    """Typed, directed relations between what an agent remembers, thinks, believes and wants."""
+
+    list_display = ("source_link", "relation_shown", "target_link", "weight_shown", "agent_link", "drawn")
+    list_filter = (("agent", AutocompleteSelectFilter),)
+    list_display_links = ("relation_shown",)
+    text_fields = ("relation", "note")
+    fields = (
+        "agent",
+        "source_link",
+        "relation_shown",
+        "target_link",
+        "weight_shown",
+        "note",
+        "origin",
+        "created_at",
+    )
+
+    @admin.display(description="from")
+    def source_link(self, edge: Edge) -> SafeString:
+        """Link what it leads from."""
+        return cells.node(edge.source_kind, edge.source_id)
+
+    @admin.display(description="to")
+    def target_link(self, edge: Edge) -> SafeString:
+        """Link what it leads to."""
+        return cells.node(edge.target_kind, edge.target_id)
+
+    @admin.display(description="relation")
+    def relation_shown(self, edge: Edge) -> str:
+        """Write the relation as words."""
+        return edge.relation.replace("_", " ")
+
+    @admin.display(description="weight")
+    def weight_shown(self, edge: Edge) -> SafeString:
+        """Show how sure it is."""
+        return cells.meter(round(edge.weight, 2), 1)
+
+    @admin.display(description="drawn")
+    def drawn(self, edge: Edge) -> SafeString:
+        """Say when it was drawn."""
+        return cells.when(edge.created_at)

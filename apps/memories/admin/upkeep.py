@@ -1,0 +1,113 @@
+"""What maintenance keeps beside memories: chores, neighborhoods, activation, and one row for each mind."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from apps.console import cells
+from apps.console.listing import AgentRowsAdmin
+from apps.memories.models import Activation, Mind, NextEmbedding, Upkeep
+
+#: The chores of an `Upkeep` row, as a page names them.
+CHORES = {
+    "stale": "neighborhood",
+    "unclustered": "themes",
+    "unextracted": "concepts",
+    "unweighed": "importance",
+}
+
+
+class _BesideMemoryAdmin(AgentRowsAdmin):
+    list_filter = (("agent", AutocompleteSelectFilter),)
+    ordering = ("-memory_id",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Upkeep | Activation | NextEmbedding]:
+        """Read the memory's text alone."""
+        rows: QuerySet[Upkeep | Activation | NextEmbedding] = super().get_queryset(request)
+        rows = rows.select_related("memory")
+        return rows.defer("memory__embedding", "memory__lexical", *self.unread)
+
+    @admin.display(description="memory")
+    def memory_link(self, row: Upkeep | Activation | NextEmbedding) -> SafeString:
+        """Begin the memory."""
+        return cells.link("memories_memory", row.memory_id, cells.clipped(row.memory.content))
+
+
+@admin.register(Upkeep)
+class UpkeepAdmin(_BesideMemoryAdmin):
+    """The chores that wait for each memory, and its neighborhood."""
+
+    list_display = ("memory_link", "agent_link", "neighbors_counted", "computed", "waiting")
+    fields = ("memory", "agent", "neighbors", "computed_at", *CHORES)
+
+    @admin.display(description="neighbors")
+    def neighbors_counted(self, upkeep: Upkeep) -> str:
+        """Count the memories that come to mind with it."""
+        return "–" if upkeep.neighbors is None else str(len(upkeep.neighbors))
+
+    @admin.display(description="computed")
+    def computed(self, upkeep: Upkeep) -> SafeString:
+        """Say when its neighborhood was computed."""
+        return cells.when(upkeep.computed_at)
+
+    @admin.display(description="waits for")
+    def waiting(self, upkeep: Upkeep) -> str:
+        """List what maintenance has still to do for it."""
+        return ", ".join(words for chore, words in CHORES.items() if getattr(upkeep, chore)) or "nothing"
+
+
+@admin.register(Activation)
+class ActivationAdmin(_BesideMemoryAdmin):
+    """How present memories are in mind."""
+
+    list_display = ("memory_link", "agent_link", "level_shown", "moment")
+    fields = ("memory", "agent", "level", "at")
+
+    @admin.display(description="level then")
+    def level_shown(self, activation: Activation) -> SafeString:
+        """Show how present it was."""
+        return cells.meter(round(activation.level, 2), 1)
+
+    @admin.display(description="when")
+    def moment(self, activation: Activation) -> SafeString:
+        """Say when that was."""
+        return cells.when(activation.at)
+
+
+@admin.register(NextEmbedding)
+class NextEmbeddingAdmin(_BesideMemoryAdmin):
+    """Vectors by the model that an agent is being moved to."""
+
+    list_display = ("memory_link", "agent_link", "embedding_model")
+    fields = ("memory", "agent", "embedding_model")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Upkeep | Activation | NextEmbedding]:
+        """Leave the vectors where they are."""
+        return (
+            super()
+            .get_queryset(request)
+            .defer("embedding", "memory__embedding", "memory__lexical", *self.unread)
+        )
+
+
+@admin.register(Mind)
+class MindAdmin(AgentRowsAdmin):
+    """Agents' memories as a whole."""
+
+    list_display = ("agent_link", "embedding_model", "embedding_dimension", "forgot", "clustered")
+    ordering = ("-agent_id",)
+    fields = ("agent", "embedding_model", "embedding_dimension", "forgot_at", "clustered_at")
+
+    @admin.display(description="last let it forget")
+    def forgot(self, mind: Mind) -> SafeString:
+        """Say when maintenance last let it forget."""
+        return cells.when(mind.forgot_at)
+
+    @admin.display(description="last put in order")
+    def clustered(self, mind: Mind) -> SafeString:
+        """Say when its themes were last put in order."""
+        return cells.when(mind.clustered_at)
