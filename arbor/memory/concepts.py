@@ -1,0 +1,110 @@
+"""Concepts: when two names mean the same idea, and how ideas stand above one another."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Hashable, Mapping
+
+from arbor.errors import Invalid
+
+#: The longest name, and the longest key, that a concept's row holds, in characters.
+NAME_LENGTH = 100
+#: Broader concepts that may stand above one: as deep as any ontology that people can read.
+MAX_DEPTH = 16
+#: What stands around a name in running text, and is no part of it.
+_QUOTES = " \"'“”‘’«»"
+_ENDS = ".,;:!?"
+
+
+def concept_name(name: str) -> str:
+    """Return the name as it is shown: white space folded, without the punctuation around it.
+
+    Raises Invalid for one that is empty, longer than 100 characters, or cannot be stored.
+    """
+    if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
+        raise Invalid("a concept's name must not hold a NUL character or half a surrogate pair")
+    shown = _bare(unicodedata.normalize("NFC", name))
+    if not shown or len(shown) > NAME_LENGTH:
+        raise Invalid(f"a concept's name must have 1 to {NAME_LENGTH} characters, got {len(shown)}")
+    return shown
+
+
+def concept_key(name: str) -> str:
+    """Return what is equal for names of one concept: the shown name in compatible form, case folded.
+
+    Plurals and other forms are concepts of their own ("news" is not "new"); whoever knows better merges them.
+    Raises Invalid as `concept_name` does, and for a name that grows beyond 100 characters when its case is folded.
+    """
+    folded = unicodedata.normalize("NFKC", concept_name(name)).casefold()
+    key = _bare(unicodedata.normalize("NFKC", folded))
+    if not key or len(key) > NAME_LENGTH:
+        raise Invalid(f"a concept's name must have 1 to {NAME_LENGTH} characters, folded it has {len(key)}")
+    return key
+
+
+def check_strength(strength: float) -> float:
+    """Return the strength of a link, 0 to 1; raises Invalid for any other number, NaN among them."""
+    if math.isnan(strength) or not 0 <= strength <= 1:
+        raise Invalid(f"a concept's link must have a strength from 0 to 1, got {strength}")
+    return float(strength)
+
+
+def flatten[K: Hashable](parents: Mapping[K, K | None]) -> dict[K, tuple[K, ...]]:
+    """Return all broader concepts of each, the broadest first. A parent that is not among the keys is left out.
+
+    Raises Invalid for a cycle, and for more than MAX_DEPTH concepts above one.
+    """
+    found: dict[K, tuple[K, ...]] = {}
+    for concept in parents:
+        chain: list[K] = []
+        at: K | None = concept
+        while at is not None and at in parents and at not in found:
+            if at in chain:
+                raise Invalid(f"a concept cannot stand above itself: {_path(chain, at)}")
+            chain.append(at)
+            at = parents[at]
+        above = (*found[at], at) if at is not None and at in found else ()
+        for each in reversed(chain):
+            found[each] = above
+            above = (*above, each)
+        if len(found[concept]) > MAX_DEPTH:
+            raise Invalid(
+                f"at most {MAX_DEPTH} concepts may stand above one, {concept} would have {len(found[concept])}"
+            )
+    return found
+
+
+def with_parent[K: Hashable](
+    parents: Mapping[K, K | None], concept: K, parent: K | None
+) -> dict[K, K | None]:
+    """Return the hierarchy with a concept put below another, or below none. Raises Invalid as `flatten` does."""
+    changed = {**parents, concept: parent}
+    flatten(changed)
+    return changed
+
+
+def merged[K: Hashable](parents: Mapping[K, K | None], *, kept: K, gone: K) -> dict[K, K | None]:
+    """Return the hierarchy with one concept taken up by another, which inherits its narrower ones.
+
+    Where the kept one stood below the other, it takes its place. Raises Invalid for a concept and itself, and as
+    `flatten` does.
+    """
+    if kept == gone:
+        raise Invalid(f"a concept cannot be merged with itself: {kept}")
+    changed: dict[K, K | None] = {
+        concept: kept if parent == gone else parent for concept, parent in parents.items() if concept != gone
+    }
+    above = flatten(parents)
+    if gone in above[kept] or (parents[kept] is None and kept not in above[gone]):
+        changed[kept] = parents[gone]
+    flatten(changed)
+    return changed
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.split()).rstrip(_QUOTES + _ENDS).lstrip(_QUOTES)
+
+
+def _path[K](chain: list[K], at: K) -> str:
+    return " → ".join(str(each) for each in [*chain[chain.index(at) :], at])

@@ -1,0 +1,224 @@
+"""Concepts as rows: linked in bulk, kept in a hierarchy, recalled by."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import Concept, Edge, Memory, MemoryConcept
+from apps.memories.services.concepts import (
+    ConceptNode,
+    concept_tree,
+    concepts_of,
+    link_memories,
+    link_memory_to_concept,
+    memories_of_concept,
+)
+from apps.memories.services.ontology import merge_concepts, set_parent
+from apps.memories.services.remember import store
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid, NotFound
+from arbor.memory.values import MemoryStatus
+from tests.integration.memories.conftest import NOON, a_memory, at_once
+
+DAY_AFTER = NOON + timedelta(days=1)
+
+
+def keep(agent: Agent, *texts: str) -> list[UUID]:
+    """Store memories, the first the most important, and return their ids."""
+    with tenant_transaction(agent.tenant_id):
+        memories = [a_memory(text, importance=0.9 - place / 10) for place, text in enumerate(texts)]
+        return list(store(agent_id=agent.id, memories=memories, vectors=None).ids)
+
+
+def link(agent: Agent, links: dict[UUID, list[tuple[str, float]]]) -> int:
+    with tenant_transaction(agent.tenant_id):
+        return link_memories(agent_id=agent.id, links=links)
+
+
+def put(agent: Agent, concept: str, parent: str | None) -> None:
+    with tenant_transaction(agent.tenant_id):
+        set_parent(agent_id=agent.id, concept=concept, parent=parent)
+
+
+def recalled(agent: Agent, name: str, *, narrower: bool = True) -> list[str]:
+    with tenant_transaction(agent.tenant_id):
+        found = memories_of_concept(agent_id=agent.id, name=name, include_narrower=narrower, now=DAY_AFTER)
+        return [case.content for case in found]
+
+
+def ancestries(agent: Agent) -> dict[str, list[str]]:
+    with tenant_transaction(agent.tenant_id):
+        names = {str(row.id): row.name for row in Concept.objects.filter(agent_id=agent.id)}
+        return {
+            row.name: [names[each] for each in row.ancestors]
+            for row in Concept.objects.filter(agent_id=agent.id)
+        }
+
+
+# --- Links -------------------------------------------------------------------------------------------
+
+
+def test_many_memories_are_linked_by_four_statements_and_the_stronger_link_stays(
+    mind: Agent, statements: list[str]
+) -> None:
+    first, second = keep(mind, "Coltrane played until two.", "The trio went home.")
+    statements.clear()
+    links = {first: [("Jazz", 0.6), ("  jazz", 0.9), ("Night", 0.5)], second: [("JAZZ", 0.4)]}
+    assert link(mind, links) == 3
+    assert len([each for each in statements if "set_config" not in each]) == 4
+    with tenant_transaction(mind.tenant_id):
+        assert [(each.name, each.strength) for each in concepts_of(memory_id=first)] == [
+            ("Jazz", 0.9),
+            ("Night", 0.5),
+        ]
+        assert (
+            link_memory_to_concept(agent_id=mind.id, memory_id=first, concept_name="jazz.", strength=0.2) == 0
+        )
+        assert link_memory_to_concept(agent_id=mind.id, memory_id=second, concept_name="jazz") == 1
+        assert sorted(MemoryConcept.objects.values_list("strength", flat=True)) == [0.5, 0.9, 1.0]
+        assert link_memories(agent_id=mind.id, links={}) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "strength"), [("", 0.5), ("x" * 101, 0.5), ("a\0b", 0.5), ("jazz", math.nan), ("jazz", 1.5)]
+)
+def test_one_wrong_link_leaves_nothing_half_written(mind: Agent, name: str, strength: float) -> None:
+    (memory_id,) = keep(mind, "Coltrane played until two.")
+    with pytest.raises(Invalid):
+        link(mind, {memory_id: [("music", 0.5), (name, strength)]})
+    assert ancestries(mind) == {}
+
+
+def test_memories_that_are_not_this_agents_are_refused(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent
+) -> None:
+    (own,) = keep(mind, "Ours.")
+    for stranger in (*keep(other_mind, "His."), *keep(foreign_mind, "Theirs."), uuid4()):
+        with pytest.raises(NotFound, match=str(stranger)):
+            link(mind, {own: [("jazz", 1)], stranger: [("jazz", 1)]})
+    assert ancestries(mind) == {}
+
+
+def test_workers_that_link_the_same_names_at_once_make_each_concept_once(mind: Agent) -> None:
+    ids = keep(mind, *(f"Concert {number}." for number in range(8)))
+    names = [f"concept {number}" for number in range(12)]
+
+    def work(worker: int) -> int:
+        order = names if worker % 2 else names[::-1]
+        return link(mind, {each: [(name, 0.5) for name in order] for each in ids[worker::2]})
+
+    assert sum(at_once(work, writers=4)) == len(ids) * len(names)
+    assert sorted(ancestries(mind)) == sorted(names)
+
+
+# --- Hierarchy ---------------------------------------------------------------------------------------
+
+
+def test_the_ancestry_of_a_whole_subtree_follows_when_it_is_moved(mind: Agent) -> None:
+    (memory_id,) = keep(mind, "Coltrane played until two.")
+    link(mind, {memory_id: [(name, 1.0) for name in ("art", "music", "jazz", "bop", "craft")]})
+    put(mind, "bop", "jazz")
+    put(mind, "jazz", "music")
+    put(mind, "music", "art")
+    assert ancestries(mind) == {
+        "art": [],
+        "music": ["art"],
+        "jazz": ["art", "music"],
+        "bop": ["art", "music", "jazz"],
+        "craft": [],
+    }
+    with pytest.raises(Invalid, match="'art' cannot be put below 'bop': a concept cannot stand above itself"):
+        put(mind, "art", "bop")
+    put(mind, "jazz", "craft")
+    assert ancestries(mind)["bop"] == ["craft", "jazz"]
+    put(mind, "jazz", None)
+    assert ancestries(mind)["bop"] == ["jazz"]
+    with pytest.raises(NotFound, match="no concept 'blues'"):
+        put(mind, "jazz", "blues")
+
+
+def test_two_moves_at_once_that_would_make_a_circle_make_none(mind: Agent) -> None:
+    (memory_id,) = keep(mind, "Coltrane played until two.")
+    link(mind, {memory_id: [("jazz", 1.0), ("blues", 1.0)]})
+
+    def work(worker: int) -> bool:
+        try:
+            put(mind, *(("jazz", "blues") if worker else ("blues", "jazz")))
+        except Invalid:
+            return False
+        return True
+
+    assert sorted(at_once(work, writers=2)) == [False, True]
+    assert sorted(map(len, ancestries(mind).values())) == [0, 1]
+
+
+def test_a_merged_concept_brings_its_memories_edges_and_narrower_ones(mind: Agent) -> None:
+    first, second = keep(mind, "Coltrane played until two.", "The trio went home.")
+    link(mind, {first: [("jazz", 0.4), ("bop", 1.0)], second: [("jazz music", 0.9), ("night", 1.0)]})
+    link(mind, {first: [("jazz music", 0.8)]})
+    put(mind, "bop", "jazz music")
+    with tenant_transaction(mind.tenant_id):
+        ids = {row.name: row.id for row in Concept.objects.all()}
+        for source, target in [("jazz music", "night"), ("jazz", "night"), ("jazz music", "jazz")]:
+            Edge.objects.create(
+                tenant_id=mind.tenant_id,
+                agent_id=mind.id,
+                source_kind="concept",
+                source_id=ids[source],
+                target_kind="concept",
+                target_id=ids[target],
+                relation="associated",
+            )
+        merge_concepts(agent_id=mind.id, kept="jazz", gone="jazz music")
+        links = {row.memory_id: row.strength for row in MemoryConcept.objects.filter(concept_id=ids["jazz"])}
+        assert links == {first: 0.8, second: 0.9}
+        edges = Edge.objects.values_list("source_id", "target_id")
+        assert list(edges) == [(ids["jazz"], ids["night"])]
+    assert ancestries(mind) == {"jazz": [], "bop": ["jazz"], "night": []}
+    with pytest.raises(Invalid, match="with itself"), tenant_transaction(mind.tenant_id):
+        merge_concepts(agent_id=mind.id, kept="jazz", gone="Jazz")
+
+
+def test_the_tree_shows_each_concept_below_its_broader_one(mind: Agent) -> None:
+    first, second = keep(mind, "Coltrane played until two.", "The trio went home.")
+    link(mind, {first: [("jazz", 1.0), ("music", 1.0)], second: [("jazz", 1.0), ("Blues", 1.0)]})
+    put(mind, "jazz", "music")
+    put(mind, "Blues", "music")
+
+    def shape(nodes: tuple[ConceptNode, ...]) -> list[object]:
+        return [(node.name, node.memories, shape(node.narrower)) for node in nodes]
+
+    with tenant_transaction(mind.tenant_id):
+        assert shape(concept_tree(agent_id=mind.id)) == [("music", 1, [("Blues", 1, []), ("jazz", 2, [])])]
+
+
+# --- Recall by concept -------------------------------------------------------------------------------
+
+
+def test_recall_by_concept_orders_by_strength_and_relevance_and_includes_narrower_concepts(
+    mind: Agent,
+) -> None:
+    first, second, third, archived = keep(mind, "One.", "Two.", "Three.", "Out of mind.")
+    link(mind, {first: [("music", 0.3)], second: [("jazz", 0.9), ("music", 0.1)], third: [("music", 0.8)]})
+    link(mind, {archived: [("music", 1.0)]})
+    put(mind, "jazz", "music")
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=archived).update(status=MemoryStatus.ARCHIVED)
+    assert recalled(mind, "Music") == ["Two.", "Three.", "One."]
+    assert recalled(mind, "music", narrower=False) == ["Three.", "One.", "Two."]
+    assert recalled(mind, "jazz") == ["Two."]
+
+
+def test_recall_by_an_unknown_concept_or_without_bounds_is_refused(mind: Agent, other_mind: Agent) -> None:
+    (memory_id,) = keep(other_mind, "His.")
+    link(other_mind, {memory_id: [("jazz", 1.0)]})
+    with pytest.raises(NotFound, match="no concept 'jazz'"):
+        recalled(mind, "jazz")
+    for limit in (0, 1_000_000):
+        with pytest.raises(Invalid, match="1 to 200"), tenant_transaction(mind.tenant_id):
+            memories_of_concept(agent_id=mind.id, name="jazz", limit=limit)
