@@ -176,10 +176,14 @@ OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 ARBOR_MODEL_DEADLINE_S = env.float("ARBOR_MODEL_DEADLINE_S", default=90.0)
 ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
-#: `wordllama`, `openai/<model>` or `tei/<model>`.
+#: Of new minds: `wordllama`, `openai/<model>` or `tei/<model>`. `arbor reembed` moves those that have another.
 ARBOR_EMBEDDING_MODEL = env.str("ARBOR_EMBEDDING_MODEL", default="wordllama")
 ARBOR_EMBEDDING_DIMENSION = env.int("ARBOR_EMBEDDING_DIMENSION", default=256)
 ARBOR_EMBEDDING_URL = env.str("ARBOR_EMBEDDING_URL", default="")
+#: `model=address,…` of embedding models that agents still have, or are to be moved to.
+ARBOR_EMBEDDING_URLS = env.dict("ARBOR_EMBEDDING_URLS", default={})
+#: Whether a memory waits for its vector when it is stored: `always`, `never`, or `auto`: if it is made in this process.
+ARBOR_EMBED_AT_STORAGE = env.str("ARBOR_EMBED_AT_STORAGE", default="auto")
 
 # --- Maintenance of memories ---------------------------------------------------------------------------
 

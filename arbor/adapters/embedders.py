@@ -10,7 +10,7 @@ from arbor.adapters.exchange import Door, KeyAuth
 from arbor.adapters.openai_embeddings import OpenAIEmbedder
 from arbor.adapters.tei import TeiEmbedder
 from arbor.adapters.transport import shared_client
-from arbor.adapters.wordllama import DIMENSION, WordLlamaEmbedder
+from arbor.adapters.wordllama import DIMENSIONS, WordLlamaEmbedder
 from arbor.embedding.ports import Embedder
 from arbor.errors import ConfigurationInvalid
 
@@ -31,28 +31,33 @@ def connect_embedder(
     """
     kind, _, model = name.partition("/")
     if kind == "wordllama" and not model:
-        if dimension != DIMENSION:
+        if dimension not in DIMENSIONS:
             raise ConfigurationInvalid(
-                f"ARBOR_EMBEDDING_DIMENSION must be {DIMENSION} for wordllama, got {dimension}"
+                f"the dimension must be {', '.join(map(str, DIMENSIONS))} for wordllama, got {dimension}"
             )
-        return WordLlamaEmbedder()
+        return WordLlamaEmbedder(dimension)
     if kind == "openai" and model:
         door = _openai_door(name, credentials, url)
         return OpenAIEmbedder(name=model, dimension=dimension, door=door, client=client or shared_client())
     if kind == "tei" and model:
         if not url:
-            raise ConfigurationInvalid(f"{name} needs ARBOR_EMBEDDING_URL, the server's address")
+            raise ConfigurationInvalid(
+                f"{name} needs its server's address: ARBOR_EMBEDDING_URL, or, beside another model, ARBOR_EMBEDDING_URLS"
+            )
         door = Door(provider="tei", url=f"{url.rstrip('/')}/embed", settings="ARBOR_EMBEDDING_URL")
         return TeiEmbedder(name=model, dimension=dimension, door=door, client=client or shared_client())
     raise ConfigurationInvalid(
-        f"ARBOR_EMBEDDING_MODEL must be wordllama, openai/<model> or tei/<model>, got {name!r}"
+        f"an embedding model is wordllama, openai/<model> or tei/<model>, got {name!r}"
     )
 
 
 def _openai_door(name: str, credentials: Credentials, url: str) -> Door:
     base_url = url or credentials.openai_base_url
     if not base_url and not credentials.openai_api_key:
-        raise ConfigurationInvalid(f"{name} needs OPENAI_API_KEY, or ARBOR_EMBEDDING_URL for another server")
+        raise ConfigurationInvalid(
+            f"{name} needs OPENAI_API_KEY, or ARBOR_EMBEDDING_URL (beside another model: ARBOR_EMBEDDING_URLS) for another"
+            " server"
+        )
     key = credentials.openai_api_key
     return Door(
         provider="openai",

@@ -17,7 +17,10 @@ import numpy.typing as npt
 from arbor.embedding.vectors import unit_rows
 from arbor.errors import EmbeddingFailed
 
+#: The weights' own dimension, and the shorter ones that they were trained to be cut to (Kusupati et al. 2022,
+#: "Matryoshka Representation Learning": the first places carry most of the meaning).
 DIMENSION = 256
+DIMENSIONS = (64, 128, DIMENSION)
 _CONFIG = "l2_supercat"
 #: Characters pooled at once. A character is at most one token, a token 1 KB of floats: 64 MB at the most.
 _POOLED_CHARACTERS = 65_536
@@ -31,21 +34,23 @@ class WordLlamaEmbedder:
     Loaded when it is first asked, once per process (0.4 s, 60 MB); threads share it.
     """
 
-    model = f"wordllama/{_CONFIG}_{DIMENSION}"
-    dimension = DIMENSION
     in_process = True
 
+    def __init__(self, dimension: int = DIMENSION) -> None:
+        self.model = f"wordllama/{_CONFIG}_{dimension}"
+        self.dimension = dimension
+
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return one row per text, shape (len(texts), 256), each of length 1.
+        """Return one row per text, shape (len(texts), dimension), each of length 1.
 
         Raises EmbeddingFailed for a text without any token, or when the package's weights are missing.
         """
         with _loading:  # lru_cache alone would let two threads load at once
             llama = _load()
-        rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for start, some in _portions(texts):
-            rows[start : start + len(some)] = _pool(llama, some)
-        return unit_rows(rows, count=len(texts), dimension=DIMENSION, model=self.model)
+            rows[start : start + len(some)] = _pool(llama, some)[:, : self.dimension]
+        return unit_rows(rows, count=len(texts), dimension=self.dimension, model=self.model)
 
 
 @lru_cache(maxsize=1)

@@ -4,53 +4,59 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
+import structlog
 from django.conf import settings
 from django.db import connections
 from django.db.models.functions import Now
 from pgvector import HalfVector
 
 from apps.memories.models import EmbeddingCacheEntry
-from apps.memories.services.literals import MAX_DIMENSION
+from apps.memories.services.minds import checked, installation_model
 from apps.providers import credentials
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.adapters.embedders import connect_embedder
+from arbor.embedding.models import AtStorage, EmbeddingModel
 from arbor.embedding.ports import Embedder
-from arbor.errors import ConfigurationInvalid
+from arbor.embedding.vectors import unit_rows
+from arbor.errors import ConfigurationInvalid, EmbeddingFailed
 from arbor.memory.content import content_hash
+
+log = structlog.get_logger(__name__)
 
 type Vectors = npt.NDArray[np.float32]
 
 #: Vectors that one process keeps: a query that comes again, a text that is recalled about and then stored.
 _KEPT = 4096
+#: Embedders that one process keeps.
+_EMBEDDERS = 32
 #: A use of the tenant's cache is noted once in so long: reading it writes nothing else.
 _USE_NOTED = timedelta(days=1)
 
 
-@lru_cache(maxsize=1)
 def embedder() -> Embedder:
-    """Return the installation's embedder.
+    """Return the installation's embedder. Raises ConfigurationInvalid."""
+    return embedder_for(installation_model())
 
-    Raises ConfigurationInvalid when its vectors are of another length than the database's columns, or longer than the
-    index of the mind holds.
+
+@lru_cache(maxsize=_EMBEDDERS)
+def embedder_for(model: EmbeddingModel) -> Embedder:
+    """Return the embedder of these vectors; nothing is asked yet.
+
+    Raises ConfigurationInvalid when the settings do not say how to reach it, or its vectors are longer than the index of
+    the mind holds.
     """
-    if settings.ARBOR_EMBEDDING_DIMENSION > MAX_DIMENSION:
-        raise ConfigurationInvalid(
-            f"ARBOR_EMBEDDING_DIMENSION must be at most {MAX_DIMENSION}, got {settings.ARBOR_EMBEDDING_DIMENSION}; many"
-            " models can be asked for shorter vectors, and lose little"
-        )
-    return connect_embedder(
-        settings.ARBOR_EMBEDDING_MODEL,
-        credentials(),
-        dimension=settings.ARBOR_EMBEDDING_DIMENSION,
-        url=settings.ARBOR_EMBEDDING_URL,
-    )
+    checked(model)
+    own = model.name == settings.ARBOR_EMBEDDING_MODEL
+    # An address is never used for another model than it was given for: a server answers with whatever it serves.
+    url = settings.ARBOR_EMBEDDING_URLS.get(model.name) or (settings.ARBOR_EMBEDDING_URL if own else "")
+    return connect_embedder(model.name, credentials(), dimension=model.dimension, url=url)
 
 
 class _Kept:
@@ -85,28 +91,56 @@ class _Kept:
 _kept = _Kept()
 
 
-def embed_texts(*, tenant_id: UUID, texts: Sequence[str]) -> Vectors:
+def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None = None) -> Vectors:
     """Return one vector per text, in order: float32, (len(texts), dimension), rows of length 1.
 
-    Raises EmbeddingFailed, and RuntimeError inside a transaction: an embedder may be a network away.
+    `model` is that of the agent whose memories they will be compared with (`minds.model_of`); none is the
+    installation's. Raises EmbeddingFailed, also when the settings do not say any more how that model is reached, and
+    RuntimeError inside a transaction: an embedder may be a network away.
     """
     if connections[APP].in_atomic_block:
         raise RuntimeError("texts are embedded before the transaction opens, not inside it")
-    model = embedder()
+    try:
+        made = embedder_for(model or installation_model())
+    except ConfigurationInvalid as error:
+        raise EmbeddingFailed(f"{model or 'the embedder'} cannot be reached: {error}") from error
+    if not texts:
+        return np.zeros((0, made.dimension), dtype=np.float32)
+    kept_as = f"{made.model} {made.dimension}"
     hashes = [content_hash(text) for text in texts]
-    known = _kept.find(tenant_id, model.model, hashes)
-    if not model.in_process:
-        known |= _from_tenant(tenant_id, model.model, [each for each in hashes if each not in known])
+    known = _kept.find(tenant_id, kept_as, hashes)
+    if not made.in_process:
+        known |= _from_tenant(tenant_id, kept_as, [each for each in hashes if each not in known])
     missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
     if missing:
-        fresh = dict(zip(missing, model.embed(list(missing.values())), strict=True))
-        if not model.in_process:
-            _to_tenant(tenant_id, model.model, fresh)
-        _kept.keep(tenant_id, model.model, fresh)
+        fresh = _ask(made, missing)
+        if not made.in_process:
+            _to_tenant(tenant_id, kept_as, fresh)
+        _kept.keep(tenant_id, kept_as, fresh)
         known |= fresh
-    if not texts:
-        return np.zeros((0, model.dimension), dtype=np.float32)
     return np.stack([known[key] for key in hashes])
+
+
+def embed_for_storage(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel) -> Vectors | None:
+    """Return the vectors of texts that are about to be stored; none where upkeep is to embed them.
+
+    That is so when `ARBOR_EMBED_AT_STORAGE` says not to wait for that embedder, and when it fails.
+    """
+    try:
+        in_process = embedder_for(model).in_process
+        if not AtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE).waits(in_process=in_process):
+            return None
+        return embed_texts(tenant_id=tenant_id, texts=texts, model=model)
+    except (EmbeddingFailed, ConfigurationInvalid) as error:
+        log.warning("stored_without_vectors", model=str(model), memories=len(texts), error=str(error))
+        return None
+
+
+def _ask(made: Embedder, texts: Mapping[bytes, str]) -> dict[bytes, Vectors]:
+    """Return the texts' vectors by their hashes; whatever an adapter lets through, no wrong vector gets further."""
+    vectors = made.embed(list(texts.values()))
+    rows = unit_rows(vectors, count=len(texts), dimension=made.dimension, model=made.model)
+    return dict(zip(texts, rows, strict=True))
 
 
 def _from_tenant(tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:

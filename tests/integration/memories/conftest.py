@@ -55,10 +55,10 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
     """Put a remote embedder in the place of the installation's, with nothing kept from before."""
     made = RemoteEmbedder()
     monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: made)
-    embedding.embedder.cache_clear()
+    embedding.embedder_for.cache_clear()
     forget_vectors(monkeypatch)
     yield made
-    embedding.embedder.cache_clear()
+    embedding.embedder_for.cache_clear()
 
 
 def forget_vectors(monkeypatch: pytest.MonkeyPatch) -> None:

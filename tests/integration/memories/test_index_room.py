@@ -57,6 +57,5 @@ def test_the_fullest_row_of_any_dimension_can_be_indexed(
 
 def test_longer_vectors_are_refused_with_the_limit(settings: Any) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 1536
-    embedder.cache_clear()
     with pytest.raises(ConfigurationInvalid, match="must be at most 1024, got 1536"):
         embedder()

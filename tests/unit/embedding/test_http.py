@@ -185,10 +185,10 @@ def test_openai_itself_is_asked_where_no_address_is_given() -> None:
 @pytest.mark.parametrize(
     ("name", "dimension", "said"),
     [
-        ("wordllama", 384, "must be 256 for wordllama, got 384"),
+        ("wordllama", 384, "must be 64, 128, 256 for wordllama, got 384"),
         ("openai/some-model", 256, "needs OPENAI_API_KEY, or ARBOR_EMBEDDING_URL"),
-        ("tei/bge-small", 256, "needs ARBOR_EMBEDDING_URL"),
-        ("openai", 256, "must be wordllama, openai/<model> or tei/<model>, got 'openai'"),
+        ("tei/bge-small", 256, "needs its server's address: ARBOR_EMBEDDING_URL"),
+        ("openai", 256, "is wordllama, openai/<model> or tei/<model>, got 'openai'"),
         ("cohere/x", 256, "got 'cohere/x'"),
         ("wordllama/big", 256, "got 'wordllama/big'"),
     ],

@@ -68,3 +68,15 @@ def test_it_loads_without_network_once_for_all_threads_and_leaves_the_logging_al
 def test_a_text_that_cannot_be_embedded_is_refused(text: str, said: str) -> None:
     with pytest.raises(EmbeddingFailed, match=said):
         EMBEDDER.embed(["fine", text])
+
+
+@pytest.mark.parametrize("dimension", [64, 128])
+def test_shorter_vectors_are_the_beginning_of_longer_ones(dimension: int) -> None:
+    texts = ["I walked my dog.", "She took the puppy out.", "The tax form is due."]
+    short = WordLlamaEmbedder(dimension)
+    rows = short.embed(texts)
+    cut = EMBEDDER.embed(texts)[:, :dimension]
+    np.testing.assert_allclose(rows, cut / np.linalg.norm(cut, axis=1, keepdims=True), atol=1e-6)
+    assert rows[0] @ rows[1] > rows[0] @ rows[2]
+    assert short.model != EMBEDDER.model
+    assert EMBEDDER.model == "wordllama/l2_supercat_256"

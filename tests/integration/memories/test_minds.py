@@ -1,0 +1,157 @@
+"""A mind keeps the embedder it began with, whatever the settings say later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from django.db import connection
+
+from apps.agents.models import Agent
+from apps.memories.services.embedding import embed_for_storage, embed_texts, embedder_for
+from apps.memories.services.minds import (
+    QUERY_VECTOR,
+    installation_model,
+    mind_of,
+    model_of,
+    open_mind,
+    query_vector,
+)
+from apps.tenants.scope import tenant_transaction
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import ConfigurationInvalid, EmbeddingFailed
+from tests.integration.memories.conftest import RemoteEmbedder
+
+WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
+SHORT = EmbeddingModel(name="wordllama", dimension=64)
+
+
+def test_a_new_mind_has_the_installations_model_and_keeps_it(
+    mind: Agent, settings: Any, statements: list[str]
+) -> None:
+    with tenant_transaction(mind.tenant_id):
+        assert mind_of(mind.id) is None
+        assert model_of(mind.id) == WORDLLAMA
+        statements.clear()
+        assert open_mind(mind.id) == WORDLLAMA
+        assert len(statements) == 1
+    settings.ARBOR_EMBEDDING_DIMENSION = 64
+    with tenant_transaction(mind.tenant_id):
+        assert installation_model() == SHORT
+        assert open_mind(mind.id) == WORDLLAMA
+        assert model_of(mind.id) == WORDLLAMA
+        row = mind_of(mind.id)
+    assert row is not None
+    assert str(row) == "wordllama, 256 dimensions"
+
+
+def test_a_mind_of_another_tenant_is_not_seen(mind: Agent, foreign_mind: Agent) -> None:
+    with tenant_transaction(foreign_mind.tenant_id):
+        open_mind(foreign_mind.id)
+    with tenant_transaction(mind.tenant_id):
+        assert mind_of(foreign_mind.id) is None
+
+
+def test_texts_are_embedded_by_the_model_that_is_asked_for(mind: Agent) -> None:
+    long = embed_texts(tenant_id=mind.tenant_id, texts=["The tide turns."])
+    short = embed_texts(tenant_id=mind.tenant_id, texts=["The tide turns."], model=SHORT)
+    assert (long.shape, short.shape) == ((1, 256), (1, 64))
+    np.testing.assert_allclose(short[0], long[0][:64] / np.linalg.norm(long[0][:64]), atol=1e-6)
+    assert embedder_for(SHORT) is embedder_for(EmbeddingModel(name="wordllama", dimension=64))
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (
+            EmbeddingModel(name="openai/gone", dimension=256),
+            "cannot be reached: openai/gone needs OPENAI_API_KEY",
+        ),
+        (
+            EmbeddingModel(name="tei/elsewhere", dimension=384),
+            "cannot be reached: tei/elsewhere needs its server",
+        ),
+        (EmbeddingModel(name="wordllama", dimension=100), "must be 64, 128, 256 for wordllama, got 100"),
+        (EmbeddingModel(name="wordllama", dimension=2048), "must be at most 1024, got 2048"),
+    ],
+)
+def test_a_model_that_cannot_be_reached_any_more_fails_as_an_embedder_does(
+    mind: Agent, model: EmbeddingModel, said: str, settings: Any
+) -> None:
+    settings.ARBOR_EMBEDDING_URL = "http://for.another.model.invalid"
+    with pytest.raises(EmbeddingFailed, match=said):
+        embed_texts(tenant_id=mind.tenant_id, texts=["Hello."], model=model)
+    assert embed_for_storage(tenant_id=mind.tenant_id, texts=["Hello."], model=model) is None
+
+
+def test_an_address_is_used_for_its_own_model_alone(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = {}
+    monkeypatch.setattr(
+        "apps.memories.services.embedding.connect_embedder",
+        lambda name, _, *, dimension, url: urls.setdefault(name, url),
+    )
+    settings.ARBOR_EMBEDDING_MODEL = "tei/new"
+    settings.ARBOR_EMBEDDING_URL = "http://new.invalid"
+    settings.ARBOR_EMBEDDING_URLS = {"tei/old": "http://old.invalid"}
+    embedder_for.cache_clear()
+    try:
+        for name in ("tei/new", "tei/old", "tei/other"):
+            embedder_for(EmbeddingModel(name=name, dimension=256))
+    finally:
+        embedder_for.cache_clear()
+    assert urls == {"tei/new": "http://new.invalid", "tei/old": "http://old.invalid", "tei/other": ""}
+
+
+@pytest.mark.parametrize(("setting", "asked"), [("auto", []), ("always", ["The tide turns."]), ("never", [])])
+def test_what_is_stored_waits_for_a_remote_embedder_only_if_it_is_told_to(
+    mind: Agent, remote: RemoteEmbedder, settings: Any, setting: str, asked: list[str]
+) -> None:
+    settings.ARBOR_EMBED_AT_STORAGE = setting
+    made = embed_for_storage(tenant_id=mind.tenant_id, texts=["The tide turns."], model=WORDLLAMA)
+    assert (made is not None) is bool(asked)
+    assert remote.asked == asked
+
+
+def test_what_is_stored_waits_for_an_embedder_in_this_process_unless_it_is_told_not_to(
+    mind: Agent, settings: Any
+) -> None:
+    asked: dict[str, Any] = {"tenant_id": mind.tenant_id, "texts": ["The tide turns."], "model": WORDLLAMA}
+    assert embed_for_storage(**asked) is not None
+    settings.ARBOR_EMBED_AT_STORAGE = "never"
+    assert embed_for_storage(**asked) is None
+    settings.ARBOR_EMBED_AT_STORAGE = "sometimes"
+    assert embed_for_storage(**asked) is None
+
+
+def test_longer_vectors_than_the_index_holds_are_refused(settings: Any) -> None:
+    settings.ARBOR_EMBEDDING_DIMENSION = 1025
+    with pytest.raises(ConfigurationInvalid, match="must be at most 1024, got 1025"):
+        installation_model()
+
+
+@pytest.mark.parametrize(
+    ("model", "length", "compared"),
+    [
+        (WORDLLAMA, 256, True),
+        (None, 256, True),
+        (SHORT, 64, False),
+        (None, 64, False),
+        (EmbeddingModel(name="tei/other", dimension=256), 256, False),
+    ],
+)
+def test_a_querys_vector_counts_only_where_it_can_be_compared(
+    mind: Agent, model: EmbeddingModel | None, length: int, compared: bool
+) -> None:
+    asked = {"tenant": mind.tenant_id, "agent": mind.id, **query_vector([0.5] * length, model)}
+
+    def counts(values: dict[str, Any]) -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {QUERY_VECTOR} IS NOT NULL", values)
+            return bool(cursor.fetchone()[0])
+
+    with tenant_transaction(mind.tenant_id):
+        assert counts(asked)  # there is nothing yet that it could not be compared with
+        open_mind(mind.id)
+        assert counts(asked) is compared
+        assert not counts({**asked, **query_vector(None, model)})
