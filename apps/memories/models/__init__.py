@@ -6,6 +6,7 @@ from apps.memories.models.clusters import Cluster, ClusterMember, ClusterRelatio
 from apps.memories.models.concepts import Concept, MemoryConcept
 from apps.memories.models.episodes import Episode
 from apps.memories.models.graph import Edge
+from apps.memories.models.jobs import JobRun
 from apps.memories.models.memory import EmbeddingCacheEntry, Memory, MemoryAccess, Practice, Term
 from apps.memories.models.mind import Mind, NextEmbedding
 
@@ -19,6 +20,7 @@ __all__ = [
     "Edge",
     "EmbeddingCacheEntry",
     "Episode",
+    "JobRun",
     "Memory",
     "MemoryAccess",
     "MemoryConcept",

@@ -96,6 +96,13 @@ class Memory(TenantModel):
                 name="memories_memory_expiring",
                 condition=models.Q(expires_at__isnull=False, status="active"),
             ),
+            # What an agent might forget, the least important first, without touching the table either.
+            models.Index(
+                fields=["tenant", "agent", "importance", "created_at"],
+                include=["id", "type"],
+                name="memories_memory_forgettable",
+                condition=models.Q(status="active") & ~models.Q(retention="permanent"),
+            ),
             models.Index(
                 fields=["tenant", "created_at"],
                 name="memories_memory_unembedded",

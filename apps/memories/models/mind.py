@@ -18,14 +18,18 @@ class Mind(TenantModel):
     #: The embedder of this agent's vectors, as in `ARBOR_EMBEDDING_MODEL`, and their length.
     embedding_model = models.CharField(max_length=100)
     embedding_dimension = models.PositiveSmallIntegerField()
-    #: When maintenance last let it forget; empty: never.
+    #: When maintenance last looked for what has faded, for what was trivial, and at the quota; empty: never, or at once.
     forgot_at = models.DateTimeField(null=True)
+    cleaned_at = models.DateTimeField(null=True)
+    counted_at = models.DateTimeField(null=True)
     #: When its clusters were last put in order; empty: never.
     clustered_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
         indexes = [
             models.Index(fields=["tenant", "forgot_at"], name="memories_mind_forgot"),
+            models.Index(fields=["tenant", "cleaned_at"], name="memories_mind_cleaned"),
+            models.Index(fields=["tenant", "counted_at"], name="memories_mind_counted"),
             models.Index(fields=["tenant", "clustered_at"], name="memories_mind_clustered"),
         ]
 

@@ -1,0 +1,29 @@
+"""When each job of the installation last ran, and how it went: by this an operator sees that one has stopped."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+
+class JobRun(models.Model):
+    """The last run of one job. It belongs to the installation, and holds figures only."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE"
+    ops_privileges: ClassVar[str] = "SELECT"
+
+    #: The task's name, as in `apps.queues.Task`.
+    name = models.CharField(max_length=100, primary_key=True)
+    ended_at = models.DateTimeField()
+    seconds = models.FloatField()
+    #: When it last ended without an error; empty: never.
+    succeeded_at = models.DateTimeField(null=True)
+    #: What it did, by its own count, and the steps that failed in it.
+    done = models.IntegerField(default=0)
+    failed = models.IntegerField(default=0)
+    #: The kind of error that ended it; empty: none did.
+    error = models.CharField(max_length=200, blank=True)
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,124 @@
+"""Which memories are let go: one rule for each, from what is known of it to a verdict. Forgotten is archived, not lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from arbor.errors import ConfigurationInvalid
+from arbor.memory.decay import days_between, decayed_importance, effective_importance
+from arbor.memory.retention import Retention
+from arbor.memory.values import MemoryType
+
+#: Seed 001: what has decayed below the first is archived; what was never above the second, early.
+ARCHIVE_BELOW = 0.1
+CLEANUP_BELOW = 0.2
+#: What is new, or was just used, is not cleaned up: the beat it belongs to may still want it.
+GRACE = timedelta(days=1)
+#: Seed 001, "Storage Quotas": episodic memories of one agent.
+QUOTA = 10_000
+
+
+class Reason(StrEnum):
+    """Why a memory is let go."""
+
+    #: Its `expires_at` has passed.
+    EXPIRED = "expired"
+    #: Its importance, decayed since it was last used, is below the limit.
+    FADED = "faded"
+    #: It was of little importance from the start, and nothing has come of it.
+    TRIVIAL = "trivial"
+    #: Its agent has more than its quota, and it is among the least important.
+    CROWDED = "crowded"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """The limits. Raises ConfigurationInvalid for one that makes no sense."""
+
+    archive_below: float = ARCHIVE_BELOW
+    cleanup_below: float = CLEANUP_BELOW
+    grace: timedelta = GRACE
+    quota: int = QUOTA
+
+    def __post_init__(self) -> None:
+        for name, value in (("archived", self.archive_below), ("cleaned up", self.cleanup_below)):
+            if not 0 <= value <= 1:
+                raise ConfigurationInvalid(
+                    f"the importance below which memories are {name} must be 0 to 1, got {value}"
+                )
+        if self.grace < timedelta(0):
+            raise ConfigurationInvalid(f"the grace of a memory must not be negative, got {self.grace}")
+        if self.quota < 1:
+            raise ConfigurationInvalid(
+                f"an agent's quota of memories must be 1 at least, got {self.quota}; there is no way to allow none"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """What the verdict on a memory depends on."""
+
+    type: MemoryType
+    importance: float
+    retention: Retention
+    created_at: datetime
+    #: When it was last recalled by its agent, or remembered again; None: never.
+    used_at: datetime | None = None
+    #: How often it was recalled by its agent or remembered again.
+    uses: int = 0
+    expires_at: datetime | None = None
+    #: Something that is not over yet, such as an open goal, needs it.
+    needed: bool = False
+
+    @property
+    def touched_at(self) -> datetime:
+        """When it was last used, or else made."""
+        return max(self.created_at, self.used_at) if self.used_at else self.created_at
+
+    @property
+    def is_protected(self) -> bool:
+        """Tell whether it neither fades nor counts as trivial nor makes room for others."""
+        return self.retention is Retention.PERMANENT or self.needed
+
+    @property
+    def effective_importance(self) -> float:
+        """Its importance with what use has added."""
+        return effective_importance(importance=self.importance, uses=self.uses)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether a memory is let go, and why; no reason: it is kept."""
+
+    reason: Reason | None = None
+
+    @property
+    def archives(self) -> bool:
+        """Tell whether it is let go."""
+        return self.reason is not None
+
+
+KEEP = Verdict()
+
+
+def forget(held: Held, *, now: datetime, policy: Policy) -> Verdict:
+    """Judge one active memory by itself; only the quota looks at all of them together.
+
+    An expiry is a date that somebody set, so that it holds for protected memories too. Early cleanup is of episodic
+    memories, as the quota is (seed 001 speaks of these); facts, procedures and strategies fade like everything else.
+    """
+    if held.expires_at is not None and held.expires_at <= now:
+        return Verdict(reason=Reason.EXPIRED)
+    if held.is_protected:
+        return KEEP
+    if now - held.touched_at < policy.grace:
+        return KEEP
+    idle = days_between(held.touched_at, now)
+    importance = held.effective_importance
+    if decayed_importance(importance=importance, days_since_use=idle) < policy.archive_below:
+        return Verdict(reason=Reason.FADED)
+    if held.type is MemoryType.EPISODIC and importance < policy.cleanup_below:
+        return Verdict(reason=Reason.TRIVIAL)
+    return KEEP
