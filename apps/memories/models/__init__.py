@@ -8,7 +8,7 @@ from apps.memories.models.episodes import Episode
 from apps.memories.models.graph import Edge
 from apps.memories.models.jobs import JobRun
 from apps.memories.models.memory import EmbeddingCacheEntry, Memory, MemoryAccess, Practice, Term
-from apps.memories.models.mind import Mind, NextEmbedding
+from apps.memories.models.mind import EmbedderFault, Mind, NextEmbedding
 
 __all__ = [
     "Activation",
@@ -18,6 +18,7 @@ __all__ = [
     "ClusterRelation",
     "Concept",
     "Edge",
+    "EmbedderFault",
     "EmbeddingCacheEntry",
     "Episode",
     "JobRun",

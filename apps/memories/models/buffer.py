@@ -23,7 +23,9 @@ class BufferItem(TenantModel):
     importance = models.FloatField(default=0.3)
     #: Where it came from: `heartbeat:ID`, `operator`.
     source = models.CharField(max_length=200, blank=True)
+    #: Empty until the embedder has seen it.
     embedding = HalfVectorField(null=True)
+    embedding_model = models.CharField(max_length=100, blank=True, db_default="")
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
     #: How often the agent came back to it.
     accesses = models.PositiveIntegerField(default=0)
@@ -42,7 +44,14 @@ class BufferItem(TenantModel):
                 name="memories_buffer_importance",
             ),
         ]
-        indexes = [models.Index(fields=["tenant", "expires_at"], name="memories_buffer_expiring")]
+        indexes = [
+            models.Index(fields=["tenant", "expires_at"], name="memories_buffer_expiring"),
+            models.Index(
+                fields=["tenant", "created_at"],
+                name="memories_buffer_unembedded",
+                condition=models.Q(embedding__isnull=True),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.content[:80]

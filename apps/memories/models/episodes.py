@@ -37,6 +37,7 @@ class Episode(TenantModel):
     failure = models.TextField(blank=True)
     #: Of the summary; empty until the embedder has seen it.
     embedding = HalfVectorField(null=True)
+    embedding_model = models.CharField(max_length=100, blank=True, db_default="")
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
 
     class Meta(TenantModel.Meta):
@@ -56,6 +57,11 @@ class Episode(TenantModel):
                 fields=["tenant", "ended_at"],
                 name="memories_episode_unsummarized",
                 condition=models.Q(ended_at__isnull=False, summarized_at__isnull=True),
+            ),
+            models.Index(
+                fields=["tenant", "last_at"],
+                name="memories_episode_unembedded",
+                condition=models.Q(embedding__isnull=True, summarized_at__isnull=False),
             ),
             models.Index(
                 fields=["tenant", "last_at"],

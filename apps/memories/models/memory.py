@@ -98,10 +98,10 @@ class Memory(TenantModel):
             ),
             # What an agent might forget, the least important first, without touching the table either.
             models.Index(
-                fields=["tenant", "agent", "importance", "created_at"],
-                include=["id", "type"],
+                fields=["tenant", "agent", "importance", "created_at", "id"],
+                include=["type", "retention"],
                 name="memories_memory_forgettable",
-                condition=models.Q(status="active") & ~models.Q(retention="permanent"),
+                condition=models.Q(status="active"),
             ),
             models.Index(
                 fields=["tenant", "created_at"],

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db import models
-from pgvector.django import HalfVectorField
+from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import Agent
 from apps.memories.models.memory import Memory
 from apps.tenants.fields import TenantForeignKey, TenantOneToOne
 from apps.tenants.models import TenantModel
+from arbor.memory.lexical import LEXICAL_DIMENSIONS
 
 
 class Mind(TenantModel):
@@ -42,11 +45,33 @@ class NextEmbedding(TenantModel):
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="next_embedding")
     agent = TenantForeignKey(Agent, related_name="+")
+    #: As a mind names it, with its dimension: `NAME DIMENSION`.
     embedding_model = models.CharField(max_length=100)
-    embedding = HalfVectorField()
+    #: Empty: that model cannot read the text.
+    embedding = HalfVectorField(null=True)
+    #: The words that the index holds beside that vector; empty: the same as now.
+    lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
 
     class Meta(TenantModel.Meta):
         indexes = [models.Index(fields=["tenant", "agent"], name="memories_next_by_agent")]
 
     def __str__(self) -> str:
         return self.embedding_model
+
+
+class EmbedderFault(models.Model):
+    """An embedder that fails, and until when the backlog leaves it alone. One for the installation: not a tenant's."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
+    ops_privileges: ClassVar[str] = "SELECT"
+
+    #: As a mind names it, with its dimension: `NAME DIMENSION`.
+    embedding_model = models.CharField(max_length=100, primary_key=True)
+    #: How often it failed since it last answered, since when, and why it did the last time.
+    failures = models.PositiveIntegerField()
+    since = models.DateTimeField()
+    retry_at = models.DateTimeField()
+    error = models.CharField(max_length=300)
+
+    def __str__(self) -> str:
+        return f"{self.embedding_model}: {self.error}"
