@@ -8,6 +8,8 @@ from typing import Any
 
 from apps.console.theme import UNFOLD as CONSOLE_THEME
 from arbor.agents.identity import derive_secret, parse_master_key
+from arbor.errors import ConfigurationInvalid
+from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
 from config.logs import logging_config
 from config.secrets import SecretName
@@ -103,6 +105,7 @@ INSTALLED_APPS = [
     "apps.agents",
     "apps.memories",
     "apps.goals",
+    "apps.selves",
     "apps.heartbeats",
 ]
 UNFOLD = CONSOLE_THEME
@@ -189,8 +192,21 @@ ARBOR_EMBED_AT_STORAGE = env.str("ARBOR_EMBED_AT_STORAGE", default="auto")
 
 #: The share of time that a round of maintenance works, above 0 and at most 1; in the rest it leaves the database alone.
 ARBOR_MAINTENANCE_SHARE = env.float("ARBOR_MAINTENANCE_SHARE", default=0.7)
+if not 0 < ARBOR_MAINTENANCE_SHARE <= 1:
+    raise ConfigurationInvalid(
+        f"ARBOR_MAINTENANCE_SHARE must be above 0 and at most 1, got {ARBOR_MAINTENANCE_SHARE:g}"
+    )
 #: `provider/model` that summarizes episodes, names concepts and weighs memories; empty: rules do, at no cost.
 ARBOR_MAINTENANCE_MODEL = env.str("ARBOR_MAINTENANCE_MODEL", default="")
+#: Episodic memories that one agent keeps in mind; above it the least important are archived.
+ARBOR_MEMORY_QUOTA = env.int("ARBOR_MEMORY_QUOTA", default=QUOTA)
+#: Memories whose importance has decayed below the first are archived; episodic ones that were never above the second,
+#: once they have not been used for the grace.
+ARBOR_ARCHIVE_BELOW = env.float("ARBOR_ARCHIVE_BELOW", default=ARCHIVE_BELOW)
+ARBOR_CLEANUP_BELOW = env.float("ARBOR_CLEANUP_BELOW", default=CLEANUP_BELOW)
+ARBOR_FORGETTING_GRACE = timedelta(
+    hours=env.float("ARBOR_FORGETTING_GRACE_H", default=GRACE / timedelta(hours=1))
+)
 
 # --- Heartbeats ----------------------------------------------------------------------------------------
 

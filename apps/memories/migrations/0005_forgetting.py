@@ -38,9 +38,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="memory",
             index=models.Index(
-                condition=models.Q(("status", "active"), models.Q(("retention", "permanent"), _negated=True)),
-                fields=["tenant", "agent", "importance", "created_at"],
-                include=("id", "type"),
+                condition=models.Q(("status", "active")),
+                fields=["tenant", "agent", "importance", "created_at", "id"],
+                include=("type", "retention"),
                 name="memories_memory_forgettable",
             ),
         ),
