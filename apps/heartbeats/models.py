@@ -198,11 +198,18 @@ class CallStatus(models.TextChoices):
 
 
 class ExternalCall(TenantModel):
-    """A durable request for a model; a worker of the model queue fulfils it."""
+    """A durable request for a model; a worker of the model queue fulfils it.
+
+    A heartbeat's call lets it go on. Maintenance's, an errand, belongs to no heartbeat and names its subject.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
-    heartbeat = TenantForeignKey(Heartbeat, related_name="calls")
+    heartbeat = TenantForeignKey(Heartbeat, null=True, blank=True, related_name="calls")
+    #: What an errand is about: {"episode": id} or {"memories": [ids]}.
+    subject = models.JSONField(db_default={}, default=dict)
+    #: Names that subject; of one subject at most one errand is open. Empty: it is no errand.
+    subject_key = models.CharField(max_length=60, blank=True, db_default="")
     purpose = models.CharField(max_length=12)
     status = models.CharField(max_length=8, choices=CallStatus, default=CallStatus.PENDING)
     #: `provider/model` to ask.
@@ -216,6 +223,10 @@ class ExternalCall(TenantModel):
     error_kind = models.CharField(max_length=40, blank=True)
     #: Counts the workers that took it; the last one's write counts.
     attempts = models.PositiveSmallIntegerField(default=0)
+    #: Tries of an errand that brought nothing, and when the next one may be; empty: at once.
+    failures = models.PositiveSmallIntegerField(db_default=0)
+    due_at = models.DateTimeField(null=True)
+    #: Until when its worker, or the hint that it waits, is believed in.
     lease_until = models.DateTimeField(null=True)
     requested_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
@@ -224,7 +235,28 @@ class ExternalCall(TenantModel):
     class Meta(TenantModel.Meta):
         ordering = ["requested_at"]
         indexes = [
-            models.Index(fields=["tenant", "heartbeat", "requested_at"], name="heartbeats_call_by_beat")
+            models.Index(fields=["tenant", "heartbeat", "requested_at"], name="heartbeats_call_by_beat"),
+            models.Index(
+                fields=["tenant", "agent", "purpose"],
+                name="heartbeats_errand_unfinished",
+                condition=~models.Q(subject_key="") & models.Q(status__in=["pending", "running", "failed"]),
+            ),
+            models.Index(
+                fields=["tenant", "lease_until"],
+                name="heartbeats_errand_lease",
+                condition=~models.Q(subject_key="") & models.Q(status__in=["pending", "running"]),
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "agent", "purpose", "subject_key"],
+                name="heartbeats_errand_one_open",
+                condition=~models.Q(subject_key="") & models.Q(status__in=["pending", "running"]),
+            ),
+            models.CheckConstraint(
+                condition=models.Q(heartbeat__isnull=True) ^ models.Q(subject_key=""),
+                name="heartbeats_call_of_beat_or_errand",
+            ),
         ]
 
     def __str__(self) -> str:

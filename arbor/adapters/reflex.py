@@ -6,14 +6,14 @@ import json
 import time
 from decimal import Decimal
 
-from arbor.errors import ModelRejected
 from arbor.heartbeat.policy import reflex_reply
+from arbor.memory.errands import rule_reply
 from arbor.models.handles import Handle
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, Usage
 
 
 class ReflexModel:
-    """Decides by rules; it can think, and nothing else."""
+    """Decides by rules: what to do in a heartbeat, and what maintenance asks about memories."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -25,10 +25,10 @@ class ReflexModel:
 
     def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
         """Answer from the request's context; the messages are not read."""
-        if request.purpose is not CallPurpose.THINK:
-            raise ModelRejected(f"the reflex policy cannot {request.purpose}: it only decides heartbeats")
         started = time.monotonic()
-        text = json.dumps(reflex_reply(request.context), ensure_ascii=False)
+        thinks = request.purpose is CallPurpose.THINK
+        reply = reflex_reply(request.context) if thinks else rule_reply(request.purpose, request.context)
+        text = json.dumps(reply, ensure_ascii=False)
         return ModelReply(
             text=text,
             provider=self._handle.provider,

@@ -19,8 +19,10 @@ class CallPurpose(StrEnum):
     THINK = "think"
     #: A longer text becomes a shorter one.
     SUMMARIZE = "summarize"
-    #: Facts are taken out of a text.
+    #: The ideas that texts are about are named.
     EXTRACT = "extract"
+    #: It is said how much texts matter.
+    WEIGH = "weigh"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from arbor.adapters.connect import Credentials, connect_model
 from arbor.clock import SystemClock
-from arbor.errors import ModelRejected
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.situation import Environment, Situation
+from arbor.memory.errands import Excerpt, errand_request, read_concepts, read_scores, read_summary
 from arbor.models.breaker import Breakers
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, Model, ModelRequest, Usage
@@ -54,7 +52,28 @@ def test_it_answers_from_the_situation_with_a_valid_reply_for_nothing(
     assert reply.text == model.complete(request_, deadline_s=1).text
 
 
-@pytest.mark.parametrize("purpose", [CallPurpose.SUMMARIZE, CallPurpose.EXTRACT])
-def test_it_only_decides_heartbeats(model: Model, request_: ModelRequest, purpose: CallPurpose) -> None:
-    with pytest.raises(ModelRejected, match=f"cannot {purpose}: it only decides heartbeats"):
-        model.complete(replace(request_, purpose=purpose), deadline_s=1)
+def _asked(purpose: CallPurpose) -> ModelRequest:
+    memories = [
+        Excerpt(text="The keel of the Heron was laid in Lisbon.", role="Ada", type="episodic"),
+        Excerpt(text="Remember this: the Heron sails on Friday.", role="user", type="episodic"),
+    ]
+    return errand_request(purpose, memories, nonce="0123456789abcdef", for_rules=True)
+
+
+def test_it_summarizes_by_rule(model: Model) -> None:
+    reply = model.complete(_asked(CallPurpose.SUMMARIZE), deadline_s=1)
+    summary = read_summary(reply.text)
+    assert "Ada: The keel of the Heron was laid in Lisbon." in summary
+    assert (reply.provider, reply.cost_usd) == ("reflex", 0)
+
+
+def test_it_names_concepts_by_rule(model: Model) -> None:
+    concepts = read_concepts(model.complete(_asked(CallPurpose.EXTRACT), deadline_s=1).text, count=2)
+    assert {"Heron", "Lisbon"} <= {each.name for each in concepts[0]}
+    assert "Heron" in {each.name for each in concepts[1]}
+
+
+def test_it_weighs_by_rule(model: Model) -> None:
+    scores = read_scores(model.complete(_asked(CallPurpose.WEIGH), deadline_s=1).text, count=2)
+    assert scores[1] == 1.0
+    assert scores[0] < 1.0

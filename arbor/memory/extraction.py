@@ -1,0 +1,169 @@
+"""Which ideas a memory is a case of, by rule: names, phrases between the words that say nothing, words that come again.
+
+Phrases are found as in RAKE (Rose et al., "Automatic Keyword Extraction from Individual Documents", 2010): runs of
+words that stop words and punctuation leave standing. Deterministic, and at no cost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from arbor.memory.english import BASE_FORMS, STOP_WORDS
+from arbor.memory.lexical import term_of
+
+#: Concepts taken of one memory, and the characters of it that are read.
+MAX_CONCEPTS = 5
+READ_CHARACTERS = 4_000
+#: The longest name of a concept, in characters, and the longest phrase, in words.
+NAME_LENGTH = 60
+_PHRASE_WORDS = 3
+#: How surely each kind of find is a concept of the memory, 0 to 1.
+NAME_STRENGTH = 1.0
+PHRASE_STRENGTH = 0.8
+REPEATED_STRENGTH = 0.7
+WORD_STRENGTH = 0.5
+
+_LINK = re.compile(r"\S*(?:://|@)\S*|www\.\S+")
+_PIECE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[^\s\w]|\d[\w.,]*")
+_SENTENCE_ENDS = frozenset('.!?…:;\n“"')
+#: Scripts without spaces between words: what looks like a word there is a sentence.
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_TALK = """
+    able actually ago already always amazing anyone anything around ask awesome away back bad bit came come
+    cool day days definitely done even ever every everyone everything excited far feel feeling first fun get
+    gets getting give glad go goes going gonna good got great guess guys happen happened happy hard haha hear
+    heard hello help hey hi hope huh idea keep kind know last later least let's like liked little lol long
+    look looking looks lot lots love loved made make makes making many maybe might mind miss month much must
+    need needed near never next nice nothing now oh old one ones people pretty probably put quite ready real
+    really recently remember right said saw say says see seem seems seen someone something sometimes soon
+    sorry special spend stay stuff sure take talk tell thank thanks thing things think thought time times
+    today together told tomorrow tonight took tried try trying two use used usually wanna want wanted week
+    well went whatever wish wonderful wondering wow yeah year years yep yes yesterday yet you'd you'll monday
+    tuesday wednesday thursday friday saturday sunday january february march april june july august september
+    october november december
+"""
+#: What names no idea: the stop words, and words of everyday talk.
+_NOTHING = STOP_WORDS.union(_TALK.split())
+#: Irregular forms whose base is a verb; those that are nouns or adjectives as well stay.
+_NOUNS = "child foot goose half knife leaf life loaf man mouse person shelf thief tooth wife wolf woman"
+_VERBS = frozenset(form for form, base in BASE_FORMS.items() if base not in _NOUNS.split())
+_ING = frozenset(f"{base}ing" for base in BASE_FORMS.values())
+#: Endings that tell verbs and adverbs from what can be an idea. "sailing" is one; "sailed" and "slowly" are not.
+_NO_NOUN = ("ly", "ed")
+
+
+class Extracted(NamedTuple):
+    """An idea, and how surely the memory is a case of it: 0 to 1."""
+
+    name: str
+    strength: float
+
+
+class _Token(NamedTuple):
+    text: str
+    #: It begins a sentence, so that its capital says nothing.
+    first: bool
+
+
+def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[Extracted, ...]:
+    """Return the ideas that a text is about, the surest first, each once; none for a text that names nothing."""
+    runs = list(_runs(_LINK.sub(" . ", text[:READ_CHARACTERS])))
+    counts = Counter(term_of(token.text.casefold()) for run in runs for token in run)
+    found: dict[str, Extracted] = {}
+    for run in runs:
+        for each in (*_names(run), *_phrases(run), *_words(run, counts)):
+            key = each.name.casefold()
+            if len(each.name) <= NAME_LENGTH and each.strength > found.get(key, Extracted("", 0.0)).strength:
+                found[key] = each
+    # Stable: of equally sure ones those that come first.
+    best = sorted(found.values(), key=lambda each: -each.strength)
+    return tuple(_without_parts(best)[:most])
+
+
+def _runs(text: str) -> Iterator[list[_Token]]:
+    """Yield runs of words that tell something, as stop words and punctuation leave them."""
+    run: list[_Token] = []
+    first = True
+    for piece in _PIECE.findall(text):
+        word = piece.replace("’", "'").removesuffix("'s")
+        if _tells(word):
+            run.append(_Token(word, first))
+        elif run:
+            yield run
+            run = []
+        first = piece in _SENTENCE_ENDS or (first and not piece[0].isalnum())
+    if run:
+        yield run
+
+
+def _tells(word: str) -> bool:
+    folded = word.casefold()
+    return (
+        word[0].isalpha()
+        and 2 < len(word) <= NAME_LENGTH
+        and folded not in _NOTHING
+        and not _UNSPACED.search(word)
+    )
+
+
+def _names(run: list[_Token]) -> Iterator[Extracted]:
+    """Yield words with capitals that stand together. One alone at a sentence's beginning is no name yet."""
+    name: list[_Token] = []
+    for token in (*run, _Token("", False)):
+        if token.text[:1].isupper():
+            name.append(token)
+            continue
+        if name and not (len(name) == 1 and name[0].first):
+            yield Extracted(" ".join(each.text for each in name[:_PHRASE_WORDS]), NAME_STRENGTH)
+        name = []
+
+
+def _phrases(run: list[_Token]) -> Iterator[Extracted]:
+    """Yield a run of two or three words that can be a noun with what describes it."""
+    words = [token.text for token in run if _can_be_noun(token.text)]
+    if len(words) == len(run) and 2 <= len(words) <= _PHRASE_WORDS and not any(map(_capital, words[1:])):
+        yield Extracted(
+            " ".join([*(word.casefold() for word in words[:-1]), _singular(words[-1])]), PHRASE_STRENGTH
+        )
+
+
+def _words(run: list[_Token], counts: Counter[str]) -> Iterator[Extracted]:
+    for token in run:
+        if _can_be_noun(token.text) and (token.first or not _capital(token.text)):
+            again = counts[term_of(token.text.casefold())] > 1
+            yield Extracted(_singular(token.text), REPEATED_STRENGTH if again else WORD_STRENGTH)
+
+
+def _without_parts(ranked: list[Extracted]) -> list[Extracted]:
+    """Leave out single words that a surer name or phrase has said: "reef" beside "coral reef"."""
+    said: set[str] = set()
+    kept: list[Extracted] = []
+    for each in ranked:
+        words = each.name.casefold().split()
+        if len(words) > 1 or words[0] not in said:
+            kept.append(each)
+        said.update(words)
+    return kept
+
+
+def _can_be_noun(word: str) -> bool:
+    folded = word.casefold()
+    return folded not in _VERBS and folded not in _ING and not (len(folded) > 4 and folded.endswith(_NO_NOUN))
+
+
+def _capital(word: str) -> bool:
+    return word[0].isupper()
+
+
+def _singular(word: str) -> str:
+    """Return a noun's singular by the regular endings, so that boat and boats are one idea."""
+    folded = word.casefold()
+    folded = BASE_FORMS.get(folded, folded)
+    if len(folded) > 4 and folded.endswith("ies"):
+        return f"{folded[:-3]}y"
+    if len(folded) > 3 and folded.endswith("s") and not folded.endswith(("ss", "us", "is")):
+        return folded[:-1]
+    return folded
