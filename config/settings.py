@@ -198,6 +198,12 @@ if not 0 < ARBOR_MAINTENANCE_SHARE <= 1:
     )
 #: `provider/model` that summarizes episodes, names concepts and weighs memories; empty: rules do, at no cost.
 ARBOR_MAINTENANCE_MODEL = env.str("ARBOR_MAINTENANCE_MODEL", default="")
+#: Cosine above which two memories are neighbors: seed 004's. Embedders differ in how near they put what is alike.
+ARBOR_NEIGHBOR_SIMILARITY = env.float("ARBOR_NEIGHBOR_SIMILARITY", default=0.75)
+#: The time in which what has come to mind fades to half.
+ARBOR_ACTIVATION_HALF_LIFE = timedelta(seconds=env.float("ARBOR_ACTIVATION_HALF_LIFE_S", default=3600))
+if not ARBOR_ACTIVATION_HALF_LIFE > timedelta(0):
+    raise ConfigurationInvalid("ARBOR_ACTIVATION_HALF_LIFE_S must be above 0 seconds")
 #: Episodic memories that one agent keeps in mind; above it the least important are archived.
 ARBOR_MEMORY_QUOTA = env.int("ARBOR_MEMORY_QUOTA", default=QUOTA)
 #: Memories whose importance has decayed below the first are archived; episodic ones that were never above the second,

@@ -46,12 +46,15 @@ from apps.memories.models import (
     Practice,
     Upkeep,
 )
+from apps.selves.models import Belief, IdentityAspect
 from apps.tenants.models import User
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.memory.content import content_hash
 from arbor.memory.values import MemoryStatus, MemoryType
+from arbor.selves.values import AspectKind, BeliefCategory
 
 #: The password of every user made here.
 PASSWORD = "correct horse battery staple"
@@ -357,6 +360,31 @@ class IntentFactory(TenantRowFactory):
     action = "recall"
     description = "Recall what is known of the river."
     status = IntentStatus.PENDING
+
+
+class BeliefFactory(TenantRowFactory):
+    class Meta:
+        model = Belief
+
+    agent = factory.SubFactory(AgentFactory)
+    category = BeliefCategory.WORLD
+    statement = factory.Sequence(lambda n: f"The river freezes after {n} cold nights.")
+    statement_hash = factory.LazyAttribute(lambda o: content_hash(o.statement))
+    confidence = 0.8
+    stability = 0.6
+    source = "operator"
+
+
+class IdentityAspectFactory(TenantRowFactory):
+    class Meta:
+        model = IdentityAspect
+
+    agent = factory.SubFactory(AgentFactory)
+    kind = AspectKind.PURPOSE
+    content = factory.Sequence(lambda n: f"I am there to find ford {n}.")
+    content_hash = factory.LazyAttribute(lambda o: content_hash(o.content))
+    stability = 0.8
+    source = "operator"
 
 
 class HeartbeatFactory(TenantRowFactory):

@@ -33,6 +33,10 @@ TONES: dict[str, str] = {
     "skipped": "calm",
     "idle": "calm",
     "off": "calm",
+    # beliefs and aspects
+    "held": "good",
+    "questioned": "warn",
+    "dropped": "calm",
     # steps and actions
     "success": "good",
     "run": "good",

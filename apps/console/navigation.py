@@ -56,6 +56,8 @@ def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
         {
             "title": "Mind",
             "items": [
+                _item("Beliefs", "lightbulb", "selves_belief_changelist"),
+                _item("Identity", "fingerprint", "selves_identityaspect_changelist"),
                 _item("Goals", "flag", "goals_goal_changelist"),
                 _item("Intents", "checklist", "goals_intent_changelist"),
                 _item("Progress notes", "edit_note", "goals_progressnote_changelist"),

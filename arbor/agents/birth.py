@@ -1,4 +1,4 @@
-"""What a new agent has in mind and wants: its template read as a working memory, a backlog and first memories."""
+"""What a new agent has in mind, wants, knows and takes itself to be: read from its template."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
 from arbor.goals.values import GoalSource
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory, clip
 from arbor.memory.values import MemoryType, NewMemory
+from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, NewAspect, NewBelief
 
 #: What a goal that came with the template springs from: our choice. Most of it is what the agent was made for.
 SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
@@ -30,6 +31,9 @@ SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
 INNATE_DECAY_RATE = 0.0
 KNOWLEDGE_IMPORTANCE = 0.6
 VALUE_IMPORTANCE = 0.8
+#: What a template says of the self is what the agent was made as: it is sure of it, and not easily talked out of it.
+INNATE_CONFIDENCE = 0.9
+INNATE_STABILITY = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,3 +91,36 @@ def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...
         for value in (spec.values or spec.character.values)
     ]
     return (*knowledge, *values)
+
+
+def first_beliefs(spec: TemplateSpec) -> tuple[NewBelief, ...]:
+    """Return what a new agent of this template believes: its values."""
+    return tuple(
+        NewBelief(
+            statement=value,
+            category=BeliefCategory.VALUES,
+            confidence=INNATE_CONFIDENCE,
+            stability=INNATE_STABILITY,
+            source=f"template:{spec.name}",
+        )
+        for value in (spec.values or spec.character.values)
+    )
+
+
+def first_aspects(spec: TemplateSpec) -> tuple[NewAspect, ...]:
+    """Return who a new agent of this template takes itself to be; what is too long for an aspect is shortened."""
+    said = {
+        AspectKind.SELF_CONCEPT: spec.character.nature,
+        AspectKind.PURPOSE: spec.character.role,
+        AspectKind.EMOTIONAL_BASELINE: spec.character.tone,
+    }
+    return tuple(
+        NewAspect(
+            content=clip(text, TEXT_LENGTH),
+            kind=kind,
+            stability=INNATE_STABILITY,
+            source=f"template:{spec.name}",
+        )
+        for kind, text in said.items()
+        if text
+    )

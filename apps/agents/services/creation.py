@@ -15,8 +15,16 @@ from apps.audit.services import record
 from apps.goals.services.backlog import Backlog
 from apps.heartbeats.services.schedule import create_schedule
 from apps.memories.services.remember import store
+from apps.selves.services.birth import give_self
 from apps.tenants.scope import current_tenant
-from arbor.agents.birth import SOURCES, first_goals, first_memories, first_mind
+from arbor.agents.birth import (
+    SOURCES,
+    first_aspects,
+    first_beliefs,
+    first_goals,
+    first_memories,
+    first_mind,
+)
 from arbor.agents.identity import KeyPair, generate_key_pair, seal_private_key
 from arbor.agents.template import MAX_INTERVAL_S
 from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid
@@ -123,7 +131,7 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
 
 
 def _give_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
-    """Write what the agent has in mind, wants and knows; return what was shortened."""
+    """Write what the agent has in mind, wants, knows and takes itself to be; return what was shortened."""
     mind = first_mind(template.spec, now=now)
     AgentState.objects.create(
         tenant_id=agent.tenant_id, agent=agent, working_memory=mind.working_memory.model_dump(mode="json")
@@ -139,5 +147,6 @@ def _give_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[st
             state=GoalState.ACTIVE,
         )
     backlog.save()
+    give_self(agent_id=agent.id, beliefs=first_beliefs(template.spec), aspects=first_aspects(template.spec))
     store(agent_id=agent.id, memories=first_memories(template.spec, now=now), vectors=None)
     return mind.shortened

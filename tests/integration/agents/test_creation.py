@@ -19,6 +19,7 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal
 from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
 from apps.memories.models import Memory
+from apps.selves.models import Belief, IdentityAspect
 from apps.tenants.checks import tenant_models
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -64,6 +65,14 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: Make, tenant: Te
         known = set(Memory.objects.filter(type=MemoryType.SEMANTIC).values_list("content", flat=True))
         assert {item.content for item in spec.character.knowledge} < known
         assert {f"I value {value}" for value in spec.values} < known
+        assert set(Belief.objects.values_list("statement", "category", "status")) == {
+            (value, "values", "held") for value in spec.values
+        }
+        assert set(IdentityAspect.objects.values_list("kind", "content")) == {
+            ("self_concept", spec.character.nature),
+            ("purpose", spec.character.role),
+            ("emotional_baseline", spec.character.tone),
+        }
         event = AuditEvent.objects.get()
         assert (event.action, event.actor, event.agent_id) == (AuditAction.AGENT_CREATED, ACTOR, agent.id)
 

@@ -34,9 +34,11 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from tests.factories import (
     AgentFactory,
+    BeliefFactory,
     EdgeFactory,
     ExternalCallFactory,
     HeartbeatFactory,
+    IdentityAspectFactory,
     LedgerEntryFactory,
     MemoryAccessFactory,
     MemoryFactory,
@@ -152,7 +154,9 @@ def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
         PerceptFactory(agent=victim)
         memory = MemoryFactory(agent=victim)
         MemoryAccessFactory(memory=memory)
-        EdgeFactory(agent=victim, source=memory, target=MemoryFactory(agent=victim))
+        EdgeFactory(agent=victim, source_id=memory.id)
+        BeliefFactory(agent=victim)
+        IdentityAspectFactory(agent=victim)
         before = {model: model.objects.count() for model in tenant_models() if hasattr(model, "agent")}
         counts = destroy_agent(agent_id=victim.id, confirm="Vega", actor=ACTOR)
         event = AuditEvent.objects.get(action=AuditAction.AGENT_DESTROYED)

@@ -7,16 +7,24 @@ from typing import Any
 
 import pytest
 
-from arbor.agents.birth import SOURCES, first_goals, first_memories, first_mind
+from arbor.agents.birth import (
+    SOURCES,
+    first_aspects,
+    first_beliefs,
+    first_goals,
+    first_memories,
+    first_mind,
+)
 from arbor.agents.template import GoalType, TemplateSpec
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH
 from arbor.memory.values import MemoryType
+from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def spec(**parts: Any) -> TemplateSpec:
-    character = {"name": "Small", "knowledge": parts.pop("knowledge", ())}
+    character = {"name": "Small", "knowledge": parts.pop("knowledge", ()), **parts.pop("character", {})}
     return TemplateSpec.model_validate(
         {"name": "Small", "version": "1", "character": character, "actions": ("rest",), **parts}
     )
@@ -61,3 +69,15 @@ def test_knowledge_and_values_are_memories_that_do_not_fade() -> None:
     assert {memory.type for memory in made} == {MemoryType.SEMANTIC}
     assert {memory.decay_rate for memory in made} == {0.0}
     assert {memory.source for memory in made} == {"template:Small"}
+
+
+def test_values_are_beliefs_and_what_a_character_is_are_aspects() -> None:
+    small = spec(values=("candour",), character={"nature": "A quiet one. " * 100, "role": "keeper"})
+    (belief,) = first_beliefs(small)
+    assert (belief.statement, belief.category) == ("candour", BeliefCategory.VALUES)
+    concept, purpose = first_aspects(small)
+    assert (concept.kind, purpose.kind) == (AspectKind.SELF_CONCEPT, AspectKind.PURPOSE)
+    assert purpose.content == "keeper"
+    assert len(concept.content) <= TEXT_LENGTH
+    assert {each.source for each in (belief, concept, purpose)} == {"template:Small"}
+    assert first_beliefs(spec()) == first_aspects(spec()) == ()

@@ -1,0 +1,93 @@
+"""Aspects of an identity changed by a person's hand; each change is on record with what it was before."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.selves.models import IdentityAspect
+from apps.tenants.scope import current_tenant
+from arbor.errors import AlreadyExists, LimitReached, NotFound
+from arbor.memory.content import content_hash
+from arbor.selves.values import MAX_ASPECTS, NewAspect, Standing, check_share
+
+
+@transaction.atomic
+def take_aspect(*, agent_id: UUID, aspect: NewAspect, actor: str) -> IdentityAspect:
+    """Make something a part of who an agent takes itself to be; what it dropped once is taken up again.
+
+    Raises NotFound for the agent, AlreadyExists where it is a part already, LimitReached.
+    """
+    # The agent's row is the lock: two that take on the same at once would both find nothing.
+    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    hashed = content_hash(aspect.content)
+    found: IdentityAspect | None = IdentityAspect.objects.filter(
+        agent_id=agent_id, content_hash=hashed
+    ).first()
+    if found is not None and found.status != Standing.DROPPED:
+        raise AlreadyExists(f"that is an aspect already, {found.id}; revise it instead")
+    count = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=Standing.DROPPED).count()
+    if count >= MAX_ASPECTS:
+        raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
+    row = found or IdentityAspect(tenant_id=current_tenant(), agent_id=agent_id, content_hash=hashed)
+    row.kind, row.content, row.status = aspect.kind, aspect.content, Standing.HELD
+    row.stability, row.source = aspect.stability, aspect.source
+    row.save()
+    _put_on_record(row, actor, f"made it a part of the agent: {row.content}", {"again": found is not None})
+    return row
+
+
+@transaction.atomic
+def revise_aspect(
+    *,
+    aspect_id: UUID,
+    actor: str,
+    stability: float | None = None,
+    status: Standing | None = None,
+    reason: str = "",
+) -> IdentityAspect:
+    """Change how firm an aspect is, or whether it is questioned. None leaves it as it is.
+
+    Raises NotFound, Invalid for a number that is not from 0 to 1.
+    """
+    if stability is not None:
+        check_share("stability", stability)
+    aspect: IdentityAspect | None = IdentityAspect.objects.select_for_update().filter(id=aspect_id).first()
+    if aspect is None:
+        raise NotFound(f"there is no aspect {aspect_id} in this tenant")
+    wanted: dict[str, Any] = {"stability": stability, "status": status}
+    changes = {
+        name: {"from": getattr(aspect, name), "to": value}
+        for name, value in wanted.items()
+        if value is not None and value != getattr(aspect, name)
+    }
+    for name, change in changes.items():
+        setattr(aspect, name, change["to"])
+    if changes:
+        aspect.save()
+        verb = "dropped" if status is Standing.DROPPED else "revised"
+        _put_on_record(
+            aspect, actor, f"{verb} the aspect: {aspect.content}", {"changes": changes, "reason": reason}
+        )
+    return aspect
+
+
+def drop_aspect(*, aspect_id: UUID, actor: str, reason: str = "") -> IdentityAspect:
+    """Take something out of who an agent takes itself to be; it is kept for the record. Raises NotFound."""
+    return revise_aspect(aspect_id=aspect_id, actor=actor, status=Standing.DROPPED, reason=reason)
+
+
+def _put_on_record(aspect: IdentityAspect, actor: str, message: str, detail: dict[str, Any]) -> None:
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=aspect.agent_id,
+        message=message,
+        detail={"aspect_id": str(aspect.id), **detail},
+    )

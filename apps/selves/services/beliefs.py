@@ -1,0 +1,93 @@
+"""Beliefs changed by a person's hand; each change is on record with what it was before."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.selves.models import Belief
+from apps.tenants.scope import current_tenant
+from arbor.errors import AlreadyExists, LimitReached, NotFound
+from arbor.memory.content import content_hash
+from arbor.selves.values import MAX_BELIEFS, NewBelief, Standing, check_share
+
+
+@transaction.atomic
+def hold_belief(*, agent_id: UUID, belief: NewBelief, actor: str) -> Belief:
+    """Let an agent believe something; what it dropped once is taken up again.
+
+    Raises NotFound for the agent, AlreadyExists where it believes that already, LimitReached.
+    """
+    # The agent's row is the lock: two that hold the same at once would both find nothing.
+    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    hashed = content_hash(belief.statement)
+    found: Belief | None = Belief.objects.filter(agent_id=agent_id, statement_hash=hashed).first()
+    if found is not None and found.status != Standing.DROPPED:
+        raise AlreadyExists(f"that is believed already, as {found.id}; revise it instead")
+    count = Belief.objects.filter(agent_id=agent_id).exclude(status=Standing.DROPPED).count()
+    if count >= MAX_BELIEFS:
+        raise LimitReached(f"an agent holds at most {MAX_BELIEFS} beliefs; drop one first")
+    row = found or Belief(tenant_id=current_tenant(), agent_id=agent_id, statement_hash=hashed)
+    row.category, row.statement, row.status = belief.category, belief.statement, Standing.HELD
+    row.confidence, row.stability, row.source = belief.confidence, belief.stability, belief.source
+    row.save()
+    _put_on_record(row, actor, f"let the agent believe: {row.statement}", {"again": found is not None})
+    return row
+
+
+@transaction.atomic
+def revise_belief(
+    *,
+    belief_id: UUID,
+    actor: str,
+    confidence: float | None = None,
+    stability: float | None = None,
+    status: Standing | None = None,
+    reason: str = "",
+) -> Belief:
+    """Change how sure an agent is of a belief, how firm it is, or whether it is questioned. None leaves it as it is.
+
+    Raises NotFound, Invalid for a number that is not from 0 to 1.
+    """
+    wanted: dict[str, Any] = {"confidence": confidence, "stability": stability, "status": status}
+    for name in ("confidence", "stability"):
+        if wanted[name] is not None:
+            check_share(name, wanted[name])
+    belief: Belief | None = Belief.objects.select_for_update().filter(id=belief_id).first()
+    if belief is None:
+        raise NotFound(f"there is no belief {belief_id} in this tenant")
+    changes = {
+        name: {"from": getattr(belief, name), "to": value}
+        for name, value in wanted.items()
+        if value is not None and value != getattr(belief, name)
+    }
+    for name, change in changes.items():
+        setattr(belief, name, change["to"])
+    if changes:
+        belief.save()
+        verb = "dropped" if status is Standing.DROPPED else "revised"
+        _put_on_record(
+            belief, actor, f"{verb} the belief: {belief.statement}", {"changes": changes, "reason": reason}
+        )
+    return belief
+
+
+def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
+    """Let an agent no longer believe something; the belief is kept for the record. Raises NotFound."""
+    return revise_belief(belief_id=belief_id, actor=actor, status=Standing.DROPPED, reason=reason)
+
+
+def _put_on_record(belief: Belief, actor: str, message: str, detail: dict[str, Any]) -> None:
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=belief.agent_id,
+        message=message,
+        detail={"belief_id": str(belief.id), "confidence": belief.confidence, **detail},
+    )

@@ -1,0 +1,155 @@
+"""The self: from birth or by a person's hand, on record, and read by what colours memories."""
+
+from __future__ import annotations
+
+import math
+from uuid import uuid4
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
+from apps.selves.models import Belief, IdentityAspect
+from apps.selves.services.alignment import alignments
+from apps.selves.services.aspects import drop_aspect, revise_aspect, take_aspect
+from apps.selves.services.beliefs import drop_belief, hold_belief, revise_belief
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
+from tests.factories import AgentFactory, BeliefFactory, EdgeFactory, IdentityAspectFactory, MemoryFactory
+
+ACTOR = "user:ann"
+ICE = NewBelief(statement="Ice holds after a week.", category=BeliefCategory.WORLD, confidence=0.8)
+MAPS = NewAspect(content="I draw maps.", kind=AspectKind.AGENCY)
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    with tenant_transaction(tenant.id):
+        made: Agent = AgentFactory()
+        return made
+
+
+def acts(agent: Agent) -> list[str]:
+    with tenant_transaction(agent.tenant_id):
+        return list(AuditEvent.objects.order_by("id").values_list("message", flat=True))
+
+
+def test_a_belief_is_held_revised_dropped_and_held_again_each_on_record(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.3, status=Standing.QUESTIONED)
+        revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.3)
+        drop_belief(belief_id=belief.id, actor=ACTOR, reason="it broke")
+        again = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        assert again.id == belief.id
+        assert (again.status, again.confidence) == ("held", 0.8)
+        revised, dropped = AuditEvent.objects.order_by("id")[1:3]
+    assert acts(agent) == [
+        f"{verb}: {ICE.statement}"
+        for verb in (
+            "let the agent believe",
+            "revised the belief",
+            "dropped the belief",
+            "let the agent believe",
+        )
+    ]
+    assert revised.detail["changes"]["confidence"] == {"from": 0.8, "to": 0.3}
+    assert dropped.detail["reason"] == "it broke"
+
+
+def test_an_aspect_likewise(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        aspect = take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
+        revise_aspect(aspect_id=aspect.id, actor=ACTOR, stability=0.9)
+        drop_aspect(aspect_id=aspect.id, actor=ACTOR)
+        assert take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR).id == aspect.id
+        with pytest.raises(AlreadyExists, match="aspect already"):
+            take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
+    assert len(acts(agent)) == 4
+
+
+def test_what_is_believed_already_is_not_believed_twice(agent: Agent) -> None:
+    same = NewBelief(statement=" Ice  holds after a week. ", category=BeliefCategory.TIME)
+    with tenant_transaction(agent.tenant_id):
+        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        with pytest.raises(AlreadyExists, match=str(belief.id)):
+            hold_belief(agent_id=agent.id, belief=same, actor=ACTOR)
+        assert Belief.objects.get().category == "world"
+
+
+def test_wrong_input_changes_nothing(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        for wrong in (math.nan, -0.1, 1.5, math.inf):
+            with pytest.raises(Invalid, match="0 to 1"):
+                revise_belief(belief_id=belief.id, actor=ACTOR, confidence=wrong)
+        for unknown in (uuid4(), agent.id):
+            with pytest.raises(NotFound, match="no belief"):
+                drop_belief(belief_id=unknown, actor=ACTOR)
+            with pytest.raises(NotFound, match="no aspect"):
+                drop_aspect(aspect_id=unknown, actor=ACTOR)
+        with pytest.raises(NotFound, match="no agent"):
+            hold_belief(agent_id=uuid4(), belief=ICE, actor=ACTOR)
+        assert Belief.objects.get().confidence == 0.8
+    assert len(acts(agent)) == 1
+
+
+def test_a_self_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apps.selves.services.beliefs.MAX_BELIEFS", 1)
+    monkeypatch.setattr("apps.selves.services.aspects.MAX_ASPECTS", 1)
+    with tenant_transaction(agent.tenant_id):
+        BeliefFactory(agent=agent)
+        BeliefFactory(agent=agent, status=Standing.DROPPED)
+        IdentityAspectFactory(agent=agent)
+        with pytest.raises(LimitReached, match="at most 1 beliefs"):
+            hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        with pytest.raises(LimitReached, match="at most 1 aspects"):
+            take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
+
+
+def test_another_tenants_self_is_out_of_reach(agent: Agent, other_tenant: Tenant) -> None:
+    with tenant_transaction(agent.tenant_id):
+        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        aspect = take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
+    with tenant_transaction(other_tenant.id):
+        assert not Belief.objects.exists()
+        assert not IdentityAspect.objects.exists()
+        for act in (
+            lambda: hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR),
+            lambda: drop_belief(belief_id=belief.id, actor=ACTOR),
+            lambda: take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR),
+            lambda: drop_aspect(aspect_id=aspect.id, actor=ACTOR),
+        ):
+            with pytest.raises(NotFound):
+                act()
+
+
+def test_beliefs_that_are_held_colour_memories(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        firm, doubted = (
+            BeliefFactory(agent=agent, confidence=0.8),
+            BeliefFactory(agent=agent, status=Standing.QUESTIONED),
+        )
+        fits, clashes, beside = (MemoryFactory(agent=agent) for _ in range(3))
+
+        def relate(source: object, target: object, relation: str, kinds: tuple[str, str]) -> None:
+            EdgeFactory(
+                agent=agent,
+                source_id=source.id,  # type: ignore[attr-defined]
+                target_id=target.id,  # type: ignore[attr-defined]
+                relation=relation,
+                source_kind=kinds[0],
+                target_kind=kinds[1],
+                weight=0.5,
+            )
+
+        relate(fits, firm, "supports", ("memory", "belief"))
+        relate(firm, clashes, "contradicts", ("belief", "memory"))
+        relate(clashes, doubted, "supports", ("memory", "belief"))
+        relate(beside, firm, "associated", ("memory", "belief"))
+        found = alignments(agent_id=agent.id, memory_ids=[fits.id, clashes.id, beside.id, uuid4()])
+        assert found == {fits.id: pytest.approx(0.4), clashes.id: pytest.approx(-0.4)}
+        assert alignments(agent_id=agent.id, memory_ids=[]) == {}
+        assert alignments(agent_id=AgentFactory().id, memory_ids=[fits.id]) == {}
