@@ -1,99 +1,74 @@
 """Forgetting: each rule finds its memories by one statement and archives them, agent by agent, a bounded step at a time.
 
-The rules are `arbor.memory.forgetting`'s; the statements say the same to the database, which a test compares. Only what
-is found is read from the table: the rules look at a narrow index.
+The rules are `arbor.memory.forgetting`'s; the statements (`forgettable`) say the same to the database, which a test
+compares. A plan goes by the rules themselves.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 
 from apps.memories.services.archive import MOST_AT_ONCE, archive
+from apps.memories.services.forgettable import COUNT, ENOUGH_WEEKS, FADED, HELD, LEAST, TRIVIAL
 from apps.memories.services.rounds import Round, make_round
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
-from arbor.memory.decay import BOOST, KEPT_PER_WEEK
-from arbor.memory.forgetting import Policy, Reason
+from arbor.memory.decay import BOOST, KEPT_PER_WEEK, days_between, decayed_importance
+from arbor.memory.forgetting import Held, Policy, Reason, forget
+from arbor.memory.retention import Retention
+from arbor.memory.values import MemoryType
 
 ACTOR = "system:maintenance"
 #: Memories that one step archives.
 STEP = MOST_AT_ONCE
-#: Weeks after which nothing is left of any importance; beyond, the database's powers underflow.
-_ENOUGH_WEEKS = 10_000
-
 #: Agents that were not looked at for a day, by each rule.
 _DUE = (
     "SELECT agent_id FROM memories_mind WHERE tenant_id = t.id"
-    " AND ({looked_at} IS NULL OR {looked_at} < now() - interval '1 day')"
+    # One from the future is a clock's that has jumped back since.
+    " AND ({looked_at} IS NULL OR {looked_at} NOT BETWEEN now() - interval '1 day' AND now())"
 )
 _LOOKED = "UPDATE memories_mind SET {looked_at} = now() WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
 _TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%(place)s)"
+#: Memories that a plan looks at, and how much of each one's text it shows.
+_MOST_PLANNED = 50_000
+_GLIMPSE = 160
 
-_WEEKS = "least(%(enough)s, greatest(0, extract(epoch FROM now() - {moment})::float8 / 604800))"
-#: Of a memory `m` whose uses are in `a`: what it is, and what has become of its importance.
-_USED = """
-    m.id, m.type, m.importance, m.created_at, uses.touched_at,
-    m.importance + (1 - m.importance) * least(1, %(boost)s * ln(1 + uses.uses)) AS effective
-""".strip()
-_USES = """
-LEFT JOIN memories_memoryaccess a ON a.tenant_id = m.tenant_id AND a.memory_id = m.id
-CROSS JOIN LATERAL (
-    SELECT greatest(0, coalesce(a.count, 0) + coalesce(a.reinforced, 0))::float8 AS uses,
-        greatest(m.created_at, a.last_at, a.reinforced_at) AS touched_at
-) uses
-"""
-#: What an open goal is tied to is still needed.
-NEEDED = """EXISTS (
-    SELECT FROM memories_edge e JOIN goals_goal g ON g.tenant_id = e.tenant_id
-        AND g.id = CASE e.source_kind WHEN 'goal' THEN e.source_id ELSE e.target_id END
-    WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND g.state IN ('active', 'queued', 'backburner')
-        AND (e.source_id = {id} AND e.target_kind = 'goal' OR e.target_id = {id} AND e.source_kind = 'goal')
-)"""
-# Whatever its use has added, a memory's importance from its making is the least that it can have decayed to.
-_FADED = f"""
-SELECT id FROM (
-    SELECT {_USED} FROM memories_memory m {_USES}
-    WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active' AND m.retention <> 'permanent'
-        AND m.importance * power(%(kept)s, {_WEEKS.format(moment="m.created_at")}) < %(archive_below)s
-        AND m.created_at <= now() - %(grace)s
-) held
-WHERE touched_at <= now() - %(grace)s
-    AND effective * power(%(kept)s, {_WEEKS.format(moment="touched_at")}) < %(archive_below)s
-    AND NOT {NEEDED.format(id="held.id")}
-ORDER BY importance, created_at, id LIMIT %(step)s
-"""  # noqa: S608 (our own parts)
-_TRIVIAL = f"""
-SELECT id FROM (
-    SELECT {_USED} FROM memories_memory m {_USES}
-    WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active' AND m.retention <> 'permanent'
-        AND m.importance < %(cleanup_below)s AND m.type = 'episodic' AND m.created_at <= now() - %(grace)s
-) held
-WHERE touched_at <= now() - %(grace)s AND effective < %(cleanup_below)s AND NOT {NEEDED.format(id="held.id")}
-ORDER BY importance, created_at, id LIMIT %(step)s
-"""  # noqa: S608
-_COUNT = """
-SELECT count(*) FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND type = 'episodic'
-"""
-# The index has them by importance, and use only adds to it. So whoever of the first `looked` comes, with what use has
-# added, no later than the last of them, comes before all that were not looked at.
-_LEAST = f"""
-WITH least AS MATERIALIZED (
-    SELECT tenant_id, id, type, importance, created_at FROM memories_memory
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND retention <> 'permanent'
-        AND type = 'episodic'
-    ORDER BY importance, created_at, id LIMIT %(looked)s
-), last AS (
-    SELECT importance, created_at, id FROM least ORDER BY importance DESC, created_at DESC, id DESC LIMIT 1
-)
-SELECT held.id FROM (SELECT {_USED} FROM least m {_USES}) held, last
-WHERE (held.effective, held.created_at, held.id) <= (last.importance, last.created_at, last.id)
-    AND NOT {NEEDED.format(id="held.id")}
-ORDER BY held.effective, held.created_at, held.id LIMIT %(step)s
-"""  # noqa: S608
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A memory that is going to be archived, and why."""
+
+    memory_id: UUID
+    type: MemoryType
+    #: The beginning of its text.
+    content: str
+    reason: Reason
+    #: As it was weighed, with what use has added, and decayed since then.
+    importance: float
+    effective_importance: float
+    decayed_importance: float
+    #: When it was last used, or else made.
+    touched_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the next rounds of forgetting would archive of one agent's memories, as things stand."""
+
+    agent_id: UUID
+    #: Memories that the agent has in mind now, up to _MOST_PLANNED.
+    active: int
+    #: Expired first, then faded, trivial and crowded; the least important first.
+    memories: tuple[Planned, ...]
+
+    def count(self, reason: Reason) -> int:
+        """Return how many go for this reason."""
+        return sum(each.reason is reason for each in self.memories)
 
 
 def policy() -> Policy:
@@ -121,12 +96,71 @@ def keep_quotas() -> Round:
     return make_round("quota", waiting=_DUE.format(looked_at="counted_at"), tend=_keep_quota)
 
 
+def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
+    """Say what would be archived of an agent's memories now, and why, in the transaction that is open. One query.
+
+    By the rules in Python, over all that the agent has in mind: for a person who asks, not for every round.
+    """
+    limits = limits or policy()
+    rows = fetch(HELD, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
+    now = rows[0][10] if rows else datetime.now(UTC)
+    going: dict[UUID, Reason] = {}
+    staying: list[tuple[UUID, Held]] = []
+    held = {row[0]: _held(row) for row in rows}
+    for memory_id, each in held.items():
+        verdict = forget(each, now=now, policy=limits)
+        if verdict.reason is not None:
+            going[memory_id] = verdict.reason
+        elif each.type is MemoryType.EPISODIC:
+            staying.append((memory_id, each))
+    free = [(memory_id, each) for memory_id, each in staying if not each.is_protected]
+    free.sort(key=lambda item: (item[1].effective_importance, item[1].created_at, item[0]))
+    going |= dict.fromkeys(
+        (memory_id for memory_id, _ in free[: _excess(len(staying), limits)]), Reason.CROWDED
+    )
+    planned = [_planned(row, held[row[0]], going[row[0]], now=now) for row in rows if row[0] in going]
+    planned.sort(key=lambda each: (list(Reason).index(each.reason), each.effective_importance))
+    return Plan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
+
+
+def _excess(count: int, limits: Policy) -> int:
+    return max(0, count - limits.quota)
+
+
+def _held(row: tuple[Any, ...]) -> Held:
+    return Held(
+        type=MemoryType(row[1]),
+        importance=row[2],
+        retention=Retention(row[3]),
+        created_at=row[4],
+        expires_at=row[5],
+        used_at=row[6],
+        uses=row[7],
+        needed=row[8],
+    )
+
+
+def _planned(row: tuple[Any, ...], held: Held, reason: Reason, *, now: datetime) -> Planned:
+    idle = days_between(held.touched_at, now)
+    importance = held.effective_importance
+    return Planned(
+        memory_id=row[0],
+        type=held.type,
+        content=row[9],
+        reason=reason,
+        importance=held.importance,
+        effective_importance=importance,
+        decayed_importance=decayed_importance(importance=importance, days_since_use=idle),
+        touched_at=held.touched_at,
+    )
+
+
 def _fade(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
     with tenant_transaction(tenant_id):
         if not take_mind(agent_id):
             return 0
-        found = _find(_FADED, agent_id, limits)
+        found = _find(FADED, agent_id, limits)
         reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
         return _archive_step(
             agent_id, found, reason=reason, looked_at="forgot_at", all_found=len(found) < STEP
@@ -138,7 +172,7 @@ def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not take_mind(agent_id):
             return 0
-        found = _find(_TRIVIAL, agent_id, limits)
+        found = _find(TRIVIAL, agent_id, limits)
         reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
         return _archive_step(
             agent_id, found, reason=reason, looked_at="cleaned_at", all_found=len(found) < STEP
@@ -150,25 +184,27 @@ def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not take_mind(agent_id):
             return 0
-        ((held,),) = fetch(_COUNT, agent=agent_id)
-        excess = held - limits.quota
+        ((held,),) = fetch(COUNT, agent=agent_id)
+        excess = _excess(held, limits)
         found = _find_least(agent_id, limits, excess=excess, held=held)
         reason = (
             f"{Reason.CROWDED}, the least important above the quota of {limits.quota:,} episodic memories"
         )
         # What is protected counts, but does not go: then nothing more can be done.
-        settled = len(found) == max(0, excess) or not found
+        settled = len(found) == excess or not found
         return _archive_step(agent_id, found, reason=reason, looked_at="counted_at", all_found=settled)
 
 
 def _find_least(agent_id: UUID, limits: Policy, *, excess: int, held: int) -> list[UUID]:
     """Return up to STEP of the least important above the quota, looking at no more than it takes."""
     looked = STEP
-    found: list[UUID] = []
-    while excess > 0 and not found and looked < held * 4:
-        found = _find(_LEAST, agent_id, limits, looked=looked, step=min(excess, STEP))
+    while excess > 0:
+        every = looked >= held
+        found = _find(LEAST, agent_id, limits, looked=looked, step=min(excess, STEP), all=every)
+        if found or every:
+            return found
         looked *= 4
-    return found
+    return []
 
 
 def _find(statement: str, agent_id: UUID, limits: Policy, **values: Any) -> list[UUID]:
@@ -181,7 +217,7 @@ def _figures(limits: Policy) -> dict[str, Any]:
     return {
         "boost": BOOST,
         "kept": KEPT_PER_WEEK,
-        "enough": _ENOUGH_WEEKS,
+        "enough": ENOUGH_WEEKS,
         "archive_below": limits.archive_below,
         "cleanup_below": limits.cleanup_below,
         "grace": limits.grace,

@@ -192,7 +192,7 @@ def test_every_writer_is_told_the_id_under_which_the_memory_can_be_found(mind: A
 def test_an_expired_memory_that_is_remembered_again_comes_back(mind: Agent) -> None:
     passing = a_memory("The gate code is 4711.", expires_at=NOON)
     (lost,) = keep(mind, passing).ids
-    assert expire_memories() == 1
+    assert expire_memories().done == 1
     again = keep(mind, a_memory("The gate code is 4711."))
     (row,) = memories_of(mind)
     assert again.ids == (lost,)
@@ -204,7 +204,7 @@ def test_an_expired_memory_that_is_remembered_again_comes_back(mind: Agent) -> N
 def test_a_memory_past_its_time_that_is_remembered_again_stays(mind: Agent) -> None:
     keep(mind, a_memory("The gate code is 4711.", expires_at=NOON))
     assert keep(mind, a_memory("The gate code is 4711.")).stored == 1
-    assert expire_memories() == 0
+    assert expire_memories().done == 0
     (row,) = memories_of(mind)
     assert (row.status, row.expires_at) == (MemoryStatus.ACTIVE, None)
     assert term_counts(mind) == true_counts(mind)

@@ -118,7 +118,7 @@ def test_workers_that_embed_the_same_backlog_at_once_do_it_once(mind: Agent) -> 
 
 def test_an_archived_memory_waits_for_no_vector(mind: Agent) -> None:
     keep(mind, a_memory("Over.", expires_at=datetime.now(UTC) - timedelta(hours=1)))
-    assert expire_memories() == 1
+    assert expire_memories().done == 1
     assert embed_backlog() == 0
 
 
@@ -137,7 +137,7 @@ def test_a_memory_whose_time_is_over_is_archived_audited_and_counted_out(
         a_memory("The door is green."),
     )
     keep(other_mind, a_memory("The code is 99.", expires_at=past))
-    assert expire_memories() == 3
+    assert expire_memories().done == 3
     by_status = {memory.content: memory.status for memory in memories_of(mind)}
     assert by_status == {
         "The code is 4711.": MemoryStatus.ARCHIVED,
@@ -151,17 +151,17 @@ def test_a_memory_whose_time_is_over_is_archived_audited_and_counted_out(
     with tenant_transaction(mind.tenant_id):
         events = AuditEvent.objects.filter(action=AuditAction.MEMORIES_EXPIRED).order_by("agent_id")
         assert {(event.agent_id, event.message, event.actor) for event in events} == {
-            (mind.id, "2 memories reached their expiry and were archived", "system:maintenance"),
-            (other_mind.id, "1 memories reached their expiry and were archived", "system:maintenance"),
+            (mind.id, "archived 2 memories: their time was over", "system:maintenance"),
+            (other_mind.id, "archived 1 memory: their time was over", "system:maintenance"),
         }
-    assert expire_memories() == 0
+    assert expire_memories().done == 0
 
 
 def test_tenants_are_expired_each_in_their_own_transaction(mind: Agent, foreign_mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(minutes=1)
     keep(mind, a_memory("Ours.", expires_at=past))
     keep(foreign_mind, a_memory("Theirs.", expires_at=past))
-    assert expire_memories() == 2
+    assert expire_memories().done == 2
     for agent in (mind, foreign_mind):
         with tenant_transaction(agent.tenant_id):
             assert AuditEvent.objects.filter(action=AuditAction.MEMORIES_EXPIRED).count() == 1
@@ -174,7 +174,7 @@ def test_workers_that_expire_the_same_memories_at_once_count_them_out_once(
     for agent in (mind, other_mind):
         keep(agent, *(a_memory(f"Ticket {number}.", expires_at=past) for number in range(20)))
         keep(agent, a_memory("Ticket office."))
-    assert sum(at_once(lambda _: expire_memories(), writers=4)) == 40
+    assert sum(each.done for each in at_once(lambda _: expire_memories(), writers=4)) == 40
     for agent in (mind, other_mind):
         assert term_counts(agent) == true_counts(agent)
 
