@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 
-from arbor.errors import ContentInvalid
+from arbor.errors import ContentInvalid, Invalid
 
 #: The most that one memory's text may take, in bytes of UTF-8.
 MAX_CONTENT_BYTES = 64 * 1024
@@ -28,6 +28,19 @@ def check_content(content: str) -> None:
         raise ContentInvalid(
             f"a memory's text must have at most {MAX_CONTENT_BYTES:,} bytes of UTF-8, got {size:,}"
         )
+
+
+def check_line(name: str, value: str, longest: int) -> None:
+    """Raise Invalid unless a short text has at most so many characters and can be stored exactly as it is."""
+    if len(value) > longest:
+        raise Invalid(f"{name} must have at most {longest:,} characters, got {len(value):,}")
+    check_text(name, value)
+
+
+def check_text(name: str, value: str) -> None:
+    """Raise Invalid unless a text can be stored exactly as it is."""
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise Invalid(f"{name} must not hold a NUL character or half a surrogate pair")
 
 
 def content_hash(content: str) -> bytes:

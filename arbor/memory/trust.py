@@ -1,0 +1,133 @@
+"""Where knowledge comes from, and how far it can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from arbor.errors import Invalid
+from arbor.memory.content import check_line
+
+#: What is believed without any source, and what sources can add to it (Hexis; their sum is 1).
+UNSUPPORTED = 0.15
+SUPPORTED = 0.85
+#: What beliefs that a fact agrees with wholly add to its trust (Hexis).
+ALIGNMENT_ADDS = 0.1
+#: Trust of a source that nobody has rated.
+DEFAULT_SOURCE_TRUST = 0.5
+#: Sources that one fact holds.
+MOST_SOURCES = 100
+
+KIND_LENGTH = 40
+REFERENCE_LENGTH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What says that a fact is so. Raises Invalid."""
+
+    #: What it is: `memory`, `document`, `person`, `url`, `conversation`…
+    kind: str
+    #: Which one: an id, an address, a name. Two sources with one reference are one.
+    reference: str
+    #: From 0 to 1.
+    trust: float = DEFAULT_SOURCE_TRUST
+    observed_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, longest in (
+            ("a source's kind", self.kind, KIND_LENGTH),
+            ("a source's reference", self.reference, REFERENCE_LENGTH),
+        ):
+            if not isinstance(value, str) or not value.strip():
+                raise Invalid(f"{name} must be a text, got {value!r}")
+            check_line(name, value, longest)
+        check_unit("a source's trust", self.trust)
+        if self.observed_at is not None and self.observed_at.tzinfo is None:
+            raise Invalid(f"a source's observed_at must have a time zone, got {self.observed_at.isoformat()}")
+
+    @property
+    def key(self) -> str:
+        """What tells it from others: its reference, without case and white space."""
+        return " ".join(self.reference.split()).casefold()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `from_json` reads it."""
+        written: dict[str, Any] = {"kind": self.kind, "reference": self.reference, "trust": self.trust}
+        if self.observed_at is not None:
+            written["observed_at"] = self.observed_at.isoformat()
+        return written
+
+    @classmethod
+    def from_json(cls, value: Any) -> Source:
+        """Read a source: an object, or just its reference. Raises Invalid."""
+        if isinstance(value, str):
+            return cls(kind="unknown", reference=value.strip())
+        if not isinstance(value, Mapping):
+            raise Invalid(f"a source must be an object with kind and reference, got {value!r}")
+        observed = value.get("observed_at")
+        try:
+            observed_at = datetime.fromisoformat(observed) if observed else None
+        except (TypeError, ValueError) as error:
+            raise Invalid(f"a source's observed_at must be an ISO date and time, got {observed!r}") from error
+        return cls(
+            kind=value.get("kind") or "unknown",
+            reference=value.get("reference") or "",
+            trust=value.get("trust", DEFAULT_SOURCE_TRUST),
+            observed_at=observed_at,
+        )
+
+
+def check_unit(name: str, value: Any, low: float = 0.0) -> None:
+    """Raise Invalid unless a value is a number from `low` to 1."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not math.isfinite(value)
+        or not low <= value <= 1
+    ):
+        raise Invalid(f"{name} must be a number from {low:g} to 1, got {value!r}")
+
+
+def merge_sources(*groups: Iterable[Source]) -> tuple[Source, ...]:
+    """Return the sources, each reference once, in the order they came first.
+
+    Of two with one reference the more trusted trust and the later observation hold.
+    """
+    found: dict[str, Source] = {}
+    for source in (each for group in groups for each in group):
+        known = found.get(source.key)
+        if known is not None:
+            seen = [each.observed_at for each in (known, source) if each.observed_at is not None]
+            trust = max(known.trust, source.trust)
+            found[source.key] = replace(known, trust=trust, observed_at=max(seen, default=None))
+        else:
+            found[source.key] = source
+    return tuple(found.values())
+
+
+def reinforcement(sources: Iterable[Source]) -> float:
+    """Return how far distinct sources support a fact, 0 to 1: `1 − Π(1 − trust)`, the chance that one of them is right."""
+    return 1.0 - math.prod(1.0 - source.trust for source in merge_sources(sources))
+
+
+def cap(sources: Iterable[Source]) -> float:
+    """Return the most that these sources let a fact be trusted: `0.15 + 0.85 · reinforcement` (Hexis)."""
+    return min(1.0, UNSUPPORTED + SUPPORTED * reinforcement(sources))
+
+
+def semantic_trust(*, confidence: float, sources: Iterable[Source], alignment: float = 0.0) -> float:
+    """Return how far a fact is trusted, 0 to 1: `min(confidence, cap)`, moved by what the agent believes.
+
+    `alignment` with its beliefs is from -1, against them, to 1: below 0 it takes its share away, above 0 it adds up to
+    0.1, never beyond the cap. Raises Invalid.
+    """
+    check_unit("confidence", confidence)
+    check_unit("alignment with beliefs", alignment, low=-1.0)
+    most = cap(sources)
+    trust = min(confidence, most)
+    moved = trust * (1.0 + alignment) if alignment < 0 else trust + ALIGNMENT_ADDS * alignment
+    return max(0.0, min(most, moved))
