@@ -63,6 +63,10 @@ class Task(StrEnum):
     FULFIL = "arbor.calls.fulfil"
     #: Embed the memories that have no vector yet.
     EMBED_BACKLOG = "arbor.embedding.backlog"
+    #: Compute the neighborhoods that are stale or missing.
+    REFRESH_NEIGHBORHOODS = "arbor.neighborhoods.refresh"
+    #: Drop what has faded from mind.
+    TRIM_ACTIVATIONS = "arbor.cleanup.trim_activations"
     #: Archive the memories whose time is over.
     EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
     #: Drop what nobody has used for long from the embedding cache.
@@ -76,6 +80,8 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.ADVANCE: Queue.HEARTBEAT,
     Task.FULFIL: Queue.LLM,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
+    Task.REFRESH_NEIGHBORHOODS: Queue.NEIGHBORHOODS,
+    Task.TRIM_ACTIVATIONS: Queue.CLEANUP,
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
     Task.FORGET_PROCESSES: Queue.CLEANUP,

@@ -11,7 +11,10 @@ from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeat
-from apps.memories.services.upkeep import embed_backlog, expire_memories, trim_embedding_cache
+from apps.memories.services.activation import trim_activations
+from apps.memories.services.embedding_backlog import embed_backlog
+from apps.memories.services.neighborhoods import refresh_neighborhoods
+from apps.memories.services.upkeep import expire_memories, trim_embedding_cache
 from apps.queues import TENANT_HEADER, Task
 from arbor.errors import TenantRequired
 from workers.app import app
@@ -49,6 +52,18 @@ def fulfil(self: CeleryTask[Any, Any], *, call_id: str) -> None:
 def embed_waiting() -> None:
     """Embed the memories that have no vector yet."""
     embed_backlog()
+
+
+@app.task(name=Task.REFRESH_NEIGHBORHOODS.value, acks_late=True)
+def refresh() -> None:
+    """Compute the neighborhoods that are stale or missing."""
+    refresh_neighborhoods()
+
+
+@app.task(name=Task.TRIM_ACTIVATIONS.value, acks_late=True)
+def trim_mind() -> None:
+    """Drop what has faded from mind."""
+    trim_activations()
 
 
 @app.task(name=Task.EXPIRE_MEMORIES.value, acks_late=True)

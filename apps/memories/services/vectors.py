@@ -1,0 +1,74 @@
+"""The vectors of all of an agent's active memories, for what compares many with many: read once, multiplied in blocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+import numpy as np
+from django.db import connection
+
+from apps.tenants.scope import current_tenant
+from arbor.memory.neighborhood import Nearest, Vectors
+
+#: Vectors in memory at once: 20 MB at 256 dimensions, and as much again for their cosines with a batch.
+BLOCK = 20_000
+#: Before the numbers of a `halfvec` on the wire stand its length and two bytes that are not used.
+_HEAD_BYTES = 4
+_NUMBER_BYTES = 2
+
+_VECTORS = """
+SELECT id, halfvec_send(embedding) FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND embedding IS NOT NULL
+    AND (expires_at IS NULL OR expires_at > now())
+"""
+
+type _Block = tuple[list[UUID], Vectors]
+
+
+class AgentVectors:
+    """An agent's vectors in the open transaction. Kept from one question to the next if one block holds them."""
+
+    def __init__(self, agent_id: UUID) -> None:
+        self._agent_id = agent_id
+        self._kept: _Block | None = None
+
+    def nearest(self, asked: Sequence[tuple[UUID, bytes | None]]) -> dict[UUID, dict[UUID, float]]:
+        """Return the nearest memories of each, with their cosines; of those without a vector, nothing.
+
+        Vectors come as `halfvec_send` gives them. Where their lengths differ, in the moment an agent is moved to another
+        model, those of the commonest length are answered.
+        """
+        having = [(each, vector) for each, vector in asked if vector]
+        if not having:
+            return {}
+        length = Counter(len(vector) for _, vector in having).most_common(1)[0][0]
+        search = Nearest(*_decoded(having, length))
+        for ids, vectors in self._blocks(length):
+            search.look_at(ids, vectors)
+        return search.found()
+
+    def _blocks(self, length: int) -> Iterator[_Block]:
+        if self._kept is not None:
+            yield self._kept
+            return
+        for number, block in enumerate(self._read(length)):
+            self._kept = None if number else block
+            yield block
+
+    def _read(self, length: int) -> Iterator[_Block]:
+        with connection.chunked_cursor() as cursor:
+            cursor.execute(_VECTORS, {"tenant": current_tenant(), "agent": self._agent_id})
+            while rows := cursor.fetchmany(BLOCK):
+                yield _decoded(rows, length)
+
+
+def _decoded(rows: Sequence[tuple[UUID, bytes]], length: int) -> _Block:
+    """Return ids and vectors, float32, of the rows whose vector takes `length` bytes."""
+    fitting = [(each, vector) for each, vector in rows if len(vector) == length]
+    numbers = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=">f2")
+    width = length // _NUMBER_BYTES
+    return [each for each, _ in fitting], numbers.reshape(-1, width)[
+        :, _HEAD_BYTES // _NUMBER_BYTES :
+    ].astype(np.float32)

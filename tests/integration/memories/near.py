@@ -1,0 +1,164 @@
+"""Memories whose vectors a test chooses, and what their neighborhoods should be, computed plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+from django.conf import settings
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.memories.models import Edge, Episode, Memory, Upkeep
+from apps.memories.services.neighborhoods import refresh_batch
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.memory.neighborhood import neighborhood
+from arbor.memory.relations import NodeKind, Relation
+from tests.factories import MemoryFactory
+from tests.integration.memories.conftest import NOON
+
+DIMENSION = 16
+
+
+def directions(count: int, *, seed: int = 1, spread: float = 0.5) -> npt.NDArray[np.float32]:
+    """Return vectors that lie around a few directions, so that some are near to each other."""
+    chance = np.random.default_rng(seed)
+    centres = chance.normal(size=(4, DIMENSION))
+    vectors = centres[np.arange(count) % 4] + spread * chance.normal(size=(count, DIMENSION))
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / lengths, dtype=np.float16).astype(np.float32)
+
+
+def plant(agent: Agent, vectors: Sequence[npt.NDArray[np.float32] | None], *, first: int = 0) -> list[UUID]:
+    """Give an agent memories with these vectors, stale as new ones are; `first` numbers their texts."""
+    with tenant_transaction(agent.tenant_id):
+        made = [
+            MemoryFactory.create(
+                agent=agent, content=f"memory {first + number}", position=first + number, occurred_at=NOON
+            ).id
+            for number in range(len(vectors))
+        ]
+        for each, vector in zip(made, vectors, strict=True):
+            text = None if vector is None else f"[{','.join(map(str, vector))}]"
+            with connections[APP].cursor() as cursor:
+                cursor.execute(
+                    "UPDATE memories_memory SET embedding = %s::halfvec WHERE tenant_id = %s AND id = %s",
+                    [text, agent.tenant_id, each],
+                )
+        known = set(Upkeep.objects.filter(memory_id__in=made).values_list("memory_id", flat=True))
+        Upkeep.objects.bulk_create(
+            Upkeep(tenant_id=agent.tenant_id, agent_id=agent.id, memory_id=each)
+            for each in made
+            if each not in known
+        )
+    return made
+
+
+def put_in_episode(agent: Agent, memory_ids: Sequence[UUID]) -> None:
+    """Put memories in a new episode, in this order."""
+    with tenant_transaction(agent.tenant_id):
+        episode = Episode.objects.create(
+            tenant_id=agent.tenant_id,
+            agent_id=agent.id,
+            session=str(memory_ids[0]),
+            started_at=NOON,
+            last_at=NOON,
+            size=len(memory_ids),
+        )
+        for place, each in enumerate(memory_ids, start=1):
+            Memory.objects.filter(id=each).update(episode_id=episode.id, sequence=place)
+
+
+def draw(
+    agent: Agent,
+    source: UUID,
+    target: UUID,
+    *,
+    kinds: tuple[NodeKind, NodeKind] = (NodeKind.MEMORY, NodeKind.MEMORY),
+    relation: Relation = Relation.ASSOCIATED,
+) -> None:
+    """Put an edge into the table, without marking anything."""
+    with tenant_transaction(agent.tenant_id):
+        Edge.objects.create(
+            tenant_id=agent.tenant_id,
+            agent_id=agent.id,
+            source_kind=kinds[0],
+            source_id=source,
+            target_kind=kinds[1],
+            target_id=target,
+            relation=relation,
+        )
+
+
+def refresh_all(agent: Agent, *, steps: int = 50) -> int:
+    """Refresh until nothing is stale; return how many neighborhoods were computed."""
+    done = 0
+    for _ in range(steps):
+        did = refresh_batch(agent.tenant_id, agent.id)
+        if not did:
+            return done
+        done += did
+    raise AssertionError(f"still not at rest after {steps} steps")
+
+
+def upkeep_of(agent: Agent) -> dict[UUID, Upkeep]:
+    """Return the agent's upkeep by memory."""
+    with tenant_transaction(agent.tenant_id):
+        return {each.memory_id: each for each in Upkeep.objects.filter(agent_id=agent.id)}
+
+
+def neighbors_of(agent: Agent, memory_id: UUID) -> dict[UUID, float]:
+    """Return a memory's neighborhood as it is stored."""
+    stored = upkeep_of(agent)[memory_id].neighbors or {}
+    return {UUID(each): weight for each, weight in stored.items()}
+
+
+def stale_of(agent: Agent) -> set[UUID]:
+    """Return the memories whose neighborhood is stale."""
+    return {each for each, row in upkeep_of(agent).items() if row.stale}
+
+
+def true_neighborhoods(agent: Agent) -> dict[UUID, dict[UUID, float]]:
+    """Return every active memory's neighborhood by the words of the seed, without any of the service's ways."""
+    with tenant_transaction(agent.tenant_id):
+        rows = list(Memory.objects.filter(agent_id=agent.id, status="active").order_by("id"))
+        edges = list(Edge.objects.filter(agent_id=agent.id).values_list("source_id", "target_id"))
+    beside: dict[UUID, set[UUID]] = {}
+    for source, target in edges:
+        beside.setdefault(source, set()).add(target)
+        beside.setdefault(target, set()).add(source)
+    active = {row.id for row in rows}
+    found = {}
+    for row in rows:
+        one = beside.get(row.id, set())
+        two = {far for near in one for far in beside[near]} - one - {row.id}
+        hops = dict.fromkeys(one & active, 1) | dict.fromkeys(two & active, 2)
+        found[row.id] = neighborhood(
+            hops=hops,
+            similar=_similar(row, rows),
+            beside={
+                other.id
+                for other in rows
+                if other.id != row.id
+                and row.episode_id is not None
+                and other.episode_id == row.episode_id
+                and abs(other.sequence - row.sequence) <= 3
+            },
+        )
+    return found
+
+
+def _similar(row: Memory, rows: Sequence[Memory]) -> dict[UUID, float]:
+    if row.embedding is None:
+        return {}
+    own = np.asarray(row.embedding, dtype=np.float32)
+    cosines = []
+    for other in rows:
+        if other.id != row.id and other.embedding is not None:
+            vector = np.asarray(other.embedding, dtype=np.float32)
+            cosine = float(own @ vector / np.linalg.norm(own) / np.linalg.norm(vector))
+            cosines.append((round(cosine, 4), other.id))
+    nearest = sorted(cosines, key=lambda each: (-each[0], each[1]))[:10]
+    return {each: cosine for cosine, each in nearest if cosine > settings.ARBOR_NEIGHBOR_SIMILARITY}

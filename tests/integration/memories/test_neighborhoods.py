@@ -1,0 +1,272 @@
+"""Neighborhoods: what the seed says they are, marked where they change, refreshed without harm to anybody."""
+
+from __future__ import annotations
+
+from threading import Barrier
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.memories.models import Memory, Upkeep
+from apps.memories.services import neighborhoods, vectors
+from apps.memories.services.neighborhoods import (
+    count_stale,
+    mark_stale,
+    refresh_batch,
+    refresh_neighborhoods,
+)
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.memory.relations import NodeKind
+from tests.integration.memories.conftest import at_once
+from tests.integration.memories.near import (
+    directions,
+    draw,
+    neighbors_of,
+    plant,
+    put_in_episode,
+    refresh_all,
+    stale_of,
+    true_neighborhoods,
+    upkeep_of,
+)
+
+
+def assert_true(agent: Agent) -> None:
+    """Check every neighborhood against the plain computation."""
+    expected = true_neighborhoods(agent)
+    for memory_id, neighbors in expected.items():
+        found = neighbors_of(agent, memory_id)
+        assert found == pytest.approx(neighbors, abs=2e-4), memory_id
+
+
+def test_a_neighborhood_holds_what_is_tied_alike_or_beside(mind: Agent) -> None:
+    ids = plant(mind, [*directions(40), None, None])
+    put_in_episode(mind, ids[:12])
+    for source, target in [(0, 1), (1, 2), (2, 3), (5, 41), (41, 40)]:
+        draw(mind, ids[source], ids[target])
+    assert refresh_all(mind) >= 42
+    assert_true(mind)
+    assert not stale_of(mind)
+    assert all(row.computed_at for row in upkeep_of(mind).values())
+
+
+def test_paths_lead_through_goals_and_concepts_but_only_memories_are_neighbors(mind: Agent) -> None:
+    one, two, three = plant(mind, [None] * 3)
+    concept = uuid4()
+    kinds = (NodeKind.MEMORY, NodeKind.CONCEPT)
+    draw(mind, one, concept, kinds=kinds)
+    draw(mind, two, concept, kinds=kinds)
+    draw(mind, two, three)
+    refresh_all(mind)
+    assert neighbors_of(mind, one) == {two: 0.5}
+    assert neighbors_of(mind, two) == {three: 1.0, one: 0.5}
+
+
+def test_another_agents_memories_and_archived_ones_are_no_neighbors(mind: Agent, other_mind: Agent) -> None:
+    ids = plant(mind, directions(12, spread=0.05))
+    plant(other_mind, directions(12, spread=0.05))
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=ids[0]).update(status="archived")
+    refresh_all(mind)
+    assert neighbors_of(mind, ids[4])
+    listed = {each for memory_id in ids for each in neighbors_of(mind, memory_id)}
+    assert listed <= set(ids[1:])
+
+
+def test_a_large_mind_is_read_in_blocks_with_the_same_result(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "BLOCK", 7)
+    monkeypatch.setattr(neighborhoods, "BATCH", 9)
+    plant(mind, directions(40))
+    refresh_all(mind)
+    with tenant_transaction(mind.tenant_id):
+        mark_stale(list(upkeep_of(mind)))
+    refresh_all(mind)
+    assert_true(mind)
+
+
+def test_a_round_comes_to_rest_and_finds_nothing_to_do_again(mind: Agent) -> None:
+    first = plant(mind, directions(60, seed=3))
+    put_in_episode(mind, first[:20])
+    assert refresh_neighborhoods().done >= 60
+    plant(mind, directions(30, seed=4), first=60)
+    again = refresh_neighborhoods()
+    # The new ones, and at most those of the old that one of them is new to; each of these once.
+    assert 30 <= again.done <= 30 + 60
+    assert not stale_of(mind)
+    assert refresh_neighborhoods().done == 0
+
+
+def test_a_new_memory_enters_the_neighborhoods_of_those_it_is_near_to(mind: Agent) -> None:
+    old = plant(mind, directions(12, spread=0.1))
+    refresh_all(mind)
+    (new,) = plant(mind, directions(1, spread=0.1), first=12)
+    refresh_all(mind)
+    near = neighbors_of(mind, new)
+    assert near
+    assert all(new in neighbors_of(mind, each) for each in near)
+    assert set(near) <= set(old)
+    assert_true(mind)
+
+
+def test_a_change_marks_a_memory_and_those_it_is_near_to_in_one_statement(
+    mind: Agent, statements: list[str]
+) -> None:
+    ids = plant(mind, directions(12, spread=0.1))
+    refresh_all(mind)
+    near = set(neighbors_of(mind, ids[0]))
+    statements.clear()
+    with tenant_transaction(mind.tenant_id):
+        assert mark_stale([ids[0], uuid4()]) == 1 + len(near)
+    assert len(statements) == 1
+    assert stale_of(mind) == {ids[0], *near}
+    assert count_stale() == 1 + len(near)
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=ids[0]).update(status="archived")
+    refresh_all(mind)
+    assert all(ids[0] not in neighbors_of(mind, each) for each in near)
+    assert_true(mind)
+
+
+def test_a_memory_without_upkeep_gets_one_when_it_is_marked(mind: Agent) -> None:
+    (only,) = plant(mind, [None])
+    with tenant_transaction(mind.tenant_id):
+        Upkeep.objects.all().delete()
+        mark_stale([only])
+    assert stale_of(mind) == {only}
+
+
+def test_ids_of_others_mark_nothing(mind: Agent, foreign_mind: Agent) -> None:
+    (foreign,) = plant(foreign_mind, [None])
+    refresh_all(foreign_mind)
+    with tenant_transaction(mind.tenant_id):
+        assert mark_stale([foreign]) == 0
+        assert mark_stale([]) == 0
+    assert not stale_of(foreign_mind)
+
+
+def test_what_changes_while_it_is_computed_stays_stale(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = plant(mind, directions(6, spread=0.1))
+    write = neighborhoods._write
+
+    def change_meanwhile(*parts: object) -> int:
+        # Another connection: an operator, or the agent's heartbeat.
+        def mark(_: int) -> None:
+            with tenant_transaction(mind.tenant_id):
+                mark_stale([ids[2]], listed=False)
+
+        at_once(mark, writers=1)
+        return write(*parts)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(neighborhoods, "_write", change_meanwhile)
+        assert refresh_batch(mind.tenant_id, mind.id) == 5
+    assert stale_of(mind) == {ids[2]}
+    refresh_all(mind)
+    assert_true(mind)
+
+
+def test_a_row_in_other_hands_is_left_and_nobody_waits(mind: Agent) -> None:
+    ids = plant(mind, directions(6, spread=0.1))
+    held, done = Barrier(2, timeout=20), Barrier(2, timeout=20)
+
+    def work(writer: int) -> int:
+        with tenant_transaction(mind.tenant_id):
+            if writer == 0:
+                list(Upkeep.objects.select_for_update().filter(memory_id=ids[0]))
+                held.wait()
+                done.wait()
+                return 0
+        held.wait()
+        try:
+            return refresh_batch(mind.tenant_id, mind.id)
+        finally:
+            done.wait()
+
+    assert at_once(work, writers=2) == [0, 5]
+    assert stale_of(mind) == {ids[0]}
+
+
+def test_several_refreshers_at_once_do_no_work_twice_and_leave_nothing(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighborhoods, "BATCH", 10)
+    plant(mind, directions(60))
+
+    def work(_: int) -> int:
+        done = 0
+        for _ in range(30):
+            done += refresh_batch(mind.tenant_id, mind.id)
+        return done
+
+    done = sum(at_once(work, writers=4))
+    refresh_all(mind)
+    assert 60 <= done <= 120
+    assert_true_sizes(mind)
+
+
+def assert_true_sizes(agent: Agent) -> None:
+    """Check that every neighborhood is there, and none is stale."""
+    rows = upkeep_of(agent).values()
+    assert all(row.neighbors is not None and not row.stale for row in rows)
+
+
+def test_a_round_that_was_killed_is_taken_up_where_it_ended(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighborhoods, "BATCH", 10)
+    plant(mind, directions(25))
+    refresh_batch(mind.tenant_id, mind.id)
+
+    def die(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(neighborhoods, "_write", die)
+        with pytest.raises(KeyboardInterrupt):
+            refresh_batch(mind.tenant_id, mind.id)
+    assert len(stale_of(mind)) >= 15
+    refresh_all(mind)
+    assert_true_sizes(mind)
+
+
+def test_one_agents_fault_does_not_stop_the_others(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for agent in (mind, other_mind, foreign_mind):
+        plant(agent, directions(5))
+
+    class Faulty(vectors.AgentVectors):
+        def __init__(self, agent_id: UUID) -> None:
+            if agent_id == other_mind.id:
+                raise RuntimeError("its vectors cannot be read")
+            super().__init__(agent_id)
+
+    monkeypatch.setattr(neighborhoods, "AgentVectors", Faulty)
+    made = refresh_neighborhoods()
+    assert (made.done, made.failed) == (10, 1)
+    assert len(stale_of(other_mind)) == 5
+
+
+def test_vectors_of_two_lengths_are_never_compared(mind: Agent) -> None:
+    ids = plant(mind, directions(6, spread=0.1))
+    with tenant_transaction(mind.tenant_id), connections[APP].cursor() as cursor:
+        cursor.execute(
+            "UPDATE memories_memory SET embedding = '[1,0,0]' WHERE tenant_id = %s AND id = %s",
+            [mind.tenant_id, ids[0]],
+        )
+    refresh_all(mind)
+    assert neighbors_of(mind, ids[0]) == {}
+    assert neighbors_of(mind, ids[5])
+
+
+def test_a_step_takes_nine_statements_at_most(mind: Agent, statements: list[str]) -> None:
+    plant(mind, directions(40))
+    refresh_batch(mind.tenant_id, mind.id)
+    plant(mind, directions(40, seed=2), first=40)
+    statements.clear()
+    refresh_batch(mind.tenant_id, mind.id)
+    assert len(statements) <= 9, statements

@@ -1,0 +1,99 @@
+"""Neighborhoods: the weights of the seed, and the nearest by meaning found in blocks."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.memory.neighborhood import (
+    HIGHEST,
+    KEPT,
+    Nearest,
+    accepts,
+    neighborhood,
+    similar_enough,
+    weight,
+)
+
+IDS = [UUID(int=number) for number in range(1, 61)]
+
+hops = st.dictionaries(st.sampled_from(IDS), st.sampled_from([1, 2]))
+similar = st.dictionaries(st.sampled_from(IDS), st.floats(0.75, 1), max_size=10)
+beside = st.sets(st.sampled_from(IDS), max_size=6)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({}, 0.0),
+        ({"hops": 1}, 1.0),
+        ({"hops": 2}, 0.5),
+        ({"hops": 3}, 0.0),
+        ({"similarity": 0.8}, 0.4),
+        ({"beside": True}, 0.3),
+        ({"hops": 2, "similarity": 0.8}, 0.9),
+        ({"hops": 1, "similarity": 1.0}, 1.5),
+        ({"hops": 1, "similarity": 1.0, "beside": True}, 1.8),
+    ],
+)
+def test_a_neighbor_is_worth_what_the_seed_says(parts: dict[str, float], expected: float) -> None:
+    assert weight(**parts) == pytest.approx(expected)  # type: ignore[arg-type]
+
+
+@given(hops=hops, similar=similar, beside=beside)
+def test_a_neighborhood_holds_the_heaviest_in_order(
+    hops: dict[UUID, int], similar: dict[UUID, float], beside: set[UUID]
+) -> None:
+    found = neighborhood(hops=hops, similar=similar, beside=beside)
+    everyone = {*hops, *similar, *beside}
+    assert len(found) == min(KEPT, len(everyone))
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert all(0 < each <= HIGHEST for each in found.values())
+    left_out = everyone - set(found)
+    for each in left_out:
+        worth = weight(hops=hops.get(each), similarity=similar.get(each), beside=each in beside)
+        assert worth <= min(found.values())
+        assert not accepts(found, worth)
+
+
+def test_a_newcomer_enters_where_there_is_room_or_something_lighter() -> None:
+    full = {each: 0.5 for each in IDS[:KEPT]}
+    assert accepts({}, 0.3)
+    assert not accepts({}, 0.0)
+    assert accepts(full, 0.6)
+    assert not accepts(full, 0.5)
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 12), st.integers(0, 2**32 - 1), st.booleans())
+def test_the_nearest_are_those_of_brute_force_whatever_the_blocks(
+    count: int, block: int, kept: int, seed: int, doubled: bool
+) -> None:
+    chance = np.random.default_rng(seed)
+    vectors = chance.normal(size=(count, 8)).astype(np.float32)
+    if doubled:
+        vectors[count // 2 :] = vectors[: count - count // 2]
+    asked = IDS[: max(1, count // 2)]
+    search = Nearest(asked, vectors[: len(asked)], kept=kept)
+    for start in range(0, count, block):
+        search.look_at(IDS[start : min(start + block, count)], vectors[start : start + block])
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for place, each in enumerate(asked):
+        cosines = np.round(unit @ unit[place], 4)
+        others = sorted((-float(cosines[other]), IDS[other]) for other in range(count) if other != place)
+        found = search.found()[each]
+        assert each not in found
+        assert list(found.values()) == pytest.approx([-cosine for cosine, _ in others[:kept]], abs=2e-4)
+
+
+def test_a_memory_without_direction_is_near_to_nothing() -> None:
+    search = Nearest(IDS[:1], np.zeros((1, 4), dtype=np.float32))
+    search.look_at(IDS[:3], np.eye(3, 4, dtype=np.float32))
+    assert similar_enough(search.found()[IDS[0]], 0.75) == {}
+
+
+def test_only_what_is_near_enough_counts() -> None:
+    assert similar_enough({IDS[0]: 0.76, IDS[1]: 0.75}, 0.75) == {IDS[0]: 0.76}
