@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal
 from uuid import UUID
 
 import structlog
@@ -16,28 +14,29 @@ from django.db import connections
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import CallStatus
+from apps.heartbeats.services.errands import settle_errand, stumble
+from apps.heartbeats.services.ledger import Taken, charge_failure, charge_reply
 from apps.heartbeats.services.schedule import advance_message
 from apps.providers import model_for
-from apps.queues import Message, Task, enqueue
+from apps.queues import enqueue
 from apps.tenants.scope import APP, tenant_transaction
 from apps.tenants.statements import change, fetch
-from arbor.errors import ModelError, ModelRefused
+from arbor.errors import ModelError
 from arbor.heartbeat.json_text import storable
-from arbor.ids import uuid7
-from arbor.models.ports import ModelReply, ModelRequest, Usage
+from arbor.models.ports import ModelReply, ModelRequest
 
 log = structlog.get_logger(__name__)
 
-#: Beyond the model's own deadline, the time to store its reply.
+#: Beyond the model's own deadline, the time to store its reply; a summary is embedded before.
 _STORING = timedelta(seconds=10)
-#: Longest model name that the ledger holds.
-MODEL_LENGTH = 200
+_ERRAND_STORING = timedelta(seconds=60)
 
 _TAKE = """
 UPDATE heartbeats_externalcall
-SET status = 'running', attempts = attempts + 1, started_at = now(), lease_until = now() + %(lease)s
-WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'pending'
-RETURNING agent_id, model, request, attempts
+SET status = 'running', attempts = attempts + 1, started_at = now(),
+    lease_until = now() + CASE subject_key WHEN '' THEN %(lease)s ELSE %(errand_lease)s END
+WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'pending' AND (due_at IS NULL OR due_at <= now())
+RETURNING agent_id, model, request, attempts, subject, failures
 """
 _END = """
 UPDATE heartbeats_externalcall c
@@ -54,40 +53,12 @@ FROM heartbeats_externalcall c JOIN heartbeats_heartbeat h ON h.tenant_id = c.te
 WHERE c.tenant_id = %(tenant)s AND c.id = %(call)s
     AND s.tenant_id = c.tenant_id AND s.agent_id = c.agent_id AND s.epoch = h.epoch AND s.state = 'running'
 """
-_CHARGE = """
-INSERT INTO heartbeats_ledgerentry (tenant_id, id, agent_id, call_id, purpose, provider, model, input_tokens,
-    output_tokens, cached_tokens, cost_usd, latency_ms, tries, error_kind, at)
-VALUES (%(tenant)s, %(id)s, %(agent)s, %(call)s, %(purpose)s, %(provider)s, %(model)s, %(input)s,
-    %(output)s, %(cached)s, %(cost)s, %(latency)s, %(tries)s, %(error_kind)s, now())
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Taken:
-    """A call this worker has; `attempt` is the token of its lease."""
-
-    call_id: UUID
-    tenant_id: UUID
-    agent_id: UUID
-    model: str
-    request: ModelRequest
-    attempt: int
-
-
-def fulfil_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Message:
-    """Return the hint that a call waits for a worker."""
-    return Message(
-        task=Task.FULFIL,
-        tenant_id=tenant_id,
-        arguments={"call_id": str(call_id)},
-        shown=f"agent={agent_name} call={call_id}",
-    )
 
 
 def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
-    """Ask the model and store its reply or its failure, then let the heartbeat go on.
+    """Ask the model and store its reply or its failure, then let the heartbeat go on, or do what the errand was for.
 
-    Returns False when the call is another worker's, or done: a doubled message costs one short read.
+    Returns False when the call is another worker's, done, or not due yet: a doubled message costs one short read.
     """
     taken = _take(call_id=call_id, tenant_id=tenant_id)
     if taken is None:
@@ -107,23 +78,27 @@ def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
 
 
 def _take(*, call_id: UUID, tenant_id: UUID) -> Taken | None:
-    lease = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S) + _STORING
+    deadline = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S)
+    lease = deadline + _STORING
     with tenant_transaction(tenant_id):
-        rows = fetch(_TAKE, call=call_id, lease=lease)
-        if rows:
+        rows = fetch(_TAKE, call=call_id, lease=lease, errand_lease=deadline + _ERRAND_STORING)
+        if not rows:
+            return None
+        agent_id, model, request, attempt, subject, failures = rows[0]
+        taken = Taken(
+            call_id=call_id,
+            tenant_id=tenant_id,
+            agent_id=agent_id,
+            model=model,
+            request=ModelRequest.from_json(json.loads(request)),
+            attempt=attempt,
+            subject=json.loads(subject),
+            failures=failures,
+        )
+        if not taken.subject:
             # The heartbeat waits from now on as long as the model may take, however long its call has waited before.
             change(_KEEP_WAITING, call=call_id, lease=lease + settings.ARBOR_QUEUE_LEASE)
-    if not rows:
-        return None
-    agent_id, model, request, attempt = rows[0]
-    return Taken(
-        call_id=call_id,
-        tenant_id=tenant_id,
-        agent_id=agent_id,
-        model=model,
-        request=ModelRequest.from_json(json.loads(request)),
-        attempt=attempt,
-    )
+    return taken
 
 
 def _release_connection() -> None:
@@ -133,18 +108,12 @@ def _release_connection() -> None:
 
 
 def _store_reply(taken: Taken, reply: ModelReply) -> bool:
+    if taken.subject:
+        return settle_errand(taken, reply)
     with tenant_transaction(taken.tenant_id):
         stored = _end(taken, status=CallStatus.COMPLETE, reply=storable(reply.text))
         # What it cost was spent even if the reply came too late to count.
-        _charge(
-            taken,
-            provider=reply.provider,
-            model=storable(reply.model)[:MODEL_LENGTH],
-            usage=reply.usage,
-            cost_usd=reply.cost_usd,
-            latency_ms=reply.latency_ms,
-            tries=reply.attempts,
-        )
+        charge_reply(taken, reply)
         if reply.finish_reason == "length":
             record(
                 action=AuditAction.TRUNCATED,
@@ -157,52 +126,13 @@ def _store_reply(taken: Taken, reply: ModelReply) -> bool:
 
 
 def _store_failure(taken: Taken, error: Exception, latency_ms: float) -> bool:
-    kind = type(error).__name__
     with tenant_transaction(taken.tenant_id):
-        stored = _end(taken, status=CallStatus.FAILED, error=storable(str(error)), error_kind=kind)
-        if isinstance(error, ModelError) and error.attempts:
-            provider, _, model = taken.model.partition("/")
-            usage = (error.usage if isinstance(error, ModelRefused) else None) or Usage()
-            _charge(
-                taken,
-                provider=provider,
-                model=model,
-                usage=usage,
-                cost_usd=None,
-                latency_ms=latency_ms,
-                tries=error.attempts,
-                error_kind=kind,
-            )
-    return stored
-
-
-def _charge(
-    taken: Taken,
-    *,
-    provider: str,
-    model: str,
-    usage: Usage,
-    cost_usd: Decimal | None,
-    latency_ms: float,
-    tries: int,
-    error_kind: str = "",
-) -> None:
-    change(
-        _CHARGE,
-        id=uuid7(),
-        agent=taken.agent_id,
-        call=taken.call_id,
-        purpose=taken.request.purpose.value,
-        provider=provider,
-        model=model,
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        cached=usage.cached_tokens,
-        cost=cost_usd,
-        latency=latency_ms,
-        tries=tries,
-        error_kind=error_kind,
-    )
+        charge_failure(taken, error, latency_ms)
+        if taken.subject:
+            return stumble(taken, error)
+        return _end(
+            taken, status=CallStatus.FAILED, error=storable(str(error)), error_kind=type(error).__name__
+        )
 
 
 def _end(taken: Taken, *, status: CallStatus, reply: str = "", error: str = "", error_kind: str = "") -> bool:

@@ -132,6 +132,16 @@ def advance_message(*, agent_id: UUID, tenant_id: UUID, epoch: int, name: str) -
     )
 
 
+def fulfil_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Message:
+    """Return the hint that a call waits for a worker."""
+    return Message(
+        task=Task.FULFIL,
+        tenant_id=tenant_id,
+        arguments={"call_id": str(call_id)},
+        shown=f"agent={agent_name} call={call_id}",
+    )
+
+
 def first_due(*, agent_id: UUID, now: datetime, interval: timedelta) -> datetime:
     """Return when a started agent beats first: somewhere in its interval, fixed by its id, so a fleet spreads out."""
     phase = zlib.crc32(agent_id.bytes) / 2**32

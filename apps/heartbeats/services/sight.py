@@ -14,6 +14,9 @@ from apps.tenants.scope import current_tenant
 #: Seed 004, 5.1: the last five events; its origin shows five percepts.
 RECENT_SHOWN = 5
 PERCEPTS_SHOWN = 5
+#: Of who it is and what it believes, the firmest: our choice, for every beat's prompt carries them.
+ASPECTS_SHOWN = 6
+BELIEFS_SHOWN = 8
 
 # Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
 _SIGHT = """
@@ -42,6 +45,16 @@ SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowe
             AND (expires_at IS NULL OR expires_at > now())
         ORDER BY occurred_at DESC LIMIT %(recent)s
     ) memory) AS recent,
+    (SELECT coalesce(json_agg(aspect), '[]') FROM (
+        SELECT id, kind, content, status FROM selves_identityaspect
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
+        ORDER BY stability DESC, id LIMIT %(aspects)s
+    ) aspect) AS aspects,
+    (SELECT coalesce(json_agg(belief), '[]') FROM (
+        SELECT id, category, statement, confidence, status FROM selves_belief
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
+        ORDER BY stability + confidence DESC, id LIMIT %(beliefs)s
+    ) belief) AS beliefs,
     (SELECT to_json(beat) FROM (
         SELECT number, mode, narrative, actions FROM heartbeats_heartbeat
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' ORDER BY started_at DESC LIMIT 1
@@ -54,7 +67,7 @@ WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s
 
 
 def see(agent_id: UUID) -> dict[str, Any]:
-    """Return an agent's row, state, open goals and intents, waiting percepts, latest memories and last beat, by name."""
+    """Return an agent's row, state, self, open goals and intents, waiting percepts, latest memories and last beat, by name."""
     with connection.cursor() as cursor:
         cursor.execute(
             _SIGHT,
@@ -64,6 +77,8 @@ def see(agent_id: UUID) -> dict[str, Any]:
                 "notes": NOTES_SHOWN,
                 "percepts": PERCEPTS_SHOWN,
                 "recent": RECENT_SHOWN,
+                "aspects": ASPECTS_SHOWN,
+                "beliefs": BELIEFS_SHOWN,
             },
         )
         names = [column.name for column in cursor.description]

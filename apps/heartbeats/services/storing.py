@@ -11,7 +11,7 @@ from django.conf import settings
 from psycopg.types.json import Jsonb
 
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Step
-from apps.heartbeats.services.calls import fulfil_message
+from apps.heartbeats.services.schedule import fulfil_message
 from apps.heartbeats.services.values import Walk
 from apps.queues import enqueue
 from apps.tenants.statements import change, fetch, insert_rows, update_rows

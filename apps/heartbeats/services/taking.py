@@ -18,7 +18,7 @@ from apps.heartbeats.models import (
     HeartbeatStatus,
     ScheduleState,
 )
-from apps.heartbeats.services.calls import fulfil_message
+from apps.heartbeats.services.schedule import fulfil_message
 from apps.heartbeats.services.storing import finish, waiting_lease
 from apps.heartbeats.services.values import (
     Lease,

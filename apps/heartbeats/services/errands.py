@@ -1,0 +1,213 @@
+"""Errands: calls to models that maintenance makes, without a heartbeat.
+
+An errand is written with its subject, told to the workers of the model queue, and applied in the transaction that stores
+its reply, so it happens once or not at all. The row is the truth: a lost message is sent again, a lost worker's try counts
+as failed, and a try that failed is made again later and later until the errand is left as failed, with its reason.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from psycopg.types.json import Jsonb
+
+from apps.heartbeats.models import CallStatus
+from apps.heartbeats.services.ledger import Taken, charge_reply
+from apps.heartbeats.services.purposes import PURPOSES, subject_key
+from apps.heartbeats.services.schedule import fulfil_message
+from apps.memories.services.rounds import Round, make_round
+from apps.queues import enqueue
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import change, fetch
+from arbor.errors import ReplyInvalid
+from arbor.heartbeat.json_text import storable
+from arbor.ids import uuid7
+from arbor.memory.errands import asked_again
+from arbor.models.ports import ModelReply, ModelRequest
+
+log = structlog.get_logger(__name__)
+
+#: How long after each failed try the next one is made. After the last of them the errand has failed.
+WAITS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25))
+#: The longest that a hint which nobody has followed is believed in before it is repeated.
+_LONGEST_BELIEF = timedelta(hours=1)
+#: Errands of one agent that one step tells of again.
+_RECOVERED = 100
+
+_ASK = """
+INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, purpose, subject, subject_key, status, model, request,
+    sections, reply, error, error_kind, attempts, failures, lease_until, requested_at)
+VALUES (%(tenant)s, %(id)s, %(agent)s, %(purpose)s, %(subject)s, %(key)s, 'pending', %(model)s, %(request)s,
+    '[]', '', '', '', 0, 0, now() + %(lease)s, now())
+ON CONFLICT DO NOTHING
+RETURNING (SELECT name FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s)
+"""
+_COMPLETE = """
+UPDATE heartbeats_externalcall
+SET status = 'complete', reply = %(reply)s, error = '', error_kind = '', ended_at = now(), lease_until = NULL,
+    due_at = NULL
+WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
+"""
+_AGAIN = """
+UPDATE heartbeats_externalcall
+SET status = 'pending', reply = %(reply)s, error = %(error)s, error_kind = %(kind)s, failures = failures + 1,
+    due_at = now() + %(wait)s, lease_until = now() + %(wait)s, request = %(request)s
+WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
+"""
+_GIVE_UP = """
+UPDATE heartbeats_externalcall
+SET status = 'failed', reply = %(reply)s, error = %(error)s, error_kind = %(kind)s, failures = failures + 1,
+    ended_at = now(), lease_until = NULL, due_at = NULL
+WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
+"""
+# Those of suspended tenants rest.
+_LOST = """
+SELECT DISTINCT agent_id FROM heartbeats_externalcall
+WHERE tenant_id = t.id AND subject_key <> '' AND status IN ('pending', 'running') AND lease_until < now()
+    AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
+"""
+_TAKE_LOST = """
+SELECT c.id, c.status, c.model, c.request, c.attempts, c.subject, c.failures, a.name
+FROM heartbeats_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
+WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.subject_key <> ''
+    AND c.status IN ('pending', 'running') AND c.lease_until < now()
+ORDER BY c.id LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED
+"""
+# Told again after as long as it has waited: a fleet that is away for hours does not find a mountain of messages.
+_TELL = """
+UPDATE heartbeats_externalcall SET lease_until = now() + least(%(longest)s, greatest(%(lease)s, now() - requested_at))
+WHERE tenant_id = %(tenant)s AND id = ANY(%(calls)s::uuid[])
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errand:
+    """What a model is to be asked, about what: `{"episode": id}` or `{"memories": [ids]}`."""
+
+    subject: dict[str, Any]
+    request: ModelRequest
+    #: `provider/model`
+    model: str
+
+
+class _WorkerLost(Exception):
+    """No worker came back with an answer."""
+
+
+def ask(*, agent_id: UUID, tenant_id: UUID, errand: Errand) -> bool:
+    """Write an errand in the open transaction and tell the workers; False when one about that subject is open."""
+    call_id = uuid7()
+    rows = fetch(
+        _ASK,
+        id=call_id,
+        agent=agent_id,
+        purpose=errand.request.purpose.value,
+        subject=Jsonb(errand.subject),
+        key=subject_key(errand.subject),
+        model=errand.model,
+        request=Jsonb(errand.request.to_json()),
+        lease=settings.ARBOR_QUEUE_LEASE,
+    )
+    if rows:
+        enqueue(fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name=rows[0][0]))
+    return bool(rows)
+
+
+def settle_errand(taken: Taken, reply: ModelReply) -> bool:
+    """Read a reply, store it and do what it was for, in one transaction; False if this worker's lease was lost.
+
+    A reply that cannot be used, and a fault in applying it, is a try that failed: nothing of it is kept but its text.
+    """
+    purpose = PURPOSES[taken.request.purpose]
+    try:
+        read = purpose.read(taken.subject, reply.text)
+        prepared = purpose.prepare(taken.tenant_id, taken.agent_id, read)
+        with tenant_transaction(taken.tenant_id):
+            # What it cost was spent even if the reply came too late to count.
+            charge_reply(taken, reply)
+            stored = bool(
+                change(_COMPLETE, call=taken.call_id, attempt=taken.attempt, reply=storable(reply.text))
+            )
+            if stored:
+                purpose.apply(taken.agent_id, taken.subject, prepared, taken.model)
+    except (OperationalError, InterfaceError):
+        # The database went away: the lease brings the errand back.
+        raise
+    except Exception as error:
+        if not isinstance(error, ReplyInvalid):
+            # Whatever is wrong with what this reply says must not be met again for ever, nor stop other errands.
+            log.exception("errand_fault", call_id=str(taken.call_id), purpose=taken.request.purpose)
+        with tenant_transaction(taken.tenant_id):
+            charge_reply(taken, reply, error_kind=type(error).__name__)
+            return stumble(taken, error, reply=reply.text)
+    if not stored:
+        log.warning("call_lease_lost", call_id=str(taken.call_id))
+    return stored
+
+
+def stumble(taken: Taken, error: Exception, *, reply: str = "") -> bool:
+    """Record a failed try in the open transaction: it is made again later, or the errand has failed for good.
+
+    A model whose reply could not be read is told what was wrong. False if this worker's lease was lost.
+    """
+    request = taken.request
+    if isinstance(error, ReplyInvalid):
+        request = asked_again(request, reply=storable(reply), fault=str(error))
+    values: dict[str, Any] = {
+        "call": taken.call_id,
+        "attempt": taken.attempt,
+        "reply": storable(reply),
+        "error": storable(str(error)),
+        "kind": type(error).__name__.lstrip("_"),
+    }
+    if taken.failures < len(WAITS):
+        stored = change(_AGAIN, **values, wait=WAITS[taken.failures], request=Jsonb(request.to_json()))
+    else:
+        stored = change(_GIVE_UP, **values)
+        log.warning("errand_failed", call_id=str(taken.call_id), purpose=request.purpose, error=str(error))
+    if stored:
+        reason = storable(f"{values['kind']}: {error}")
+        PURPOSES[request.purpose].failed(taken.agent_id, taken.subject, reason)
+    return bool(stored)
+
+
+def recover_errands() -> Round:
+    """Tell the workers again of errands that nobody has taken, and let those whose worker was lost be tried again."""
+    return make_round("errands", waiting=_LOST, tend=_recover)
+
+
+def _recover(tenant_id: UUID, agent_id: UUID) -> int:
+    with tenant_transaction(tenant_id):
+        rows = fetch(_TAKE_LOST, agent=agent_id, limit=_RECOVERED)
+        silent = [(row[0], row[-1]) for row in rows if row[1] == CallStatus.PENDING]
+        for row in rows:
+            if row[1] == CallStatus.RUNNING:
+                lost = _WorkerLost(f"worker {row[4]} took it and did not come back")
+                stumble(_taken(tenant_id, agent_id, row), lost)
+        if silent:
+            calls = [call_id for call_id, _ in silent]
+            change(_TELL, calls=calls, lease=settings.ARBOR_QUEUE_LEASE, longest=_LONGEST_BELIEF)
+        for call_id, name in silent:
+            enqueue(fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
+    return len(rows)
+
+
+def _taken(tenant_id: UUID, agent_id: UUID, row: tuple[Any, ...]) -> Taken:
+    call_id, _, model, request, attempt, subject, failures, _ = row
+    return Taken(
+        call_id=call_id,
+        tenant_id=tenant_id,
+        agent_id=agent_id,
+        model=model,
+        request=ModelRequest.from_json(json.loads(request)),
+        attempt=attempt,
+        subject=json.loads(subject),
+        failures=failures,
+    )

@@ -1,0 +1,111 @@
+"""What each kind of errand is for: how its reply is read, what is prepared outside, and what is done with it, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apps.memories.services.extraction import store_concepts
+from apps.memories.services.summaries import (
+    Embedded,
+    Summary,
+    embed_summaries,
+    note_failed_summary,
+    store_summaries,
+)
+from apps.memories.services.weighing import store_weights
+from arbor.memory.errands import read_concepts, read_scores, read_summary
+from arbor.models.ports import CallPurpose
+
+#: What an errand is about, as its row keeps it.
+type Subject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Purpose:
+    """How the errands of one purpose go."""
+
+    #: From the subject and the reply's text to what it says. Raises ReplyInvalid.
+    read: Callable[[Subject, str], Any]
+    #: Outside any transaction, from tenant, agent and what was read to what is applied.
+    prepare: Callable[[UUID, UUID, Any], Any]
+    #: In the transaction that stores the reply, given agent, subject, what was prepared, and the model's handle.
+    apply: Callable[[UUID, Subject, Any, str], None]
+    #: In the transaction that stores a failed try, given agent, subject and the reason.
+    failed: Callable[[UUID, Subject, str], None]
+
+
+def _memories(subject: Subject) -> list[UUID]:
+    return [UUID(each) for each in subject["memories"]]
+
+
+def _summary_prepared(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, Embedded]:
+    return text, embed_summaries(tenant_id, agent_id, [text])
+
+
+def _apply_summary(agent_id: UUID, subject: Subject, made: tuple[str, Embedded], by: str) -> None:
+    text, embedded = made
+    store_summaries(agent_id, [Summary(episode_id=UUID(subject["episode"]), text=text, by=by)], embedded)
+
+
+def _apply_concepts(
+    agent_id: UUID, subject: Subject, found: Mapping[int, Iterable[tuple[str, float]]], _by: str
+) -> None:
+    ids = _memories(subject)
+    store_concepts(agent_id, {ids[place]: concepts for place, concepts in found.items()})
+
+
+def _apply_weights(agent_id: UUID, subject: Subject, scores: Mapping[int, float], _by: str) -> None:
+    ids = _memories(subject)
+    store_weights(agent_id, {ids[place]: score for place, score in scores.items()})
+
+
+def _as_read(_tenant_id: UUID, _agent_id: UUID, read: Any) -> Any:
+    return read
+
+
+def _on_the_call_alone(_agent_id: UUID, _subject: Subject, _reason: str) -> None:
+    """Leave the failure to the call's row."""
+
+
+PURPOSES: Mapping[CallPurpose, Purpose] = {
+    CallPurpose.SUMMARIZE: Purpose(
+        read=lambda _, text: read_summary(text),
+        prepare=_summary_prepared,
+        apply=_apply_summary,
+        failed=lambda agent_id, subject, reason: note_failed_summary(
+            agent_id, UUID(subject["episode"]), reason
+        ),
+    ),
+    CallPurpose.EXTRACT: Purpose(
+        read=lambda subject, text: read_concepts(text, count=len(subject["memories"])),
+        prepare=_as_read,
+        apply=_apply_concepts,
+        failed=_on_the_call_alone,
+    ),
+    CallPurpose.WEIGH: Purpose(
+        read=lambda subject, text: read_scores(text, count=len(subject["memories"])),
+        prepare=_as_read,
+        apply=_apply_weights,
+        failed=_on_the_call_alone,
+    ),
+}
+
+
+def subject_of_episode(episode_id: UUID) -> dict[str, Any]:
+    """Return the subject of an errand about one episode."""
+    return {"episode": str(episode_id)}
+
+
+def subject_of_memories(memory_ids: Sequence[UUID]) -> dict[str, Any]:
+    """Return the subject of an errand about these memories, in the order in which its prompt numbers them."""
+    return {"memories": [str(each) for each in memory_ids]}
+
+
+def subject_key(subject: Subject) -> str:
+    """Return what names a subject: an episode's id, or that of the first of the memories."""
+    if "episode" in subject:
+        return f"episode:{subject['episode']}"
+    return f"memories:{subject['memories'][0]}"

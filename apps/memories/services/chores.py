@@ -1,0 +1,84 @@
+"""Memories that wait for one of the chores of `Upkeep`, and the end of waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from uuid import UUID
+
+from apps.memories.services.remember import lock_minds
+from apps.tenants.statements import change, fetch
+from arbor.memory.errands import Excerpt
+from arbor.memory.extraction import READ_CHARACTERS
+
+
+class Chore(StrEnum):
+    """A chore that this module knows, by its column of `Upkeep`."""
+
+    #: Concepts are to be taken from the memory.
+    EXTRACT = "unextracted"
+    #: A model is to say what it is worth.
+    WEIGH = "unweighed"
+
+
+_WAITING = """
+SELECT m.id, left(m.content, %(longest)s), m.role, m.type, m.occurred_at
+FROM memories_upkeep u JOIN memories_memory m
+    ON m.tenant_id = %(tenant)s AND m.id = u.memory_id AND m.status = 'active'
+WHERE u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.{chore} AND u.memory_id <> ALL(%(without)s::uuid[])
+ORDER BY u.memory_id LIMIT %(limit)s
+"""
+_STILL = """
+SELECT memory_id FROM memories_upkeep
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND memory_id = ANY(%(ids)s::uuid[]) AND {chore}
+ORDER BY memory_id FOR UPDATE
+"""
+_DONE = """
+UPDATE memories_upkeep SET {chore} = false WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
+"""
+
+
+def agents_with(chore: Chore) -> str:
+    """Return SQL for `make_round`: the agents of tenant `t.id` with an active memory that waits."""
+    return f"""
+        SELECT DISTINCT u.agent_id FROM memories_upkeep u
+        JOIN memories_memory m ON m.tenant_id = t.id AND m.id = u.memory_id AND m.status = 'active'
+        WHERE u.tenant_id = t.id AND u.{chore.value}
+    """  # noqa: S608 (our own names)
+
+
+def waiting_memories(
+    agent_id: UUID, chore: Chore, *, limit: int, without: Collection[UUID] = ()
+) -> list[tuple[UUID, Excerpt]]:
+    """Return up to `limit` of the agent's active memories that wait, the oldest first. One statement."""
+    rows = fetch(
+        _WAITING.replace("{chore}", chore.value),
+        agent=agent_id,
+        longest=READ_CHARACTERS,
+        limit=limit,
+        without=list(without),
+    )
+    return [
+        (memory_id, Excerpt(text=text, role=role, type=type_, at=told_time(at)))
+        for memory_id, text, role, type_, at in rows
+    ]
+
+
+def take_still_waiting(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> list[UUID]:
+    """Lock those of these memories that still wait, and return them: what another worker has done is left alone.
+
+    The agent's mind is locked first, as by everybody who changes it. Two statements.
+    """
+    lock_minds([agent_id])
+    return [row[0] for row in fetch(_STILL.replace("{chore}", chore.value), agent=agent_id, ids=list(ids))]
+
+
+def end_waiting(chore: Chore, ids: Sequence[UUID]) -> int:
+    """Note that the chore is done for these memories. One statement."""
+    return change(_DONE.replace("{chore}", chore.value), ids=list(ids)) if ids else 0
+
+
+def told_time(at: datetime) -> str:
+    """Return a moment as models read it."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
