@@ -20,7 +20,7 @@ from pgvector import HalfVector
 from apps.memories.models import EmbeddingCacheEntry
 from apps.memories.services.minds import checked, installation_model
 from apps.providers import credentials
-from apps.tenants.scope import APP, tenant_transaction
+from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import AtStorage, EmbeddingModel
 from arbor.embedding.ports import Embedder
@@ -138,6 +138,10 @@ def embed_for_storage(*, tenant_id: UUID, texts: Sequence[str], model: Embedding
 
 def _ask(made: Embedder, texts: Mapping[bytes, str]) -> dict[bytes, Vectors]:
     """Return the texts' vectors by their hashes; whatever an adapter lets through, no wrong vector gets further."""
+    if not made.in_process and settings.ARBOR_DB_POOL_SIZE:
+        # Threads that wait for a server share a few connections, and hold none.
+        for alias in (APP, OPS):
+            connections[alias].close()
     vectors = made.embed(list(texts.values()))
     rows = unit_rows(vectors, count=len(texts), dimension=made.dimension, model=made.model)
     return dict(zip(texts, rows, strict=True))

@@ -19,16 +19,18 @@ from apps.tenants.statements import fetch
 
 log = structlog.get_logger(__name__)
 
-#: Memories in one chunk.
-CHUNK = 500
 #: A text nobody has embedded for so long is embedded anew when it comes back.
 CACHE_KEPT = timedelta(days=30)
 
+_OVER = """
+SELECT DISTINCT agent_id FROM memories_memory WHERE tenant_id = t.id AND expires_at <= now() AND status = 'active'
+"""
 _EXPIRED = """
 SELECT id FROM memories_memory
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND expires_at <= now() AND status = 'active'
 ORDER BY expires_at LIMIT %(step)s
 """
+
 
 def expire_memories() -> Round:
     """Archive the memories whose time is over, agent by agent."""

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import Memory
-from apps.memories.services import upkeep
-from apps.memories.services.recall import recall
 from apps.memories.services.remember import store
-from apps.memories.services.upkeep import embed_backlog, expire_memories
+from apps.memories.services.upkeep import expire_memories
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import MemoryStatus, NewMemory
 from tests.integration.memories.conftest import (
-    RemoteEmbedder,
     a_memory,
     at_once,
     memories_of,
     term_counts,
     true_counts,
-    turns,
 )
 
 
@@ -34,92 +28,6 @@ def keep(agent: Agent, *memories: NewMemory) -> None:
 
 def unembedded(agent: Agent) -> list[str]:
     return [memory.content for memory in memories_of(agent) if memory.embedding is None]
-
-
-# --- Vectors that follow -----------------------------------------------------------------------------
-
-
-def test_a_memory_is_found_by_its_words_at_once_and_by_its_meaning_when_it_is_embedded(mind: Agent) -> None:
-    keep(
-        mind,
-        *turns("The physician examined my knee.", "The soup was too salty.", "Trains run late on Sundays."),
-    )
-
-    def found(text: str) -> list[tuple[str, float, float]]:
-        memories = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, limit=1)
-        return [(each.content, each.terms.words, each.terms.meaning) for each in memories]
-
-    ((content, words, meaning),) = found("salty soup")
-    assert content == "The soup was too salty."
-    assert words > 0
-    assert meaning == 0
-    assert found("a doctor's visit") == []
-    assert embed_backlog() == 3
-    ((content, words, meaning),) = found("a doctor's visit")
-    assert content == "The physician examined my knee."
-    assert words == 0
-    assert meaning > 0
-
-
-def test_the_backlog_is_embedded_chunk_by_chunk_for_all_tenants(
-    mind: Agent, foreign_mind: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(upkeep, "CHUNK", 12)
-    monkeypatch.setattr(upkeep, "CHUNK_OF_TENANT", 10)
-    keep(mind, *turns(*(f"Fish {number}." for number in range(35))))
-    keep(foreign_mind, *turns("Bird 1.", "Bird 2."))
-    assert embed_backlog() == 37
-    assert unembedded(mind) == unembedded(foreign_mind) == []
-    assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_256"}
-    assert embed_backlog() == 0
-
-
-def test_one_tenants_long_backlog_does_not_keep_another_waiting(
-    mind: Agent, foreign_mind: Agent, monkeypatch: pytest.MonkeyPatch, remote: RemoteEmbedder
-) -> None:
-    monkeypatch.setattr(upkeep, "CHUNK_OF_TENANT", 5)
-    keep(mind, *turns(*(f"Fish {number}." for number in range(20))))
-    keep(foreign_mind, a_memory("Bird."))
-    remote.lasts = 6
-    assert embed_backlog() == 6
-    assert unembedded(foreign_mind) == []
-
-
-def test_a_text_that_the_embedder_cannot_read_is_marked_and_holds_up_no_other(
-    mind: Agent, remote: RemoteEmbedder
-) -> None:
-    said = [f"Turn {number}." for number in range(9)]
-    remote.refused = {said[0], said[6]}
-    keep(mind, *turns(*said))
-    assert embed_backlog() == 7
-    assert unembedded(mind) == [said[0], said[6]]
-    marks = {memory.embedding_model for memory in memories_of(mind) if memory.embedding is None}
-    assert marks == {"refused: remote/fake"}
-    asked = len(remote.asked)
-    assert embed_backlog() == 0
-    assert len(remote.asked) == asked
-    assert recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="turn 6")[0].content == said[6]
-
-
-def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: RemoteEmbedder) -> None:
-    keep(mind, *turns("One.", "Two."))
-    remote.away = True
-    assert embed_backlog() == 0
-    assert {memory.embedding_model for memory in memories_of(mind)} == {""}
-    remote.away = False
-    assert embed_backlog() == 2
-
-
-def test_workers_that_embed_the_same_backlog_at_once_do_it_once(mind: Agent) -> None:
-    keep(mind, *turns(*(f"Star {number}." for number in range(60))))
-    assert sum(at_once(lambda _: embed_backlog(), writers=4)) == 60
-    assert unembedded(mind) == []
-
-
-def test_an_archived_memory_waits_for_no_vector(mind: Agent) -> None:
-    keep(mind, a_memory("Over.", expires_at=datetime.now(UTC) - timedelta(hours=1)))
-    assert expire_memories().done == 1
-    assert embed_backlog() == 0
 
 
 # --- What has had its time ---------------------------------------------------------------------------
