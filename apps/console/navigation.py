@@ -87,6 +87,10 @@ def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
             "items": [
                 _item("Tenants", "domain", "tenants_tenant_changelist", is_platform_operator),
                 _item("Users", "person", "tenants_user_changelist", is_platform_operator),
+                _item("Jobs", "engineering", "memories_jobrun_changelist", is_platform_operator),
+                _item(
+                    "Embedder faults", "link_off", "memories_embedderfault_changelist", is_platform_operator
+                ),
                 _item("Platform events", "policy", "audit_platformevent_changelist", is_platform_operator),
             ],
         },

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from arbor.goals.values import GoalState
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.situation import (
+    AspectView,
+    BeliefView,
     Environment,
     GoalView,
     IntentView,
@@ -19,6 +21,7 @@ from arbor.heartbeat.situation import (
     Situation,
     WorkingMemory,
 )
+from arbor.selves.values import Standing
 
 # How much of each is shown; what is left out is counted in the text. Goals and percepts: the origin of seed 000.
 SHOWN_QUEUED = 5
@@ -75,6 +78,8 @@ def render(situation: Situation, nonce: str) -> list[Section]:
             "directive",
             f"## This heartbeat: {situation.mode.replace('_', ' ')}\n{DIRECTIVES[situation.mode]}",
         ),
+        Section("identity", _identity(situation.aspects, data)),
+        Section("beliefs", _beliefs(situation.beliefs, data)),
         Section("goals", _goals(situation, data)),
         Section("intents", _intents(situation.pending_intents, data)),
         Section("recent", _memories("Recent experience", situation.recent, data)),
@@ -120,6 +125,29 @@ def _environment(environment: Environment) -> str:
     else:
         user = f"No user is waiting; the last contact was {environment.hours_since_user:.1f} hours ago."
     return f"## Environment\n{user} Percepts waiting: {environment.pending_percepts}."
+
+
+def _identity(aspects: Sequence[AspectView], data: _Data) -> str:
+    if not aspects:
+        return ""
+    return "## Who you take yourself to be\n" + data.block(
+        f"[{aspect.id}] {aspect.kind.replace('_', ' ')}{_doubt(aspect.status)}: {_line(aspect.content)}"
+        for aspect in aspects
+    )
+
+
+def _beliefs(beliefs: Sequence[BeliefView], data: _Data) -> str:
+    if not beliefs:
+        return ""
+    return "## What you believe\n" + data.block(
+        f"[{belief.id}] {belief.category}, {belief.confidence:.0%} sure{_doubt(belief.status)}:"
+        f" {_line(belief.statement)}"
+        for belief in beliefs
+    )
+
+
+def _doubt(status: Standing) -> str:
+    return ", in doubt" if status is Standing.QUESTIONED else ""
 
 
 def _goals(situation: Situation, data: _Data) -> str:

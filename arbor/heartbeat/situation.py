@@ -12,9 +12,12 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
+from arbor.selves.values import AspectKind, BeliefCategory, Standing
 
 __all__ = [
     "ActionOffer",
+    "AspectView",
+    "BeliefView",
     "Environment",
     "GoalView",
     "IntentView",
@@ -75,6 +78,25 @@ class MemoryView(Seen):
     score: float | None = None
 
 
+class AspectView(Seen):
+    """One side of who the agent takes itself to be."""
+
+    id: str
+    kind: AspectKind
+    content: str
+    status: Standing = Standing.HELD
+
+
+class BeliefView(Seen):
+    """Something the agent holds to be so."""
+
+    id: str
+    category: BeliefCategory
+    statement: str
+    confidence: Fraction
+    status: Standing = Standing.HELD
+
+
 class PerceptView(Seen):
     """Something that reached the agent since its last beat."""
 
@@ -130,6 +152,9 @@ class Situation(Seen):
     actions: list[ActionOffer]
     goals: list[GoalView] = []
     intents: list[IntentView] = []
+    #: Who it takes itself to be, and what it believes, the firmest first.
+    aspects: list[AspectView] = []
+    beliefs: list[BeliefView] = []
     #: The latest memories, oldest first.
     recent: list[MemoryView] = []
     #: What recall found, best first.

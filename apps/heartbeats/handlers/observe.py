@@ -104,6 +104,8 @@ def _situation(
             "intents": seen["intents"],
             "percepts": percepts,
             "recent": seen["recent"],
+            "aspects": seen["aspects"],
+            "beliefs": seen["beliefs"],
             "working_memory": seen["working_memory"],
             "last_beat": _last_beat(seen["last_beat"]),
         }

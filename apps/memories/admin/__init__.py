@@ -6,7 +6,14 @@ from apps.memories.admin.concepts import ConceptAdmin
 from apps.memories.admin.episodes import EpisodeAdmin
 from apps.memories.admin.graph import EdgeAdmin
 from apps.memories.admin.memory import MemoryAccessAdmin, MemoryAdmin, PracticeAdmin
-from apps.memories.admin.upkeep import ActivationAdmin, MindAdmin, NextEmbeddingAdmin, UpkeepAdmin
+from apps.memories.admin.upkeep import (
+    ActivationAdmin,
+    EmbedderFaultAdmin,
+    JobRunAdmin,
+    MindAdmin,
+    NextEmbeddingAdmin,
+    UpkeepAdmin,
+)
 
 __all__ = [
     "ActivationAdmin",
@@ -14,7 +21,9 @@ __all__ = [
     "ClusterAdmin",
     "ConceptAdmin",
     "EdgeAdmin",
+    "EmbedderFaultAdmin",
     "EpisodeAdmin",
+    "JobRunAdmin",
     "MemoryAccessAdmin",
     "MemoryAdmin",
     "MindAdmin",

@@ -1,4 +1,4 @@
-"""What maintenance keeps beside memories: chores, neighborhoods, activation, and one row for each mind."""
+"""What maintenance keeps beside memories: chores, neighborhoods, activation, minds; and how its jobs are doing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells
-from apps.console.listing import AgentRowsAdmin
-from apps.memories.models import Activation, Mind, NextEmbedding, Upkeep
+from apps.console.listing import AgentRowsAdmin, PlatformAdmin
+from apps.memories.models import Activation, EmbedderFault, JobRun, Mind, NextEmbedding, Upkeep
 
 #: The chores of an `Upkeep` row, as a page names them.
 CHORES = {
@@ -90,7 +90,7 @@ class NextEmbeddingAdmin(_BesideMemoryAdmin):
         return (
             super()
             .get_queryset(request)
-            .defer("embedding", "memory__embedding", "memory__lexical", *self.unread)
+            .defer("embedding", "lexical", "memory__embedding", "memory__lexical", *self.unread)
         )
 
 
@@ -100,7 +100,15 @@ class MindAdmin(AgentRowsAdmin):
 
     list_display = ("agent_link", "embedding_model", "embedding_dimension", "forgot", "clustered")
     ordering = ("-agent_id",)
-    fields = ("agent", "embedding_model", "embedding_dimension", "forgot_at", "clustered_at")
+    fields = (
+        "agent",
+        "embedding_model",
+        "embedding_dimension",
+        "forgot_at",
+        "cleaned_at",
+        "counted_at",
+        "clustered_at",
+    )
 
     @admin.display(description="last let it forget")
     def forgot(self, mind: Mind) -> SafeString:
@@ -111,3 +119,40 @@ class MindAdmin(AgentRowsAdmin):
     def clustered(self, mind: Mind) -> SafeString:
         """Say when its themes were last put in order."""
         return cells.when(mind.clustered_at)
+
+
+@admin.register(JobRun)
+class JobRunAdmin(PlatformAdmin):
+    """When each job of maintenance last ran, and how it went."""
+
+    list_display = ("name", "state", "ended", "took", "done", "failed", "error")
+    ordering = ("name",)
+    sortable_by = ()
+    fields = ("name", "ended_at", "seconds", "succeeded_at", "done", "failed", "error")
+
+    @admin.display(description="state")
+    def state(self, run: JobRun) -> SafeString:
+        """Tell how it ended."""
+        if run.error:
+            return cells.badge("failed")
+        return cells.badge("partial") if run.failed else cells.badge("done")
+
+    @admin.display(description="last ended")
+    def ended(self, run: JobRun) -> SafeString:
+        """Say when it last ended."""
+        return cells.when(run.ended_at)
+
+    @admin.display(description="took")
+    def took(self, run: JobRun) -> str:
+        """Show how long it took."""
+        return cells.span(run.seconds)
+
+
+@admin.register(EmbedderFault)
+class EmbedderFaultAdmin(PlatformAdmin):
+    """Embedders that fail, and until when the backlog leaves them alone."""
+
+    list_display = ("embedding_model", "failures", "since", "retry_at", "error")
+    ordering = ("embedding_model",)
+    sortable_by = ()
+    fields = ("embedding_model", "failures", "since", "retry_at", "error")

@@ -55,7 +55,13 @@ from tests.factories import (
 )
 
 #: Models whose rows only those who run the installation see.
-PLATFORM = {"tenants.Tenant", "tenants.User", "audit.PlatformEvent"}
+PLATFORM = {
+    "tenants.Tenant",
+    "tenants.User",
+    "audit.PlatformEvent",
+    "memories.JobRun",
+    "memories.EmbedderFault",
+}
 
 
 @dataclass(kw_only=True)

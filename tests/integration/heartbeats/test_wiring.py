@@ -18,11 +18,15 @@ from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, Led
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Edge, Memory, MemoryAccess
 from apps.memories.services.remember import remember
+from apps.selves.models import Belief, IdentityAspect
+from apps.selves.services.aspects import take_aspect
+from apps.selves.services.beliefs import drop_belief, hold_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.goals.values import GoalState
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ModelRequest, ScriptedModel
+from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from tests.integration.heartbeats.conftest import REST, beats_of
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -255,6 +259,27 @@ def test_what_had_to_be_mended_in_a_reply_is_recorded(beater: Beater, agent: Age
     beater.beat("Here you are:\n```json\n" + REST[:-1] + ",}\n```")
     assert _last(agent).status == HeartbeatStatus.DONE
     assert _last(agent).repairs
+
+
+def test_what_it_believes_and_takes_itself_to_be_is_in_the_prompt_the_firmest_first(
+    beater: Beater, agent: Agent
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Belief.objects.filter(agent_id=agent.id).delete()
+        IdentityAspect.objects.filter(agent_id=agent.id).delete()
+        for statement, confidence in (("Fog lifts by noon.", 0.6), ("Pilots exaggerate.", 0.9)):
+            held = NewBelief(statement=statement, category=BeliefCategory.WORLD, confidence=confidence)
+            hold_belief(agent_id=agent.id, belief=held, actor="user:ann")
+        take_aspect(
+            agent_id=agent.id, aspect=NewAspect(content="I chart reefs.", kind=AspectKind.AGENCY), actor="x"
+        )
+    prompt = beater.beat(REST)
+    assert "## Who you take yourself to be" in prompt
+    assert "agency: I chart reefs." in prompt
+    assert prompt.index("world, 90% sure: Pilots exaggerate.") < prompt.index("world, 60% sure: Fog lifts")
+    with tenant_transaction(agent.tenant_id):
+        drop_belief(belief_id=Belief.objects.get(confidence=0.9).id, actor="user:ann")
+    assert "Pilots exaggerate." not in beater.beat(REST)
 
 
 def test_what_beat_n_did_is_in_the_prompt_of_the_next(beater: Beater, agent: Agent) -> None:

@@ -11,6 +11,8 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.policy import reflex_reply
 from arbor.heartbeat.situation import (
+    AspectView,
+    BeliefView,
     Environment,
     GoalView,
     IntentView,
@@ -22,6 +24,7 @@ from arbor.heartbeat.situation import (
     WorkingMemory,
 )
 from arbor.memory.values import MemoryType
+from arbor.selves.values import AspectKind, BeliefCategory, Standing
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 NONCE = "4f9c2b7a81d06e35"
@@ -92,6 +95,22 @@ def full_situation() -> Situation:
             goal("harbour", notes=["counted the piers"], fraction=0.4, deadline=NOW, flags=["stale"]),
             goal("market", state=GoalState.QUEUED),
             goal("attic", state=GoalState.BACKBURNER),
+        ],
+        aspects=[AspectView(id="aspect-1", kind=AspectKind.SELF_CONCEPT, content="A maker of maps")],
+        beliefs=[
+            BeliefView(
+                id="belief-1",
+                category=BeliefCategory.WORLD,
+                statement="The tide keeps its hours",
+                confidence=0.9,
+            ),
+            BeliefView(
+                id="belief-2",
+                category=BeliefCategory.OTHERS,
+                statement="Pilots exaggerate",
+                confidence=0.4,
+                status=Standing.QUESTIONED,
+            ),
         ],
         intents=[intent("look"), intent("ask", action="reflect", attempts=1)],
         recent=[memory("pier"), memory("crane")],
