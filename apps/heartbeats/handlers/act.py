@@ -13,6 +13,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.services.backlog import Backlog
 from apps.heartbeats.handlers.observe import BEATS_SESSION
+from apps.memories.services.activation import spread
 from apps.memories.services.edges import connect_memories
 from apps.memories.services.embedding import Vectors
 from apps.memories.services.recall import note_access, recall_in_scope
@@ -122,6 +123,7 @@ class _Desk:
             without_session=BEATS_SESSION,
         )
         note_access([memory.id for memory in found])
+        spread(agent_id=self._agent_id, recalled={memory.id: memory.score for memory in found})
         if not found:
             return _result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
         glimpses = "; ".join(memory.content[:_GLIMPSE] for memory in found[:3])

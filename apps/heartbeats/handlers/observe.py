@@ -11,6 +11,7 @@ import structlog
 from apps.goals.services.views import view_goals
 from apps.heartbeats.models import PerceptKind
 from apps.heartbeats.services.sight import see
+from apps.memories.services.activation import spread
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.recall import (
     meaning_texts,
@@ -152,6 +153,7 @@ class Orient:
                 without_session=BEATS_SESSION,
             )
             note_access([memory.id for memory in found])
+            spread(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
         situation = Situation.model_validate(context["situation"]).model_copy(
             update={"relevant": [memory_view(memory) for memory in found]}
         )

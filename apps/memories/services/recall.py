@@ -14,6 +14,7 @@ from uuid import UUID
 import structlog
 from django.db import connection
 
+from apps.memories.services.activation import spread
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.remember import ALL_MEMORIES
@@ -113,6 +114,7 @@ def recall(
         found = recall_in_scope(agent_id=agent_id, text=text, vector=vector, limit=limit, now=now)
         if counts:
             note_access([memory.id for memory in found])
+            spread(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
     return found
 
 

@@ -1,0 +1,215 @@
+"""Activation: raised where an agent recalls, faded by the time that passes, read as themes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.memories.models import Activation, Cluster, ClusterMember, Memory, Upkeep
+from apps.memories.services import activation
+from apps.memories.services.activation import (
+    activated_clusters,
+    activated_memories,
+    spread,
+    trim_activations,
+)
+from apps.memories.services.recall import recall
+from apps.memories.services.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid
+from arbor.memory.activation import level_after, sources
+from arbor.memory.activation import spread as spread_purely
+from tests.integration.memories.conftest import a_memory, at_once
+from tests.integration.memories.near import directions, neighbors_of, plant, refresh_all
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def a_cluster(agent: Agent, name: str, members: Sequence[UUID], *, strength: float = 1.0) -> UUID:
+    with tenant_transaction(agent.tenant_id):
+        cluster = Cluster.objects.create(
+            tenant_id=agent.tenant_id,
+            agent_id=agent.id,
+            name=name,
+            keywords=["tide", "moon"],
+            emotional_valence=0.4,
+            emotional_intensity=0.6,
+        )
+        ClusterMember.objects.bulk_create(
+            ClusterMember(tenant_id=agent.tenant_id, cluster_id=cluster.id, memory_id=each, strength=strength)
+            for each in members
+        )
+        cluster_id: UUID = cluster.id
+        return cluster_id
+
+
+def levels_of(agent: Agent, now: datetime = NOW) -> dict[UUID, float]:
+    with tenant_transaction(agent.tenant_id):
+        return {each.id: each.level for each in activated_memories(agent_id=agent.id, limit=500, now=now)}
+
+
+def bring_to_mind(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW) -> int:
+    with tenant_transaction(agent.tenant_id):
+        return spread(agent_id=agent.id, recalled=recalled, now=now)
+
+
+def test_what_is_recalled_spreads_along_its_neighborhood_as_the_rule_says(mind: Agent) -> None:
+    ids = plant(mind, directions(24, spread=0.1))
+    refresh_all(mind)
+    recalled = {ids[0]: 1.6, ids[1]: 0.8, ids[5]: 0.2}
+    bring_to_mind(mind, recalled)
+    near = {each: neighbors_of(mind, each) for each in recalled}
+    assert levels_of(mind) == pytest.approx(spread_purely(sources(recalled), near))
+    assert len(levels_of(mind)) > len(recalled)
+
+
+def test_it_fades_by_half_in_its_half_life_and_adds_up_to_one_at_most(mind: Agent) -> None:
+    (one,) = plant(mind, [None])
+    bring_to_mind(mind, {one: 1.0})
+    assert levels_of(mind, NOW + HOUR)[one] == pytest.approx(level_after(1.0, HOUR, HOUR))
+    bring_to_mind(mind, {one: 1.0}, NOW + HOUR)
+    assert levels_of(mind, NOW + HOUR)[one] == 1.0
+    assert levels_of(mind, NOW + 8 * HOUR) == {}
+
+
+@pytest.mark.parametrize("passed", [timedelta(days=4000), timedelta(days=-4000)])
+def test_a_clock_that_jumps_does_no_harm(mind: Agent, passed: timedelta) -> None:
+    (one,) = plant(mind, [None])
+    bring_to_mind(mind, {one: 1.0})
+    bring_to_mind(mind, {one: 1.0}, NOW + passed)
+    assert levels_of(mind, NOW + passed) == {one: 1.0}
+
+
+def test_without_a_neighborhood_only_what_was_recalled_comes_to_mind(mind: Agent) -> None:
+    ids = plant(mind, directions(3))
+    with tenant_transaction(mind.tenant_id):
+        Upkeep.objects.filter(memory_id=ids[0]).delete()
+    assert bring_to_mind(mind, {ids[0]: 1.0, ids[1]: 1.0}) == 2
+
+
+def test_ids_that_are_not_the_agents_are_left_out(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent
+) -> None:
+    (own,), (other,), (foreign,) = (plant(each, [None]) for each in (mind, other_mind, foreign_mind))
+    cluster = a_cluster(other_mind, "Theirs", [other])
+    assert bring_to_mind(mind, {own: 1.0, other: 1.0, foreign: 1.0, uuid4(): 1.0}) == 1
+    assert set(levels_of(mind)) == {own}
+    assert levels_of(other_mind) == {}
+    with tenant_transaction(mind.tenant_id):
+        assert Cluster.objects.get(id=cluster).activations == 0
+
+
+def test_a_score_that_is_no_number_changes_nothing(mind: Agent) -> None:
+    (own,) = plant(mind, [None])
+    with pytest.raises(Invalid):
+        bring_to_mind(mind, {own: float("nan")})
+    assert levels_of(mind) == {}
+
+
+def test_themes_are_weighed_by_their_active_members_and_counted_where_one_is_recalled(mind: Agent) -> None:
+    ids = plant(mind, [None] * 4)
+    tides = a_cluster(mind, "Tides", ids[:2], strength=0.8)
+    ropes = a_cluster(mind, "Ropes", ids[2:3], strength=0.9)
+    a_cluster(mind, "Maps", ids[3:])
+    bring_to_mind(mind, {ids[0]: 1.0, ids[1]: 1.0, ids[2]: 0.5})
+    with tenant_transaction(mind.tenant_id):
+        themes = activated_clusters(agent_id=mind.id, now=NOW)
+        one = activated_clusters(agent_id=mind.id, limit=1, now=NOW)
+        counts = dict(Cluster.objects.values_list("name", "activations"))
+        at = Cluster.objects.get(id=tides).activated_at
+    assert [(each.id, each.members) for each in themes] == [(tides, 2), (ropes, 1)]
+    assert [each.activation for each in themes] == pytest.approx([1.6, 0.45])
+    assert (themes[0].name, themes[0].keywords) == ("Tides", ("tide", "moon"))
+    assert (themes[0].emotional_valence, themes[0].emotional_intensity) == (0.4, 0.6)
+    assert one == themes[:1]
+    # Reading them counted nothing.
+    assert counts == {"Tides": 1, "Ropes": 1, "Maps": 0}
+    assert at == NOW
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1_000_000])
+def test_how_many_are_read_is_bounded(mind: Agent, limit: int) -> None:
+    with tenant_transaction(mind.tenant_id), pytest.raises(Invalid, match="1 to 500"):
+        activated_clusters(agent_id=mind.id, limit=limit)
+
+
+def test_a_cluster_that_maintenance_has_in_hand_holds_up_no_recall(mind: Agent) -> None:
+    ids = plant(mind, [None])
+    tides = a_cluster(mind, "Tides", ids)
+
+    def recall_meanwhile(_: int) -> int:
+        return bring_to_mind(mind, {ids[0]: 1.0})
+
+    with tenant_transaction(mind.tenant_id):
+        Cluster.objects.select_for_update().get(id=tides)
+        assert at_once(recall_meanwhile, writers=1) == [1]
+    assert set(levels_of(mind)) == set(ids)
+
+
+def test_bringing_to_mind_and_reading_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
+    ids = plant(mind, directions(8, spread=0.1))
+    a_cluster(mind, "Tides", ids)
+    refresh_all(mind)
+    statements.clear()
+    with tenant_transaction(mind.tenant_id):
+        spread(agent_id=mind.id, recalled=dict.fromkeys(ids, 1.0))
+        activated_clusters(agent_id=mind.id)
+    assert len(statements) == 2
+
+
+def test_what_has_faded_is_dropped_and_the_most_present_are_kept(
+    mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, faded, slight = plant(mind, [None] * 3)
+    (other,) = plant(other_mind, [None])
+    now = datetime.now(UTC)
+    bring_to_mind(mind, {kept: 1.0, slight: 0.1}, now)
+    bring_to_mind(mind, {faded: 1.0}, now - 8 * HOUR)
+    bring_to_mind(other_mind, {other: 1.0}, now)
+    assert trim_activations().done == 1
+    with tenant_transaction(mind.tenant_id):
+        assert set(Activation.objects.values_list("memory_id", flat=True)) == {kept, slight, other}
+    for name in ("_FADED", "_DROP"):
+        monkeypatch.setattr(activation, name, getattr(activation, name).replace("500", "1"))
+    assert trim_activations().done == 1
+    with tenant_transaction(mind.tenant_id):
+        assert set(Activation.objects.values_list("memory_id", flat=True)) == {kept, other}
+
+
+def test_a_crash_of_the_database_empties_it_and_it_fills_again(mind: Agent) -> None:
+    ids = plant(mind, [None])
+    a_cluster(mind, "Tides", ids)
+    bring_to_mind(mind, {ids[0]: 1.0})
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("SELECT relpersistence FROM pg_class WHERE relname = 'memories_activation'")
+        assert cursor.fetchone() == ("u",)
+        # What PostgreSQL does to an unlogged table after a crash.
+        cursor.execute("TRUNCATE memories_activation")
+    assert levels_of(mind) == {}
+    with tenant_transaction(mind.tenant_id):
+        assert activated_clusters(agent_id=mind.id) == []
+    assert bring_to_mind(mind, {ids[0]: 1.0}) == 1
+
+
+def test_an_agents_own_recall_brings_to_mind_and_a_persons_look_does_not(mind: Agent) -> None:
+    stored = remember(
+        tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory("The tide turns at noon.")]
+    )
+    recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="When does the tide turn?")
+    assert levels_of(mind, datetime.now(UTC)) == {}
+    recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="When does the tide turn?", counts=True)
+    assert set(levels_of(mind, datetime.now(UTC))) == set(stored.ids)
+
+
+def test_an_archived_memory_is_not_in_mind(mind: Agent) -> None:
+    ids = plant(mind, [None])
+    bring_to_mind(mind, {ids[0]: 1.0})
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=ids[0]).update(status="archived")
+    assert levels_of(mind) == {}

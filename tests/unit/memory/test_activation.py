@@ -1,0 +1,59 @@
+"""Activation: how what is in mind fades, and how far what was recalled spreads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.errors import Invalid
+from arbor.memory.activation import CAP, FLOOR, SPREAD, fades_within, level_after, sources, spread
+from arbor.memory.neighborhood import HIGHEST
+
+HOUR = timedelta(hours=1)
+IDS = [UUID(int=number) for number in range(1, 13)]
+levels = st.dictionaries(st.sampled_from(IDS), st.floats(0, 1), max_size=8)
+lists = st.dictionaries(st.sampled_from(IDS), st.floats(0, HIGHEST), max_size=8)
+
+
+@pytest.mark.parametrize(("hours", "left"), [(0, 0.8), (1, 0.4), (2, 0.2), (-5, 0.8), (1_000_000, 0.0)])
+def test_half_of_a_level_is_left_after_each_half_life(hours: float, left: float) -> None:
+    assert level_after(0.8, timedelta(hours=hours), HOUR) == pytest.approx(left)
+
+
+@given(st.floats(0, 1), st.timedeltas(timedelta(0), timedelta(days=400)), st.timedeltas(timedelta(seconds=1)))
+def test_a_level_only_falls(level: float, elapsed: timedelta, half_life: timedelta) -> None:
+    assert 0 <= level_after(level, elapsed, half_life) <= level
+
+
+def test_nothing_is_left_when_it_has_faded() -> None:
+    assert level_after(CAP, fades_within(HOUR), HOUR) == pytest.approx(FLOOR)
+
+
+def test_the_best_of_what_was_recalled_is_wholly_present_and_the_others_by_their_share() -> None:
+    assert sources({IDS[0]: 2.0, IDS[1]: 0.5, IDS[2]: -1.0}) == {IDS[0]: 1.0, IDS[1]: 0.25, IDS[2]: 0.0}
+    assert sources({IDS[0]: 0.0, IDS[1]: 0.0}) == {IDS[0]: 1.0, IDS[1]: 1.0}
+    assert sources({}) == {}
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_a_score_that_is_no_number_is_refused(score: float) -> None:
+    with pytest.raises(Invalid, match="finite"):
+        sources({IDS[0]: score})
+
+
+def test_a_neighbor_gets_half_by_its_share_of_the_highest_weight() -> None:
+    found = spread({IDS[0]: 0.8}, {IDS[0]: {IDS[1]: HIGHEST, IDS[2]: HIGHEST / 4, IDS[3]: 0.01}})
+    assert found == pytest.approx({IDS[0]: 0.8, IDS[1]: 0.8 * SPREAD, IDS[2]: 0.1})
+
+
+@given(levels, st.dictionaries(st.sampled_from(IDS), lists))
+def test_what_spreads_is_bounded_and_takes_nothing_away(
+    levels: dict[UUID, float], neighborhoods: dict[UUID, dict[UUID, float]]
+) -> None:
+    found = spread(levels, neighborhoods)
+    assert all(FLOOR <= level <= CAP for level in found.values())
+    assert all(found[each] >= level for each, level in levels.items() if level >= FLOOR)
