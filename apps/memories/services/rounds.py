@@ -76,7 +76,10 @@ def make_round(
             steps, done = steps + 1, done + did
             if not did:
                 passed.add(agent_id)
-            time.sleep((time.monotonic() - started) * (1 / settings.ARBOR_MAINTENANCE_SHARE - 1))
+            ended = time.monotonic()
+            rest = (ended - started) * (1 / settings.ARBOR_MAINTENANCE_SHARE - 1)
+            # A long step's rest does not hold up the jobs behind this one.
+            time.sleep(max(0.0, min(rest, ends_at - ended)))
     if steps:
         log.info("maintenance", chore=name, steps=steps, done=done, failed=failed)
     return Round(steps=steps, done=done, failed=failed)

@@ -1,0 +1,216 @@
+"""Archiving takes out of recall and can be undone; removing for good is an act of its own, of a person, on record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent
+from apps.memories.models import (
+    Cluster,
+    ClusterMember,
+    Edge,
+    EmbeddingCacheEntry,
+    Memory,
+    MemoryAccess,
+    Upkeep,
+)
+from apps.memories.services.archive import MOST_AT_ONCE, archive, purge, restore
+from apps.memories.services.recall import note_access, recall
+from apps.memories.services.remember import remember, store
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import ArborError, Invalid, LimitReached, NotFound, PermissionDenied
+from arbor.memory.content import content_hash
+from arbor.memory.retention import Retention
+from arbor.memory.values import MemoryStatus
+from tests.integration.memories.conftest import a_memory, memories_of, term_counts, true_counts
+
+ADA = "user:ada"
+ACTS: list[Callable[..., int]] = [archive, restore, purge]
+
+
+def keep(agent: Agent, *texts: str) -> list[UUID]:
+    memories = [a_memory(text) for text in texts]
+    return list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
+
+
+def do(agent: Agent, act: Callable[..., int], ids: list[UUID], *, actor: str = ADA, **how: object) -> int:
+    with tenant_transaction(agent.tenant_id):
+        return act(memory_ids=ids, reason="it was told to", actor=actor, **how)
+
+
+def found(agent: Agent, text: str) -> list[str]:
+    return [each.content for each in recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)]
+
+
+def events(agent: Agent) -> list[AuditEvent]:
+    with tenant_transaction(agent.tenant_id):
+        acts = [AuditAction.MEMORIES_ARCHIVED, AuditAction.MEMORIES_RESTORED, AuditAction.MEMORIES_PURGED]
+        return list(AuditEvent.objects.filter(action__in=acts).order_by("id"))
+
+
+def test_what_is_archived_is_not_recalled_until_it_is_restored(mind: Agent) -> None:
+    soup, _ = keep(mind, "The soup was salty.", "The soup was cold.")
+    assert do(mind, archive, [soup]) == 1
+    assert found(mind, "soup") == ["The soup was cold."]
+    assert term_counts(mind) == true_counts(mind)
+    assert do(mind, archive, [soup]) == 0
+    assert do(mind, restore, [soup]) == 1
+    assert set(found(mind, "soup")) == {"The soup was salty.", "The soup was cold."}
+    assert term_counts(mind) == true_counts(mind)
+    assert do(mind, restore, [soup]) == 0
+    archived, restored = events(mind)
+    assert (archived.actor, archived.message) == (ADA, "archived 1 memory: it was told to")
+    assert archived.detail["memory_ids"] == restored.detail["memory_ids"] == [str(soup)]
+    assert restored.message == "restored 1 memory: it was told to"
+
+
+def test_one_act_has_one_record_for_each_agent(mind: Agent, other_mind: Agent) -> None:
+    ids = [*keep(mind, "One.", "Two."), *keep(other_mind, "Three.")]
+    assert do(mind, archive, ids) == 3
+    messages = {event.agent_id: event.message for event in events(mind)}
+    assert messages == {
+        mind.id: "archived 2 memories: it was told to",
+        other_mind.id: "archived 1 memory: it was told to",
+    }
+    for agent in (mind, other_mind):
+        assert term_counts(agent) == true_counts(agent) == {}
+
+
+def test_no_chore_waits_for_what_is_archived_and_all_do_when_it_is_back(mind: Agent) -> None:
+    (soup,) = keep(mind, "The soup was salty.")
+
+    def chores() -> tuple[bool, bool]:
+        with tenant_transaction(mind.tenant_id):
+            upkeep, _ = Upkeep.objects.get_or_create(
+                memory_id=soup, defaults={"tenant_id": mind.tenant_id, "agent_id": mind.id}
+            )
+            return upkeep.stale, upkeep.unclustered
+
+    assert chores() == (True, True)
+    do(mind, archive, [soup])
+    assert chores() == (False, False)
+    do(mind, restore, [soup])
+    assert chores() == (True, True)
+
+
+def test_what_is_restored_fades_from_then_on_and_an_expiry_that_has_passed_is_dropped(mind: Agent) -> None:
+    past = datetime.now(UTC) - timedelta(days=1)
+    with tenant_transaction(mind.tenant_id):
+        (code,) = store(agent_id=mind.id, memories=[a_memory("The code.", expires_at=past)], vectors=None).ids
+    do(mind, archive, [code])
+    do(mind, restore, [code])
+    (memory,) = memories_of(mind)
+    assert (memory.status, memory.expires_at, memory.archived_at) == (MemoryStatus.ACTIVE, None, None)
+    assert memory.retention == Retention.LASTING
+    with tenant_transaction(mind.tenant_id):
+        access = MemoryAccess.objects.get(memory_id=code)
+    assert (access.count, access.reinforced, access.last_at) == (0, 1, None)
+    assert access.reinforced_at is not None
+
+
+def test_what_is_restored_for_good_is_permanent(mind: Agent) -> None:
+    (name,) = keep(mind, "Her name is Ada.")
+    do(mind, archive, [name])
+    do(mind, restore, [name], for_good=True)
+    (memory,) = memories_of(mind)
+    assert memory.retention == Retention.PERMANENT
+
+
+def test_removing_for_good_takes_everything_with_it_and_leaves_a_hash(mind: Agent) -> None:
+    soup, salt = keep(mind, "The soup was salty.", "Salt is in the cupboard.")
+    with tenant_transaction(mind.tenant_id):
+        tenant_id = mind.tenant_id
+        Edge.objects.create(
+            tenant_id=tenant_id, agent_id=mind.id, source_kind="memory", source_id=salt, target_kind="memory",
+            target_id=soup, relation="causes",
+        )  # fmt: skip
+        theme = Cluster.objects.create(tenant_id=tenant_id, agent_id=mind.id, name="food")
+        ClusterMember.objects.create(tenant_id=tenant_id, cluster=theme, memory_id=soup, strength=0.9)
+        Upkeep.objects.get_or_create(
+            memory_id=soup, defaults={"tenant_id": mind.tenant_id, "agent_id": mind.id}
+        )
+        EmbeddingCacheEntry.objects.create(
+            tenant_id=tenant_id,
+            model="remote",
+            content_hash=content_hash("The soup was salty."),
+            embedding=[1, 0],
+        )
+        note_access([soup])
+    do(mind, archive, [soup])
+    assert do(mind, purge, [soup]) == 1
+    with tenant_transaction(mind.tenant_id):
+        assert list(Memory.objects.values_list("id", flat=True)) == [salt]
+        for gone in (Edge, ClusterMember, EmbeddingCacheEntry, MemoryAccess):
+            assert not gone.objects.exists(), gone
+        assert not Upkeep.objects.filter(memory_id=soup).exists()
+    assert term_counts(mind) == true_counts(mind)
+    event = events(mind)[-1]
+    assert event.detail["content_hashes"] == {str(soup): content_hash("The soup was salty.").hex()}
+    assert "salty" not in f"{event.message}{event.detail}"
+
+
+def test_only_what_is_archived_can_be_removed_for_good(mind: Agent) -> None:
+    soup, salt = keep(mind, "Soup.", "Salt.")
+    do(mind, archive, [soup])
+    with pytest.raises(Invalid, match=f"archived before it is removed for good; not archived: {salt}"):
+        do(mind, purge, [soup, salt])
+    assert len(memories_of(mind)) == 2
+
+
+@pytest.mark.parametrize("actor", ["system:maintenance", "agent:agent_0a", "heartbeat:1", ""])
+def test_only_a_person_removes_for_good(mind: Agent, actor: str) -> None:
+    (soup,) = keep(mind, "Soup.")
+    do(mind, archive, [soup])
+    with pytest.raises(PermissionDenied, match="only a person"):
+        do(mind, purge, [soup], actor=actor)
+    assert len(memories_of(mind)) == 1
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_an_id_that_is_unknown_or_anothers_stops_the_whole_act(
+    act: Callable[..., int], mind: Agent, foreign_mind: Agent
+) -> None:
+    (ours,) = keep(mind, "Ours.")
+    (theirs,) = keep(foreign_mind, "Theirs.")
+    if act is not archive:
+        do(mind, archive, [ours])
+        do(foreign_mind, archive, [theirs])
+    before = [(memory.id, memory.status) for memory in memories_of(mind) + memories_of(foreign_mind)]
+    for wrong in (theirs, uuid4()):
+        with pytest.raises(NotFound, match=f"this tenant has no memory {wrong}"):
+            do(mind, act, [ours, wrong])
+    assert [(memory.id, memory.status) for memory in memories_of(mind) + memories_of(foreign_mind)] == before
+    assert term_counts(mind) == true_counts(mind)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_what_cannot_be_recorded_well_is_not_done(act: Callable[..., int], mind: Agent) -> None:
+    (soup,) = keep(mind, "Soup.")
+    wrong: list[tuple[list[UUID], str, type[ArborError]]] = [
+        ([soup], " ", Invalid),
+        ([soup], "why\0", Invalid),
+        ([soup], "x" * 501, Invalid),
+        ([uuid4() for _ in range(MOST_AT_ONCE + 1)], "too many", LimitReached),
+    ]
+    for ids, reason, error in wrong:
+        with pytest.raises(error), tenant_transaction(mind.tenant_id):
+            act(memory_ids=ids, reason=reason, actor=ADA)
+    assert events(mind) == []
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_nothing_asked_is_nothing_done(act: Callable[..., int], mind: Agent) -> None:
+    assert do(mind, act, []) == 0
+    assert events(mind) == []
+
+
+def test_archiving_takes_few_statements_however_many_memories(mind: Agent, statements: list[str]) -> None:
+    ids = keep(mind, *(f"Ticket {number}." for number in range(200)))
+    statements.clear()
+    do(mind, archive, ids)
+    assert len(statements) <= 10, statements

@@ -1,0 +1,132 @@
+"""Rounds of maintenance: fair between tenants, bounded in time, and held up by nobody."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.services import rounds
+from apps.memories.services.rounds import make_round
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from tests.factories import AgentFactory
+
+EVERYBODY = "SELECT id AS agent_id FROM agents_agent WHERE tenant_id = t.id"
+
+
+@pytest.fixture(autouse=True)
+def _without_rests(settings: Any) -> None:
+    settings.ARBOR_MAINTENANCE_SHARE = 1.0
+
+
+@pytest.fixture
+def make_agents() -> Callable[[Tenant, int], list[Agent]]:
+    def make(tenant: Tenant, count: int) -> list[Agent]:
+        with tenant_transaction(tenant.id):
+            return list(AgentFactory.create_batch(count))
+
+    return make
+
+
+class Chore:
+    """A chore of so many steps for each agent, that keeps what it was asked to do."""
+
+    def __init__(self, steps: int = 1) -> None:
+        self._steps = steps
+        self.tended: list[UUID] = []
+        self.tenants: list[UUID] = []
+        self.broken: set[UUID] = set()
+
+    def tend(self, tenant_id: UUID, agent_id: UUID) -> int:
+        self.tended.append(agent_id)
+        self.tenants.append(tenant_id)
+        if agent_id in self.broken:
+            raise RuntimeError("a fault of this agent's memories")
+        return int(self.tended.count(agent_id) <= self._steps)
+
+
+def test_every_agent_is_tended_until_nothing_is_left_to_do(
+    tenant: Tenant, other_tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
+) -> None:
+    agents = make_agents(tenant, 3) + make_agents(other_tenant, 2)
+    chore = Chore(steps=4)
+    made = make_round("test", waiting=EVERYBODY, tend=chore.tend)
+    assert (made.steps, made.done, made.failed) == (25, 20, 0)
+    assert {chore.tended.count(agent.id) for agent in agents} == {5}
+
+
+def test_an_agent_whose_step_fails_holds_up_no_other_and_is_met_again_in_the_next_round(
+    tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "_OF_TENANT", 2)
+    agents = make_agents(tenant, 8)
+    chore = Chore()
+    chore.broken = {agent.id for agent in agents[:5]}
+    made = make_round("test", waiting=EVERYBODY, tend=chore.tend)
+    assert (made.done, made.failed) == (3, 5)
+    assert set(chore.tended) == {agent.id for agent in agents}
+    chore.broken.clear()
+    chore.tended.clear()
+    assert make_round("test", waiting=EVERYBODY, tend=chore.tend).done == 8
+
+
+def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
+    tenant: Tenant,
+    other_tenant: Tenant,
+    make_agents: Callable[[Tenant, int], list[Agent]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rounds, "_OF_TENANT", 3)
+    make_agents(tenant, 30)
+    (few,) = make_agents(other_tenant, 1)
+    chore = Chore(steps=0)
+    make_round("test", waiting=EVERYBODY, tend=chore.tend)
+    assert chore.tended.index(few.id) <= 3
+
+
+def test_a_round_ends_in_time_and_the_next_goes_on(
+    tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], settings: Any
+) -> None:
+    settings.ARBOR_MAINTENANCE_SHARE = 0.01
+    agents = make_agents(tenant, 30)
+    tended: set[UUID] = set()
+
+    def tend(_tenant_id: UUID, agent_id: UUID) -> int:
+        time.sleep(0.02)
+        tended.add(agent_id)
+        return 1
+
+    waiting = f"{EVERYBODY} AND id <> ALL(%(passed)s::uuid[])"
+    started = time.monotonic()
+    make_round("test", waiting=waiting, tend=tend, lasts=timedelta(seconds=0.3))
+    # The rest that a long step calls for does not outlast the round.
+    assert time.monotonic() - started < 1.5
+    assert 1 <= len(tended) < len(agents)
+
+
+def test_a_round_rests_between_its_steps_as_the_share_says(
+    tenant: Tenant,
+    make_agents: Callable[[Tenant, int], list[Agent]],
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.ARBOR_MAINTENANCE_SHARE = 0.25
+    make_agents(tenant, 2)
+    rests: list[float] = []
+    monkeypatch.setattr(rounds.time, "sleep", rests.append)
+    clock = iter(range(1000))
+    monkeypatch.setattr(rounds.time, "monotonic", lambda: float(next(clock)))
+    make_round("test", waiting=EVERYBODY, tend=lambda _tenant_id, _agent_id: 0, lasts=timedelta(seconds=500))
+    # A second of work, as this clock has it, is followed by three of rest.
+    assert rests == [3.0, 3.0]
+
+
+def test_no_agent_waits_no_round(tenant: Tenant) -> None:
+    made = make_round("test", waiting=EVERYBODY, tend=lambda _tenant_id, _agent_id: 1)
+    assert made == rounds.Round()

@@ -1,0 +1,167 @@
+"""What is let go: never what is protected, more with time, less with use, and nothing because a clock jumped back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from arbor.errors import ConfigurationInvalid
+from arbor.memory.decay import decayed_importance, effective_importance
+from arbor.memory.forgetting import KEEP, Held, Policy, Reason, forget
+from arbor.memory.retention import Retention
+from arbor.memory.values import MemoryType
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+POLICY = Policy()
+FRACTIONS = st.floats(0, 1)
+USES = st.integers(0, 10**9)
+AGES = st.timedeltas(timedelta(0), timedelta(days=20_000))
+MOMENTS = st.timedeltas(timedelta(days=-20_000), timedelta(days=20_000)).map(lambda age: NOON + age)
+RETENTIONS = st.sampled_from(Retention)
+TYPES = st.sampled_from(MemoryType)
+
+
+def held(*, age: timedelta = timedelta(days=2), **parts: Any) -> Held:
+    values: dict[str, Any] = {
+        "type": MemoryType.EPISODIC,
+        "importance": 0.5,
+        "retention": Retention.LASTING,
+        "created_at": NOON - age,
+        **parts,
+    }
+    return Held(**values)
+
+
+@st.composite
+def memories(draw: st.DrawFn) -> Held:
+    created_at = NOON - draw(AGES)
+    return Held(
+        type=draw(TYPES),
+        importance=draw(FRACTIONS),
+        retention=draw(RETENTIONS),
+        created_at=created_at,
+        used_at=draw(st.none() | MOMENTS),
+        uses=draw(USES),
+        expires_at=draw(st.none() | AGES.map(lambda age: NOON + age)),
+        needed=draw(st.booleans()),
+    )
+
+
+WEEK = timedelta(weeks=1)
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({}, None),
+        ({"importance": 0.19}, Reason.TRIVIAL),
+        ({"importance": 0.2}, None),
+        ({"importance": 0.19, "age": timedelta(hours=23)}, None),
+        # A fact is not small talk: it goes when it has faded.
+        ({"importance": 0.19, "type": MemoryType.SEMANTIC}, None),
+        # 0.15 + 0.85 · 0.1 · ln(1 + 1) = 0.209
+        ({"importance": 0.15, "uses": 1}, None),
+        ({"importance": 0.09, "type": MemoryType.SEMANTIC}, Reason.FADED),
+        ({"importance": 0.09, "age": timedelta(hours=1)}, None),
+        # 0.5 · 0.95^31 = 0.102, and a week later 0.097
+        ({"age": 31 * WEEK}, None),
+        ({"age": 32 * WEEK}, Reason.FADED),
+        ({"age": 32 * WEEK, "used_at": NOON - 2 * WEEK, "uses": 1}, None),
+        ({"age": 32 * WEEK, "retention": Retention.PERMANENT}, None),
+        ({"age": 32 * WEEK, "needed": True}, None),
+        ({"importance": 0.0, "retention": Retention.PERMANENT}, None),
+        ({"expires_at": NOON}, Reason.EXPIRED),
+        ({"expires_at": NOON + timedelta(seconds=1)}, None),
+        # A date that somebody set holds for what is protected too.
+        ({"expires_at": NOON, "retention": Retention.PERMANENT}, Reason.EXPIRED),
+    ],
+)
+def test_each_rule_has_its_limit(parts: dict[str, Any], reason: Reason | None) -> None:
+    verdict = forget(held(**parts), now=NOON, policy=POLICY)
+    assert verdict.reason is reason
+    assert verdict.archives is (reason is not None)
+
+
+@given(memory=memories(), later=AGES)
+def test_what_is_let_go_now_would_be_let_go_later(memory: Held, later: timedelta) -> None:
+    if forget(memory, now=NOON, policy=POLICY).archives:
+        assert forget(memory, now=NOON + later, policy=POLICY).archives
+
+
+@given(memory=memories(), more=st.integers(1, 1000), later=AGES)
+def test_use_never_makes_a_memory_go(memory: Held, more: int, later: timedelta) -> None:
+    used = Held(
+        type=memory.type,
+        importance=memory.importance,
+        retention=memory.retention,
+        created_at=memory.created_at,
+        used_at=max(memory.touched_at, NOON),
+        uses=memory.uses + more,
+        expires_at=memory.expires_at,
+        needed=memory.needed,
+    )
+    if not forget(memory, now=NOON + later, policy=POLICY).archives:
+        assert not forget(used, now=NOON + later, policy=POLICY).archives
+
+
+@given(memory=memories(), later=AGES)
+def test_what_is_protected_goes_by_no_rule_but_its_own_date(memory: Held, later: timedelta) -> None:
+    assume(memory.is_protected)
+    assert forget(memory, now=NOON + later, policy=POLICY).reason in (None, Reason.EXPIRED)
+
+
+@given(memory=memories(), back=AGES)
+def test_a_clock_that_jumps_back_lets_nothing_go_that_would_have_stayed(
+    memory: Held, back: timedelta
+) -> None:
+    if not forget(memory, now=NOON, policy=POLICY).archives:
+        assert not forget(memory, now=NOON - back, policy=POLICY).archives
+
+
+@given(importance=FRACTIONS, uses=USES)
+def test_use_adds_to_importance_and_never_beyond_one(importance: float, uses: int) -> None:
+    now = effective_importance(importance=importance, uses=uses)
+    assert importance <= now <= 1
+    assert now <= effective_importance(importance=importance, uses=uses + 1)
+
+
+@given(importance=FRACTIONS, days=st.floats(-1e9, 1e9), more=st.floats(0, 1e9))
+def test_importance_decays_with_time_and_never_below_nothing(
+    importance: float, days: float, more: float
+) -> None:
+    now = decayed_importance(importance=importance, days_since_use=days)
+    assert 0 <= decayed_importance(importance=importance, days_since_use=days + more) <= now <= importance
+
+
+def test_the_boost_is_of_the_distance_that_is_left() -> None:
+    assert effective_importance(importance=0.5, uses=0) == 0.5
+    assert effective_importance(importance=0.5, uses=1) == pytest.approx(0.5347, abs=1e-4)
+    assert effective_importance(importance=1.0, uses=50) == 1.0
+    assert effective_importance(importance=0.5, uses=-3) == 0.5
+
+
+def test_a_week_leaves_nineteen_twentieths() -> None:
+    assert decayed_importance(importance=0.8, days_since_use=7) == pytest.approx(0.76)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"archive_below": float("nan")},
+        {"archive_below": 1.1},
+        {"cleanup_below": -0.1},
+        {"grace": timedelta(seconds=-1)},
+        {"quota": 0},
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationInvalid, match=r"must"):
+        Policy(**limits)
+
+
+def test_to_keep_is_to_have_no_reason() -> None:
+    assert KEEP.reason is None
