@@ -48,7 +48,7 @@ class Queue(StrEnum):
     DECAY = "decay"
     #: Expiry, early cleanup, trimming, the buffer.
     CLEANUP = "cleanup"
-    #: Keeps minds within their quota.
+    #: Takes concepts, weighs memories, brings lost errands back, keeps minds within their quota.
     CONSOLIDATION = "consolidation"
 
 
@@ -67,6 +67,10 @@ class Task(StrEnum):
     REFRESH_NEIGHBORHOODS = "arbor.neighborhoods.refresh"
     #: Drop what has faded from mind.
     TRIM_ACTIVATIONS = "arbor.cleanup.trim_activations"
+    #: Close the episodes that are over, and have closed ones summarized.
+    TEND_EPISODES = "arbor.episodes.tend"
+    #: Take the concepts of new memories, have them weighed, bring lost errands back.
+    CONSOLIDATE = "arbor.consolidation.tend"
     #: Archive the memories whose time is over.
     EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
     #: Drop what nobody has used for long from the embedding cache.
@@ -80,6 +84,8 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.ADVANCE: Queue.HEARTBEAT,
     Task.FULFIL: Queue.LLM,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
+    Task.TEND_EPISODES: Queue.EPISODES,
+    Task.CONSOLIDATE: Queue.CONSOLIDATION,
     Task.REFRESH_NEIGHBORHOODS: Queue.NEIGHBORHOODS,
     Task.TRIM_ACTIVATIONS: Queue.CLEANUP,
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,

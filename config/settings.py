@@ -198,6 +198,10 @@ if not 0 < ARBOR_MAINTENANCE_SHARE <= 1:
     )
 #: `provider/model` that summarizes episodes, names concepts and weighs memories; empty: rules do, at no cost.
 ARBOR_MAINTENANCE_MODEL = env.str("ARBOR_MAINTENANCE_MODEL", default="")
+#: Whether that model is asked, too, how important each new memory is; the rule's view and its own are averaged.
+ARBOR_WEIGH_MEMORIES = env.bool("ARBOR_WEIGH_MEMORIES", default=False)
+#: Calls of maintenance under way or waiting in the whole installation; heartbeats' calls wait in the same queue.
+ARBOR_MAX_ERRANDS = env.int("ARBOR_MAX_ERRANDS", default=200)
 #: Cosine above which two memories are neighbors: seed 004's. Embedders differ in how near they put what is alike.
 ARBOR_NEIGHBOR_SIMILARITY = env.float("ARBOR_NEIGHBOR_SIMILARITY", default=0.75)
 #: The time in which what has come to mind fades to half.
@@ -213,6 +217,22 @@ ARBOR_CLEANUP_BELOW = env.float("ARBOR_CLEANUP_BELOW", default=CLEANUP_BELOW)
 ARBOR_FORGETTING_GRACE = timedelta(
     hours=env.float("ARBOR_FORGETTING_GRACE_H", default=GRACE / timedelta(hours=1))
 )
+
+# --- Storing memories ----------------------------------------------------------------------------------
+
+#: A YAML or JSON file of words that weigh a memory, beside those of `arbor/memory/importance_words.yaml`.
+ARBOR_IMPORTANCE_WORDS = env.str("ARBOR_IMPORTANCE_WORDS", default="")
+#: Days until a memory of each kind is archived, counted from storage; 0: never.
+ARBOR_TTL_DAYS = {
+    "routine": env.float("ARBOR_TTL_ROUTINE_DAYS", default=7.0),
+    "task": env.float("ARBOR_TTL_TASK_DAYS", default=30.0),
+    "decision": env.float("ARBOR_TTL_DECISION_DAYS", default=90.0),
+    "error": env.float("ARBOR_TTL_ERROR_DAYS", default=14.0),
+}
+#: Cosine from which a memory that stands alone is the same as one the agent has; above 1: only the same text is.
+ARBOR_DUPLICATE_SIMILARITY = env.float("ARBOR_DUPLICATE_SIMILARITY", default=0.95)
+#: The longest silence within an episode.
+ARBOR_EPISODE_GAP = timedelta(minutes=env.float("ARBOR_EPISODE_GAP_MINUTES", default=30.0))
 
 # --- Heartbeats ----------------------------------------------------------------------------------------
 

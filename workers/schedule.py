@@ -15,6 +15,8 @@ def entries() -> dict[str, dict[str, Any]]:
     periods = {
         Task.DISPATCH: settings.ARBOR_DISPATCH_PERIOD,
         Task.EMBED_BACKLOG: timedelta(seconds=10),
+        Task.TEND_EPISODES: timedelta(minutes=1),
+        Task.CONSOLIDATE: timedelta(minutes=1),
         Task.REFRESH_NEIGHBORHOODS: timedelta(minutes=1),
         Task.TRIM_ACTIVATIONS: timedelta(hours=1),
         Task.EXPIRE_MEMORIES: timedelta(minutes=5),

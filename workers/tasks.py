@@ -8,6 +8,7 @@ from uuid import UUID
 from celery import Task as CeleryTask
 
 from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.consolidation import consolidate, tend_episodes
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeat
@@ -64,6 +65,18 @@ def refresh() -> None:
 def trim_mind() -> None:
     """Drop what has faded from mind."""
     trim_activations()
+
+
+@app.task(name=Task.TEND_EPISODES.value, acks_late=True)
+def episodes() -> None:
+    """Close episodes, and have closed ones summarized."""
+    tend_episodes()
+
+
+@app.task(name=Task.CONSOLIDATE.value, acks_late=True)
+def consolidation() -> None:
+    """Take concepts, have memories weighed, bring lost errands back."""
+    consolidate()
 
 
 @app.task(name=Task.EXPIRE_MEMORIES.value, acks_late=True)

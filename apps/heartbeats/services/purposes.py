@@ -47,7 +47,8 @@ def _summary_prepared(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, 
 
 def _apply_summary(agent_id: UUID, subject: Subject, made: tuple[str, Embedded], by: str) -> None:
     text, embedded = made
-    store_summaries(agent_id, [Summary(episode_id=UUID(subject["episode"]), text=text, by=by)], embedded)
+    summary = Summary(episode_id=UUID(subject["episode"]), size=subject["size"], text=text, by=by)
+    store_summaries(agent_id, [summary], embedded)
 
 
 def _apply_concepts(
@@ -94,9 +95,9 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
 }
 
 
-def subject_of_episode(episode_id: UUID) -> dict[str, Any]:
-    """Return the subject of an errand about one episode."""
-    return {"episode": str(episode_id)}
+def subject_of_episode(episode_id: UUID, *, size: int) -> dict[str, Any]:
+    """Return the subject of an errand about one episode, as it is while it has so many members."""
+    return {"episode": str(episode_id), "size": size}
 
 
 def subject_of_memories(memory_ids: Sequence[UUID]) -> dict[str, Any]:

@@ -6,11 +6,10 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import groupby
 from uuid import UUID
 
 from apps.memories.services.chores import told_time
-from apps.memories.services.embedding import Vectors, embed_for_storage
+from apps.memories.services.embedding import Vectors, embed_for_storage, embedder_for
 from apps.memories.services.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.minds import model_of
 from apps.memories.services.remember import lock_minds
@@ -31,7 +30,7 @@ _READ = 1_000
 _SETTLED = """ended_at IS NOT NULL AND summarized_at IS NULL AND failures < %(tries)s
     AND ended_at NOT BETWEEN now() - %(settles)s AND now() + %(settles)s"""
 _UNSUMMARIZED = f"""
-SELECT id FROM memories_episode
+SELECT id, size FROM memories_episode
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_SETTLED} AND id <> ALL(%(without)s::uuid[])
 ORDER BY ended_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 """  # noqa: S608 (our own words)
@@ -47,9 +46,10 @@ _STORE = """
 UPDATE memories_episode e SET summary = r.summary, summarized_by = r.by, summarized_at = now(), lexical = r.lexical,
     embedding = r.embedding, embedding_model = r.embedding_model, failure = ''
 FROM json_to_recordset(%(rows)s::json) AS r(
-    id uuid, summary text, by text, lexical sparsevec, embedding halfvec, embedding_model text
+    id uuid, size int, summary text, by text, lexical sparsevec, embedding halfvec, embedding_model text
 )
 WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.id = r.id AND e.summarized_at IS NULL
+    AND e.ended_at IS NOT NULL AND e.size = r.size
 """
 _FAILED = """
 UPDATE memories_episode SET failures = failures + 1, failure = %(reason)s
@@ -58,10 +58,22 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(episode)s AND s
 
 
 @dataclass(frozen=True, kw_only=True)
+class Unsummarized:
+    """An episode that wants a summary, and what of it is still in mind, in order."""
+
+    episode_id: UUID
+    #: Memories that were put in it so far: with more of them it is another episode to sum up.
+    size: int
+    excerpts: Sequence[Excerpt]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Summary:
     """A summary to be kept, and who made it: a model's handle."""
 
     episode_id: UUID
+    #: The episode's size when it was read.
+    size: int
     text: str
     by: str
 
@@ -84,14 +96,13 @@ def agents_with_unsummarized() -> str:
 
 def unsummarized_episodes(
     agent_id: UUID, *, limit: int, without: Collection[UUID] = ()
-) -> dict[UUID, list[Excerpt]]:
-    """Return up to `limit` episodes that want a summary, longest closed first, with what is still in mind of each.
+) -> list[Unsummarized]:
+    """Return up to `limit` episodes that want a summary, longest closed first.
 
     They are locked until the transaction ends, and left out while another has them. Two statements.
     """
-    ids = [
-        row[0]
-        for row in fetch(
+    sizes: dict[UUID, int] = dict(
+        fetch(
             _UNSUMMARIZED,
             agent=agent_id,
             tries=MAX_FAILURES,
@@ -99,15 +110,15 @@ def unsummarized_episodes(
             limit=limit,
             without=list(without),
         )
+    )
+    members: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in sizes}
+    rows = fetch(_MEMBERS, ids=list(sizes), longest=TEXT_LENGTH, read=_READ) if sizes else []
+    for episode_id, text, role, type_, at in rows:
+        members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=told_time(at)))
+    return [
+        Unsummarized(episode_id=episode_id, size=size, excerpts=members[episode_id])
+        for episode_id, size in sizes.items()
     ]
-    found: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in ids}
-    rows = fetch(_MEMBERS, ids=ids, longest=TEXT_LENGTH, read=_READ) if ids else []
-    for episode_id, members in groupby(rows, key=lambda row: row[0]):
-        found[episode_id] = [
-            Excerpt(text=text, role=role, type=type_, at=told_time(at))
-            for _, text, role, type_, at in members
-        ]
-    return found
 
 
 def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> Embedded:
@@ -118,23 +129,25 @@ def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> Em
 
 
 def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embedded) -> int:
-    """Keep summaries, in the open transaction; return how many. An episode that has one by now keeps that.
+    """Keep summaries, in the open transaction; return how many.
 
-    Vectors of a model that the agent was moved away from meanwhile are dropped: upkeep embeds those summaries anew.
+    An episode that has one by now keeps that, and one that got more members, or is open again, waits for a later one. Vectors of a model that the agent was moved away from meanwhile are dropped: upkeep embeds those summaries anew.
     Three statements.
     """
     lock_minds([agent_id])
     vectors = embedded.vectors if model_of(agent_id) == embedded.model else None
     literals = halfvec_texts(vectors) if vectors is not None else [None] * len(summaries)
+    made_by = embedder_for(embedded.model).model if vectors is not None else ""
     rows = [
         {
             "id": str(each.episode_id),
+            "size": each.size,
             "summary": each.text,
             "by": each.by,
             "lexical": sparsevec_text(document_vector(each.text)),
             # There is nothing to embed where nothing was said.
             "embedding": literal if each.text else None,
-            "embedding_model": embedded.model.name if literal and each.text else "",
+            "embedding_model": made_by if each.text else "",
         }
         for each, literal in zip(summaries, literals, strict=True)
     ]
