@@ -71,6 +71,12 @@ class Task(StrEnum):
     TEND_EPISODES = "arbor.episodes.tend"
     #: Take the concepts of new memories, have them weighed, bring lost errands back.
     CONSOLIDATE = "arbor.consolidation.tend"
+    #: Archive what has faded.
+    FADE_MEMORIES = "arbor.decay.fade_memories"
+    #: Archive what was of little importance from the start.
+    CLEAN_UP_MEMORIES = "arbor.cleanup.clean_up_memories"
+    #: Archive what is above an agent's quota.
+    KEEP_QUOTAS = "arbor.consolidation.keep_quotas"
     #: Archive the memories whose time is over.
     EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
     #: Drop what nobody has used for long from the embedding cache.
@@ -88,6 +94,9 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.CONSOLIDATE: Queue.CONSOLIDATION,
     Task.REFRESH_NEIGHBORHOODS: Queue.NEIGHBORHOODS,
     Task.TRIM_ACTIVATIONS: Queue.CLEANUP,
+    Task.FADE_MEMORIES: Queue.DECAY,
+    Task.CLEAN_UP_MEMORIES: Queue.CLEANUP,
+    Task.KEEP_QUOTAS: Queue.CONSOLIDATION,
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
     Task.FORGET_PROCESSES: Queue.CLEANUP,

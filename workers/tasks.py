@@ -14,6 +14,7 @@ from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeat
 from apps.memories.services.activation import trim_activations
 from apps.memories.services.embedding_backlog import embed_backlog
+from apps.memories.services.forgetting import clean_up_memories, fade_memories, keep_quotas
 from apps.memories.services.neighborhoods import refresh_neighborhoods
 from apps.memories.services.upkeep import expire_memories, trim_embedding_cache
 from apps.queues import TENANT_HEADER, Task
@@ -77,6 +78,24 @@ def episodes() -> None:
 def consolidation() -> None:
     """Take concepts, have memories weighed, bring lost errands back."""
     consolidate()
+
+
+@app.task(name=Task.FADE_MEMORIES.value, acks_late=True)
+def fade() -> None:
+    """Archive what has faded."""
+    fade_memories()
+
+
+@app.task(name=Task.CLEAN_UP_MEMORIES.value, acks_late=True)
+def clean_up() -> None:
+    """Archive what was of little importance from the start."""
+    clean_up_memories()
+
+
+@app.task(name=Task.KEEP_QUOTAS.value, acks_late=True)
+def quotas() -> None:
+    """Archive what is above an agent's quota."""
+    keep_quotas()
 
 
 @app.task(name=Task.EXPIRE_MEMORIES.value, acks_late=True)

@@ -10,6 +10,7 @@ from uuid import UUID
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import EmbeddingCacheEntry, Memory
+from apps.memories.services.neighborhoods import mark_stale
 from apps.memories.services.remember import count_terms, lock_minds, terms_of
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
@@ -88,9 +89,9 @@ def archive(
     ids = _all(by_agent)
     if ids:
         change(_ARCHIVE, ids=ids)
+        _mark_around(ids)
         change(_LEAVE, ids=ids)
         _count_words(ids, sign=-1)
-        _mark_around(ids)
         _record(action, by_agent, verb="archived", reason=reason, actor=actor)
     return len(ids)
 
@@ -204,6 +205,7 @@ def _count_words(ids: Sequence[UUID], *, sign: int) -> None:
 
 def _mark_around(ids: Sequence[UUID]) -> None:
     """Say what has to be computed anew, now that these memories come or go."""
+    mark_stale(ids)
 
 
 def _record(
