@@ -6,15 +6,15 @@ older or newer Arbor put there stays in `extra` and is written back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
 from arbor.errors import Invalid
 from arbor.memory.content import check_line
-from arbor.memory.trust import MOST_SOURCES, Source, check_unit, merge_sources
+from arbor.memory.trust import MOST_SOURCES, Source, check_unit, merge_sources, semantic_trust
 from arbor.memory.values import MemoryType
 
 #: Longest text of one field or one entry, and most entries of a list.
@@ -116,9 +116,12 @@ class SemanticDetail(Detail):
     sources: tuple[Source, ...] = ()
     #: Memories that it contradicts.
     contradictions: tuple[UUID, ...] = ()
+    #: How it fitted what the agent believed when it was stored, from -1, against it, to 1.
+    alignment: float = 0.0
 
     def __post_init__(self) -> None:
         check_unit("confidence", self.confidence)
+        check_unit("alignment with beliefs", self.alignment, low=-1.0)
         _check_line("category", self.category, LABEL_LENGTH)
         if len(self.sources) > MOST_SOURCES:
             raise Invalid(f"a fact has at most {MOST_SOURCES} sources, got {len(self.sources)}")
@@ -135,7 +138,17 @@ class SemanticDetail(Detail):
             "category": self.category,
             "sources": [each.to_json() for each in self.sources],
             "contradictions": [str(each) for each in self.contradictions],
+            "alignment": self.alignment or None,
         }
+
+    @property
+    def trust(self) -> float:
+        """How far its sources, and what the agent believed, let it be trusted, 0 to 1."""
+        return semantic_trust(confidence=self.confidence, sources=self.sources, alignment=self.alignment)
+
+    def with_sources(self, sources: Iterable[Source]) -> SemanticDetail:
+        """Return it with these sources too, as many as one fact holds."""
+        return replace(self, sources=merge_sources(self.sources, sources)[:MOST_SOURCES])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,6 +253,7 @@ _READERS: Mapping[MemoryType, _Readers] = {
         "category": _as_is,
         "sources": _sources,
         "contradictions": lambda value: tuple(UUID(each) for each in value),
+        "alignment": _as_is,
     },
     MemoryType.PROCEDURAL: {"steps": _texts, "prerequisites": _texts},
     MemoryType.STRATEGIC: {

@@ -1,8 +1,7 @@
-"""When two texts say the same, and what a memory gains by being remembered again."""
+"""When two texts say the same, so that one memory stands for both (`decay.effective_importance`: what it gains)."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from functools import lru_cache
 
@@ -10,8 +9,6 @@ from arbor.memory.lexical import words_of
 
 #: Cosine from which two texts may say the same.
 DEFAULT_SIMILARITY = 0.95
-#: Share of the remaining distance to 1, times ln(1 + n) (DESIGN 7, "importance boost").
-BOOST = 0.1
 #: Different wordings that a memory keeps beside its own.
 WORDINGS_KEPT = 8
 
@@ -38,12 +35,3 @@ def _claims(text: str) -> tuple[tuple[str, ...], frozenset[tuple[str, int]]]:
     negations = Counter("not" if word.endswith("n't") else word for word in words)
     denied = ((word, count) for word, count in negations.items() if word in _NEGATIONS)
     return numbers, frozenset(denied)
-
-
-def reinforced_importance(importance: float, times: int) -> float:
-    """Return a memory's importance after it was remembered again so many times: from `importance` up to 1.
-
-    `importance + 0.1 · ln(1 + n) · (1 − importance)`. Computed when asked for; the stored importance stays what it was.
-    """
-    share = min(1.0, BOOST * math.log1p(max(0, times)))
-    return min(1.0, importance + share * (1.0 - importance))

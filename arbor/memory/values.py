@@ -12,7 +12,8 @@ from typing import Any
 from uuid import UUID
 
 from arbor.errors import Invalid
-from arbor.memory.content import check_content
+from arbor.memory.content import check_content, check_line, check_text
+from arbor.memory.retention import Retention
 
 #: Importance of a memory that nobody has weighed (the middle of 0 to 1).
 DEFAULT_IMPORTANCE = 0.5
@@ -56,7 +57,8 @@ class NewMemory:
     content: str
     occurred_at: datetime
     type: MemoryType = MemoryType.EPISODIC
-    importance: float = DEFAULT_IMPORTANCE
+    #: From 0 to 1; None: appraised when it is stored (`arbor.memory.importance`).
+    importance: float | None = None
     decay_rate: float = DEFAULT_DECAY_RATE
     trust: float = DEFAULT_TRUST
     #: From -1, bad, to 1, good.
@@ -67,19 +69,24 @@ class NewMemory:
     #: Who said it: a role or a speaker's name; empty for the agent's own thoughts.
     role: str = ""
     source: str = ""
+    #: None: when its retention is over, counted from storage.
     expires_at: datetime | None = None
+    #: None: appraised when it is stored.
+    retention: Retention | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_content(self.content)
-        _check_range("importance", self.importance, 0, 1)
+        if self.importance is not None:
+            _check_range("importance", self.importance, 0, 1)
         _check_range("trust", self.trust, 0, 1)
         _check_range("emotional valence", self.emotional_valence, -1, 1)
         _check_range("decay rate per day", self.decay_rate, 0, math.inf)
-        _check_line("session", self.session, SESSION_LENGTH)
-        _check_line("role", self.role, ROLE_LENGTH)
-        _check_line("source", self.source, SOURCE_LENGTH)
-        _check_text("detail", json.dumps(dict(self.detail), ensure_ascii=False).replace(r"\u0000", "\0"))
+        check_line("session", self.session, SESSION_LENGTH)
+        check_line("role", self.role, ROLE_LENGTH)
+        check_line("source", self.source, SOURCE_LENGTH)
+        if self.detail:
+            _check_json("detail", self.detail)
         if not 0 <= self.position <= 2**31 - 1:
             raise Invalid(f"position must be 0 to {2**31 - 1}, got {self.position}")
         for name, moment in (("occurred_at", self.occurred_at), ("expires_at", self.expires_at)):
@@ -92,15 +99,12 @@ def _check_range(name: str, value: float, low: float, high: float) -> None:
         raise Invalid(f"{name} must be a number from {low} to {high}, got {value}")
 
 
-def _check_line(name: str, value: str, longest: int) -> None:
-    if len(value) > longest:
-        raise Invalid(f"{name} must have at most {longest} characters, got {len(value)}")
-    _check_text(name, value)
-
-
-def _check_text(name: str, value: str) -> None:
-    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-        raise Invalid(f"{name} must not hold a NUL character or half a surrogate pair")
+def _check_json(name: str, value: Mapping[str, Any]) -> None:
+    try:
+        written = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"{name} must be JSON: {error}") from error
+    check_text(name, written.replace(r"\u0000", "\0"))
 
 
 @dataclass(frozen=True, kw_only=True)

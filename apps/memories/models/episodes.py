@@ -53,6 +53,7 @@ class Episode(TenantModel):
         ]
         indexes = [
             models.Index(fields=["tenant", "agent", "-last_at"], name="memories_episode_recent"),
+            models.Index(fields=["tenant", "agent", "session", "-last_at"], name="memories_episode_session"),
             models.Index(
                 fields=["tenant", "ended_at"],
                 name="memories_episode_unsummarized",

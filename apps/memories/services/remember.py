@@ -10,20 +10,34 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import structlog
 from django.conf import settings
 from django.db import connection
 
-from apps.memories.models import Memory
-from apps.memories.services.embedding import Vectors, embed_texts, embedder
+from apps.memories.services.appraisal import appraised
+from apps.memories.services.embedding import Vectors, embed_for_storage, embedder_for
 from apps.memories.services.literals import fitting, halfvec_texts, sparsevec_text
-from apps.tenants.scope import current_tenant, tenant_transaction
-from apps.tenants.statements import fetch
-from arbor.errors import EmbeddingFailed
+from apps.memories.services.minds import installation_model, model_of
+from apps.memories.services.reinforcement import (
+    COLUMNS,
+    Alike,
+    Standing,
+    find_near,
+    terms_of,
+    write_changes,
+)
+from apps.memories.services.segment import WRITE_EPISODES, Episodes, segment_memories
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import change, fetch
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import Invalid
 from arbor.ids import uuid7
 from arbor.memory.content import content_hash
 from arbor.memory.lexical import document_vector
-from arbor.memory.values import MemoryStatus, NewMemory
+from arbor.memory.values import NewMemory
+
+__all__ = ["ALL_MEMORIES", "Remembered", "count_terms", "lock_minds", "remember", "store", "terms_of"]
 
 log = structlog.get_logger(__name__)
 
@@ -32,38 +46,56 @@ ALL_MEMORIES = 0
 
 type _Key = tuple[bytes, str, int]
 
-# One parameter instead of 22 for each row: four times as fast as the ORM's insert, which spends its time on quoting.
-_INSERT = """
-INSERT INTO memories_memory (tenant_id, agent_id, id, type, status, content, content_hash, importance, decay_rate,
-    trust, emotional_valence, session, position, role, source, detail, occurred_at, created_at, expires_at,
-    embedding, embedding_model, lexical, retention, sequence)
-SELECT %s, %s, r.id, r.type, 'active', r.content, decode(r.content_hash, 'hex'), r.importance, r.decay_rate,
-    r.trust, r.emotional_valence, r.session, r."position", r.role, r.source, r.detail, r.occurred_at, now(), r.expires_at,
-    r.embedding, r.embedding_model, r.lexical, 'lasting', 0
-FROM json_to_recordset(%s::json) AS r(
-    id uuid, type text, content text, content_hash text, importance float8, decay_rate float8, trust float8,
-    emotional_valence float8, session text, "position" int, role text, source text, detail jsonb,
-    occurred_at timestamptz, expires_at timestamptz, embedding halfvec, embedding_model text, lexical sparsevec
-)
-"""
 _COUNT_TERMS = """
 INSERT INTO memories_term (tenant_id, agent_id, term, memories)
-SELECT %s, %s, * FROM unnest(%s::int[], %s::int[])
+SELECT %(tenant)s, %(agent)s, * FROM unnest(%(terms)s::int[], %(changes)s::int[])
 ON CONFLICT (tenant_id, agent_id, term) DO UPDATE SET memories = greatest(0, memories_term.memories + EXCLUDED.memories)
 """
+# One parameter instead of 25 for each row: four times as fast as the ORM's insert, which spends its time on quoting.
+_WRITE = f"""
+WITH episodes AS ({WRITE_EPISODES}), terms AS ({_COUNT_TERMS}), mind AS (
+    INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)
+    SELECT %(tenant)s, %(agent)s, %(model)s, %(dimension)s WHERE %(first)s
+), stored AS (
+    INSERT INTO memories_memory (tenant_id, agent_id, id, type, status, content, content_hash, importance, decay_rate,
+        trust, emotional_valence, session, position, role, source, detail, occurred_at, created_at, expires_at,
+        embedding, embedding_model, lexical, retention, episode_id, sequence)
+    SELECT %(tenant)s, %(agent)s, r.id, r.type, 'active', r.content, decode(r.content_hash, 'hex'), r.importance,
+        r.decay_rate, r.trust, r.emotional_valence, r.session, r."position", r.role, r.source, r.detail, r.occurred_at,
+        now(), r.expires_at, r.embedding, CASE WHEN r.embedding IS NULL THEN '' ELSE %(made_by)s END, r.lexical,
+        r.retention, r.episode, r.sequence
+    FROM json_to_recordset(%(rows)s::json) AS r(
+        id uuid, type text, content text, content_hash text, importance float8, decay_rate float8, trust float8,
+        emotional_valence float8, session text, "position" int, role text, source text, detail jsonb,
+        occurred_at timestamptz, expires_at timestamptz, embedding halfvec, lexical sparsevec, retention text,
+        episode uuid, sequence int
+    )
+    RETURNING id
+)
+INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed)
+SELECT %(tenant)s, %(agent)s, id, true, true, true, id = ANY(%(unweighed)s::uuid[]) FROM stored
+"""  # noqa: S608 (our own words)
 
-_KNOWN = """
-SELECT id, content_hash, session, position, status, expires_at FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND content_hash = ANY(%(digests)s::bytea[])
-"""
+# One row at least: what the agent's mind is, empty while it remembers nothing.
+_KNOWN = f"""
+SELECT k.embedding_model, k.embedding_dimension, m.content_hash, m.session, m.position, {COLUMNS}
+FROM (SELECT) one
+LEFT JOIN memories_mind k ON k.tenant_id = %(tenant)s AND k.agent_id = %(agent)s
+LEFT JOIN memories_memory m
+    ON m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.content_hash = ANY(%(digests)s::bytea[])
+ORDER BY m.status, m.id
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remembered:
-    """What became of memories that were to be stored: an id for each, in order, and which of them were there before."""
+    """What became of memories that were to be stored: an id for each, in order."""
 
     ids: tuple[UUID, ...]
+    #: Those that were there before.
     duplicates: frozenset[UUID]
+    #: Those that stand alone and were remembered again, in the same words or nearly so.
+    reinforced: frozenset[UUID] = frozenset()
 
     @property
     def stored(self) -> int:
@@ -74,47 +106,42 @@ class Remembered:
 def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> Remembered:
     """Embed and store memories of one agent, in one transaction of its own.
 
-    When the embedder fails they are stored without vectors, and upkeep embeds them later.
-    """
-    try:
-        vectors: Vectors | None = embed_texts(tenant_id=tenant_id, texts=[each.content for each in memories])
-    except EmbeddingFailed as error:
-        log.warning("stored_without_vectors", error=str(error), memories=len(memories))
-        vectors = None
-    with tenant_transaction(tenant_id):
-        return store(agent_id=agent_id, memories=memories, vectors=vectors)
-
-
-def store(*, agent_id: UUID, memories: Sequence[NewMemory], vectors: Vectors | None) -> Remembered:
-    """Store memories of one agent in the transaction that is open; `vectors`, if any, one per memory in order.
-
-    The same content at the same place of the same session is one memory; if it was archived or its time was over, it
-    comes back, and of two expiries the later holds. Four statements, however many memories.
+    When the embedder fails, or is not to be waited for, they are stored without vectors, and upkeep embeds them later.
     """
     if not memories:
         return Remembered(ids=(), duplicates=frozenset())
+    with tenant_transaction(tenant_id):
+        model = model_of(agent_id)
+    vectors = embed_for_storage(tenant_id=tenant_id, texts=[each.content for each in memories], model=model)
+    with tenant_transaction(tenant_id):
+        return store(agent_id=agent_id, memories=memories, vectors=vectors, model=model)
+
+
+def store(
+    *,
+    agent_id: UUID,
+    memories: Sequence[NewMemory],
+    vectors: Vectors | None,
+    model: EmbeddingModel | None = None,
+) -> Remembered:
+    """Store memories of one agent in the transaction that is open; `vectors`, if any, one per memory in order.
+
+    The same content at the same place of the same session is one memory; if it was archived or its time was over, it
+    comes back, and of two expiries the later holds. Of memories without a session, the same content is one, wherever it
+    stands, and so is nearly the same meaning with the same numbers and negations: it is reinforced. What has no
+    importance or retention is appraised. `model` made the vectors; those of another than the agent's are not kept.
+
+    Three statements, however many memories; one more with vectors of memories without a session, one more with episodic
+    memories, and up to four for what was remembered again. Raises Invalid for vectors that do not fit the memories.
+    """
+    if not memories:
+        return Remembered(ids=(), duplicates=frozenset())
+    _check_vectors(memories, vectors)
     lock_minds([agent_id])
-    keys: list[_Key] = [(content_hash(each.content), each.session, each.position) for each in memories]
-    known = _find_known(agent_id, keys)
-    back = _bring_back(agent_id, keys, memories, known)
-    ids: dict[_Key, UUID] = {key: row.id for key, row in known.items()}
-    before = frozenset(ids.values()) - back
-    rows: list[dict[str, Any]] = []
-    words: list[dict[int, float]] = []
-    literals = halfvec_texts(vectors) if vectors is not None else [None] * len(keys)
-    for key, memory, literal in zip(keys, memories, literals, strict=True):
-        if key in ids:
-            continue
-        ids[key] = uuid7()
-        terms = document_vector(memory.content, speaker=memory.role)
-        words.append(fitting(terms, session=memory.session, dimension=settings.ARBOR_EMBEDDING_DIMENSION))
-        rows.append(_row(ids[key], key, memory, literal, words[-1]))
-    if rows:
-        with connection.cursor() as cursor:
-            cursor.execute(_INSERT, [current_tenant(), agent_id, json.dumps(rows, ensure_ascii=False)])
-        count_terms(agent_id, words, sign=1)
-    placed = tuple(ids[key] for key in keys)
-    return Remembered(ids=placed, duplicates=before & set(placed))
+    batch = _Batch(agent_id, [appraised(each) for each in memories], weighed=memories)
+    batch.place(vectors, model)
+    batch.write()
+    return batch.result()
 
 
 def lock_minds(agent_ids: Iterable[UUID]) -> None:
@@ -129,87 +156,167 @@ def lock_minds(agent_ids: Iterable[UUID]) -> None:
 
 def count_terms(agent_id: UUID, words: Iterable[Mapping[int, float] | Sequence[int]], *, sign: int) -> None:
     """Count in (`sign` 1) or out (-1) the terms of memories, in one statement. The agent's mind is locked."""
+    counted = _counted(words, sign=sign)
+    if counted["terms"]:
+        change(_COUNT_TERMS, agent=agent_id, **counted)
+
+
+def _counted(words: Iterable[Mapping[int, float] | Sequence[int]], *, sign: int) -> dict[str, list[int]]:
+    """Return in how many memories each term occurs, as _COUNT_TERMS reads it, in the order in which rows are locked."""
     counts: Counter[int] = Counter()
+    memories = 0
     for terms in words:
-        counts.update(dict.fromkeys(terms, sign))
-        counts[ALL_MEMORIES] += sign
-    if counts:
-        terms, changes = zip(*sorted(counts.items()), strict=True)
-        with connection.cursor() as cursor:
-            cursor.execute(_COUNT_TERMS, [current_tenant(), agent_id, list(terms), list(changes)])
+        counts.update(terms.keys() if isinstance(terms, Mapping) else set(terms))
+        memories += 1
+    if memories:
+        counts[ALL_MEMORIES] = memories
+    terms_in_order = sorted(counts)
+    return {"terms": terms_in_order, "changes": [sign * counts[term] for term in terms_in_order]}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Known:
-    """A memory that stands at its place already."""
-
-    id: UUID
-    status: str
-    expires_at: datetime | None
-
-
-def _find_known(agent_id: UUID, keys: Sequence[_Key]) -> dict[_Key, _Known]:
-    """Return the memories that stand at these places already."""
-    rows = fetch(_KNOWN, agent=agent_id, digests=list({digest for digest, _, _ in keys}))
-    found = {
-        (bytes(digest), session, position): _Known(id=memory_id, status=status, expires_at=expires_at)
-        for memory_id, digest, session, position, status, expires_at in rows
-    }
-    return {key: found[key] for key in keys if key in found}
+def _check_vectors(memories: Sequence[NewMemory], vectors: Vectors | None) -> None:
+    if vectors is None:
+        return
+    shape = np.shape(vectors)
+    if len(shape) != 2 or shape[0] != len(memories):
+        raise Invalid(f"vectors must be one row for each of {len(memories)} memories, got the shape {shape}")
+    if not np.isfinite(vectors).all():
+        raise Invalid("vectors must be finite numbers")
 
 
-def _bring_back(
-    agent_id: UUID, keys: Sequence[_Key], memories: Sequence[NewMemory], known: Mapping[_Key, _Known]
-) -> frozenset[UUID]:
-    """Let known memories that are remembered again live as long as is asked now; return those that were out of mind."""
-    now = datetime.now(UTC)
-    back: set[UUID] = set()
-    for key, memory in zip(keys, memories, strict=True):
-        row = known.get(key)
-        if row is None or (memory.expires_at is not None and memory.expires_at <= now):
-            continue
-        archived = row.status != MemoryStatus.ACTIVE
-        longer = row.expires_at is not None and (
-            memory.expires_at is None or memory.expires_at > row.expires_at
+class _Batch:
+    """Memories that are stored together: which stand already, which are one, and what is written."""
+
+    def __init__(
+        self, agent_id: UUID, memories: Sequence[NewMemory], *, weighed: Sequence[NewMemory]
+    ) -> None:
+        self._agent_id = agent_id
+        self._memories = memories
+        #: By their numbers, those whose importance the caller did not say.
+        self._unweighed = {number for number, each in enumerate(weighed) if each.importance is None}
+        self._now = datetime.now(UTC)
+        self._keys = [_key(each) for each in memories]
+        self._standing: list[Standing] = []
+        self._new: dict[int, NewMemory] = {}
+        self._literals: list[str | None] = [None] * len(memories)
+        self._mind = installation_model()
+        self._has_mind = False
+
+    def place(self, vectors: Vectors | None, made_by: EmbeddingModel | None) -> None:
+        """Find what each memory is: one that stands, one of this batch, or a new one."""
+        by_key = self._find_known()
+        vectors = self._comparable(vectors, made_by)
+        if vectors is not None:
+            self._literals = [*halfvec_texts(vectors)]
+        unknown = {
+            number: memory
+            for number, (key, memory) in enumerate(zip(self._keys, self._memories, strict=True))
+            if key not in by_key
+        }
+        near = find_near(self._agent_id, unknown, self._literals)
+        alike = Alike(unknown, vectors)
+        for number, (key, memory) in enumerate(zip(self._keys, self._memories, strict=True)):
+            standing = by_key.get(key) or alike.nearest(number, near.get(number))
+            if standing is None:
+                standing = Standing.of(uuid7(), memory)
+                self._new[number] = memory
+                alike.add(number, standing)
+            else:
+                standing.again(memory, now=self._now)
+            by_key[key] = standing
+            self._standing.append(standing)
+
+    def _find_known(self) -> dict[_Key, Standing]:
+        """Read the agent's mind, and return the memories that stand at these places already."""
+        rows = fetch(_KNOWN, agent=self._agent_id, digests=list({digest for digest, _, _ in self._keys}))
+        found: dict[_Key, Standing] = {}
+        for name, dimension, digest, session, position, *row in rows:
+            if name is not None:
+                self._has_mind = True
+                self._mind = EmbeddingModel(name=name, dimension=dimension)
+            if digest is not None:
+                # An active one comes before an archived one.
+                found.setdefault((bytes(digest), session, position if session else 0), Standing.of_row(row))
+        return found
+
+    def _comparable(self, vectors: Vectors | None, made_by: EmbeddingModel | None) -> Vectors | None:
+        """Return the vectors if the agent's can be compared with them; it may have been moved to another model."""
+        if vectors is None:
+            return None
+        rows = np.asarray(vectors, dtype=np.float32)
+        if rows.shape[1] == self._mind.dimension and made_by in (None, self._mind):
+            return rows
+        log.warning(
+            "stored_without_vectors",
+            reason=f"the agent's are by {self._mind}, these by {made_by or f'{rows.shape[1]} dimensions'}",
+            memories=len(rows),
         )
-        if not (archived or longer):
-            continue
-        if archived or (row.expires_at is not None and row.expires_at <= now):
-            back.add(row.id)
-        if archived:
-            lexical = Memory.objects.values_list("lexical", flat=True).get(id=row.id)
-            count_terms(agent_id, [terms_of(lexical)], sign=1)
-        Memory.objects.filter(id=row.id).update(
-            status=MemoryStatus.ACTIVE, archived_at=None, expires_at=memory.expires_at
+        return None
+
+    def write(self) -> None:
+        """Write what is new, then what has changed."""
+        if self._new:
+            episodes = segment_memories(self._agent_id, self._new)
+            words = {
+                number: fitting(
+                    document_vector(memory.content, speaker=memory.role),
+                    session=memory.session,
+                    dimension=self._mind.dimension,
+                )
+                for number, memory in self._new.items()
+            }
+            rows = [self._row(number, words[number], episodes) for number in self._new]
+            change(
+                _WRITE,
+                agent=self._agent_id,
+                rows=json.dumps(rows, ensure_ascii=False),
+                episodes=json.dumps(episodes.rows),
+                first=not self._has_mind,
+                model=self._mind.name,
+                dimension=self._mind.dimension,
+                made_by=embedder_for(self._mind).model if any(self._literals) else "",
+                unweighed=self._waiting_for_weight(),
+                **_counted(words.values(), sign=1),
+            )
+        if self._new.keys() != set(range(len(self._memories))):
+            count_terms(self._agent_id, write_changes(self._standing), sign=1)
+
+    def _waiting_for_weight(self) -> list[UUID]:
+        """Return those that a model is to weigh, where one is configured."""
+        if not (settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES):
+            return []
+        return [self._standing[number].id for number in self._new if number in self._unweighed]
+
+    def _row(self, number: int, terms: Mapping[int, float], episodes: Episodes) -> dict[str, Any]:
+        memory, standing = self._memories[number], self._standing[number]
+        episode, sequence = episodes.places.get(number, (None, 0))
+        return {
+            **standing.as_json(),
+            "type": memory.type,
+            "content": memory.content,
+            "content_hash": self._keys[number][0].hex(),
+            "decay_rate": memory.decay_rate,
+            "emotional_valence": memory.emotional_valence,
+            "session": memory.session,
+            "position": memory.position,
+            "role": memory.role,
+            "source": memory.source,
+            "occurred_at": memory.occurred_at.isoformat(),
+            "embedding": self._literals[number],
+            "lexical": sparsevec_text(terms),
+            "episode": str(episode) if episode else None,
+            "sequence": sequence,
+        }
+
+    def result(self) -> Remembered:
+        """Say what became of each."""
+        return Remembered(
+            ids=tuple(each.id for each in self._standing),
+            duplicates=frozenset(each.id for each in self._standing if not each.new and not each.back),
+            reinforced=frozenset(each.id for each in self._standing if each.times),
         )
-    return frozenset(back)
 
 
-def terms_of(lexical: Any) -> list[int]:
-    """Return the terms of a stored vector: pgvector counts its places from 0 here, and from 1 in the database."""
-    return [place + 1 for place in lexical.indices()] if lexical else []
-
-
-def _row(
-    memory_id: UUID, key: _Key, memory: NewMemory, embedding: str | None, terms: Mapping[int, float]
-) -> dict[str, Any]:
-    return {
-        "id": str(memory_id),
-        "type": memory.type,
-        "content": memory.content,
-        "content_hash": key[0].hex(),
-        "importance": memory.importance,
-        "decay_rate": memory.decay_rate,
-        "trust": memory.trust,
-        "emotional_valence": memory.emotional_valence,
-        "session": memory.session,
-        "position": memory.position,
-        "role": memory.role,
-        "source": memory.source,
-        "detail": dict(memory.detail),
-        "occurred_at": memory.occurred_at.isoformat(),
-        "expires_at": memory.expires_at.isoformat() if memory.expires_at else None,
-        "embedding": embedding,
-        "embedding_model": embedder().model if embedding else "",
-        "lexical": sparsevec_text(terms),
-    }
+def _key(memory: NewMemory) -> _Key:
+    """Return what makes two memories one: what stands alone is the same wherever it stands."""
+    return content_hash(memory.content), memory.session, memory.position if memory.session else 0

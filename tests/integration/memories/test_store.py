@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -236,11 +237,23 @@ def test_texts_are_never_embedded_inside_a_transaction(mind: Agent) -> None:
         embed_texts(tenant_id=mind.tenant_id, texts=["too late"])
 
 
+@pytest.mark.parametrize(
+    ("parts", "most"),
+    [
+        # The mind's model, the lock, what is known, what is written.
+        ({"type": MemoryType.SEMANTIC, "session": "notes"}, 4),
+        # And episodes.
+        ({"session": "talk"}, 5),
+        # And what is nearly the same.
+        ({"type": MemoryType.SEMANTIC}, 5),
+        ({}, 6),
+    ],
+)
 def test_storing_takes_the_same_few_statements_for_one_memory_and_for_many(
-    mind: Agent, statements: list[str]
+    mind: Agent, statements: list[str], parts: dict[str, Any], most: int
 ) -> None:
-    keep(mind, a_memory("One."))
-    one = len(statements)
+    keep(mind, a_memory("One.", **parts))
+    assert len(statements) == most
     statements.clear()
-    keep(mind, *turns(*(f"Number {number}." for number in range(200))))
-    assert len(statements) == one <= 4
+    keep(mind, *(a_memory(f"Number {number}.", **parts) for number in range(200)))
+    assert len(statements) == most

@@ -18,7 +18,8 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 def test_a_memory_needs_only_its_text_and_its_moment() -> None:
     memory = NewMemory(content="The kettle is blue.", occurred_at=NOON)
     assert memory.type is MemoryType.EPISODIC
-    assert (memory.importance, memory.decay_rate, memory.trust) == (0.5, 0.01, 1.0)
+    assert (memory.importance, memory.retention) == (None, None)
+    assert (memory.decay_rate, memory.trust) == (0.01, 1.0)
 
 
 @pytest.mark.parametrize(
