@@ -9,9 +9,11 @@ from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin as DjangoModelAdmin
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.options import ActionLocation
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
@@ -208,6 +210,42 @@ class AgentRowsAdmin(FoundByIdAdmin):
     def status_badge(self, row: Any) -> SafeString:
         """Show how far it has come."""
         return cells.badge(row.status)
+
+
+class OwnPageAdmin(AgentRowsAdmin):
+    """Rows with a page of their own, which a reader fills and a template draws."""
+
+    #: The template; it gets what `read_page` returns as `page`.
+    page_template: ClassVar[str]
+
+    def read_page(self, row: Any) -> Any:
+        """Read all that the row's page shows."""
+        raise NotImplementedError
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the row's own page."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        row = self.get_object(request, object_id)
+        if row is None:
+            missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return missing
+        context = {
+            **self.admin_site.each_context(request),
+            "title": str(row),
+            "opts": self.opts,
+            "original": row,
+            "page": self.read_page(row),
+            **(extra_context or {}),
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, self.page_template, context)
 
 
 def is_list(request: HttpRequest) -> bool:

@@ -98,3 +98,9 @@ def look(status: str) -> str:
 def page(model: str, key: UUID | str) -> str:
     """Return the address of a row's page; `model` is `app_model`."""
     return cells.page_of(model, key)
+
+
+@register.simple_tag
+def feeling(valence: float, intensity: float) -> SafeString:
+    """Write a feeling as a coloured label."""
+    return cells.feeling(valence, intensity)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells
-from apps.console.heartbeat_page import read_heartbeat
-from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, is_list
+from apps.console.heartbeat_page import HeartbeatPage, read_heartbeat
+from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, OwnPageAdmin, is_list
 from apps.heartbeats.models import Heartbeat, Percept, Step
 
 
 @admin.register(Heartbeat)
-class HeartbeatAdmin(AgentRowsAdmin):
+class HeartbeatAdmin(OwnPageAdmin):
     """Heartbeats: a list, and a page with the trace of each."""
 
     list_display = (
@@ -40,6 +36,11 @@ class HeartbeatAdmin(AgentRowsAdmin):
     )
     text_fields = ("narrative", "reason")
     ordering = ("-started_at",)
+    page_template = "console/heartbeat.html"
+
+    def read_page(self, row: Heartbeat) -> HeartbeatPage:
+        """Read what its page shows."""
+        return read_heartbeat(row)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Heartbeat]:
         """Leave the wide parts to the page."""
@@ -49,31 +50,6 @@ class HeartbeatAdmin(AgentRowsAdmin):
                 "checkpoint", "situation", "reasoning", "actions", "goal_changes", "dropped", *self.unread
             )
         return beats
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show the heartbeat's own page."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        beat = self.get_object(request, object_id)
-        if beat is None:
-            missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
-            return missing
-        context = {
-            **self.admin_site.each_context(request),
-            "title": str(beat),
-            "opts": self.opts,
-            "original": beat,
-            "page": read_heartbeat(beat),
-            **(extra_context or {}),
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "console/heartbeat.html", context)
 
     @admin.display(description="began")
     def began(self, beat: Heartbeat) -> SafeString:

@@ -9,12 +9,13 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells
-from apps.console.listing import AgentRowsAdmin
+from apps.console.listing import OwnPageAdmin
+from apps.console.theme_page import ThemePage, read_theme
 from apps.memories.models import Cluster
 
 
 @admin.register(Cluster)
-class ClusterAdmin(AgentRowsAdmin):
+class ClusterAdmin(OwnPageAdmin):
     """Themes, each with its keywords, its members and how it feels."""
 
     list_display = (
@@ -28,16 +29,11 @@ class ClusterAdmin(AgentRowsAdmin):
     )
     list_filter = (("agent", AutocompleteSelectFilter),)
     text_fields = ("name",)
-    fields = (
-        "name",
-        "agent",
-        "keywords_shown",
-        "size",
-        "importance_shown",
-        "feeling",
-        "activations",
-        "activated_at",
-    )
+    page_template = "console/theme.html"
+
+    def read_page(self, row: Cluster) -> ThemePage:
+        """Read what its page shows."""
+        return read_theme(row)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Cluster]:
         """Leave the centre where it is."""

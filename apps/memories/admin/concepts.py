@@ -9,18 +9,23 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells
-from apps.console.listing import AgentRowsAdmin
+from apps.console.concept_page import ConceptPage, read_concept
+from apps.console.listing import OwnPageAdmin
 from apps.memories.models import Concept
 
 
 @admin.register(Concept)
-class ConceptAdmin(AgentRowsAdmin):
+class ConceptAdmin(OwnPageAdmin):
     """Concepts, each with the broader one above it."""
 
     list_display = ("name", "agent_link", "broader", "depth", "made")
     list_filter = (("agent", AutocompleteSelectFilter),)
     text_fields = ("name", "description")
-    fields = ("name", "description", "agent", "parent", "ancestors", "created_at")
+    page_template = "console/concept.html"
+
+    def read_page(self, row: Concept) -> ConceptPage:
+        """Read what its page shows."""
+        return read_concept(row)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Concept]:
         """Read the broader concept's name in the same query."""

@@ -9,28 +9,23 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells
-from apps.console.listing import AgentRowsAdmin
+from apps.console.episode_page import EpisodePage, read_episode
+from apps.console.listing import OwnPageAdmin
 from apps.memories.models import Episode
 
 
 @admin.register(Episode)
-class EpisodeAdmin(AgentRowsAdmin):
+class EpisodeAdmin(OwnPageAdmin):
     """Episodes, each with its members in order and what it came to."""
 
     list_display = ("beginning", "agent_link", "state", "size", "began", "lasted", "summarized")
     list_filter = (("agent", AutocompleteSelectFilter),)
     text_fields = ("summary", "session")
-    fields = (
-        "summary",
-        "agent",
-        "session",
-        "started_at",
-        "last_at",
-        "ended_at",
-        "size",
-        "summarized_by",
-        "failure",
-    )
+    page_template = "console/episode.html"
+
+    def read_page(self, row: Episode) -> EpisodePage:
+        """Read what its page shows."""
+        return read_episode(row)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Episode]:
         """Leave the vectors where they are."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -11,12 +9,13 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells
-from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
+from apps.console.listing import FoundByIdAdmin, OwnPageAdmin, is_list
+from apps.console.memory_page import MemoryPage, read_memory
 from apps.memories.models import Memory, MemoryAccess, Practice
 
 
 @admin.register(Memory)
-class MemoryAdmin(AgentRowsAdmin):
+class MemoryAdmin(OwnPageAdmin):
     """What agents remember."""
 
     list_display = (
@@ -35,18 +34,20 @@ class MemoryAdmin(AgentRowsAdmin):
         ("status", ChoicesDropdownFilter),
     )
     text_fields = ("content",)
-    fieldsets = (
-        (None, {"fields": ("content", "agent", "type", "status")}),
-        ("Weight", {"fields": ("importance_shown", "decay_rate", "trust", "emotional_valence", "recalled")}),
-        ("Where it comes from", {"fields": ("role", "session", "position", "source", "detail_shown")}),
-        ("Time", {"fields": ("occurred_at", "created_at", "expires_at", "archived_at")}),
-        ("Search", {"fields": ("hash", "embedded", "terms")}),
-    )
+    page_template = "console/memory.html"
+
+    def read_page(self, row: Memory) -> MemoryPage:
+        """Read what its page shows."""
+        return read_memory(row)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
         """Leave the vectors where they are, and count recalls in the same query."""
         memories: QuerySet[Memory] = super().get_queryset(request).select_related("access")
-        return memories.defer("embedding", "lexical", *self.unread)
+        if is_list(request):
+            return memories.defer("embedding", "lexical", *self.unread)
+        return memories.select_related("agent", "episode").defer(
+            "embedding", "episode__embedding", "episode__lexical", *self.unread
+        )
 
     @admin.display(description="memory")
     def beginning(self, memory: Memory) -> SafeString:
@@ -80,21 +81,6 @@ class MemoryAdmin(AgentRowsAdmin):
     def embedded(self, memory: Memory) -> str:
         """Name the model of its vector."""
         return memory.embedding_model.rpartition("/")[2] or "not yet"
-
-    @admin.display(description="detail")
-    def detail_shown(self, memory: Memory) -> SafeString:
-        """Show what belongs to its type."""
-        return cells.block(json.dumps(memory.detail, ensure_ascii=False, indent=2))
-
-    @admin.display(description="content hash")
-    def hash(self, memory: Memory) -> SafeString:
-        """Show the hash of its content."""
-        return cells.mono(bytes(memory.content_hash).hex())
-
-    @admin.display(description="words")
-    def terms(self, memory: Memory) -> str:
-        """Count the words it is found by."""
-        return f"{len(memory.lexical.indices())} weighted terms" if memory.lexical else "none yet"
 
 
 @admin.register(MemoryAccess)

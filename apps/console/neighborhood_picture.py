@@ -1,0 +1,100 @@
+"""A memory's neighborhood as a drawing: the closer a neighbor, the nearer and the thicker its line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arbor.memory.neighborhood import HIGHEST
+
+WIDTH = 760
+ROW_HEIGHT = 32
+MARGIN = 18
+#: From the middle to the nearest and to the farthest neighbor.
+NEAREST, FARTHEST = 74, 158
+#: Characters of a neighbor's text that fit beside it.
+LABEL = 31
+SHORTEST = 150
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbor:
+    """A memory of the neighborhood; its weight is from 0 to 1.8."""
+
+    page: str
+    text: str
+    type: str
+    weight: float
+    #: Relations of the graph between the two, in words; empty for none.
+    relation: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dot:
+    """A neighbor as drawn."""
+
+    page: str
+    label: str
+    title: str
+    type: str
+    x: int
+    y: int
+    label_x: int
+    anchor: str
+    line: str
+    thickness: float
+    related: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Star:
+    """The drawing."""
+
+    width: int
+    height: int
+    x: int
+    y: int
+    dots: tuple[Dot, ...]
+
+
+def draw_neighborhood(neighbors: Sequence[Neighbor]) -> Star | None:
+    """Draw neighbors around their memory, the heaviest level with it; none where there are none."""
+    if not neighbors:
+        return None
+    ordered = sorted(neighbors, key=lambda each: -each.weight)
+    sides = ordered[0::2], ordered[1::2]
+    height = max(2 * MARGIN + len(sides[0]) * ROW_HEIGHT, SHORTEST)
+    middle = height // 2
+    dots = [
+        _dot(neighbor, side, middle + offset, middle)
+        for side, several in zip((1, -1), sides, strict=True)
+        for neighbor, offset in zip(several, _offsets(len(several)), strict=True)
+    ]
+    return Star(width=WIDTH, height=height, x=WIDTH // 2, y=middle, dots=tuple(dots))
+
+
+def _offsets(count: int) -> list[int]:
+    """Return the heights of rows against the middle, from the middle outwards."""
+    rows = [round((row - (count - 1) / 2) * ROW_HEIGHT) for row in range(count)]
+    return sorted(rows, key=lambda offset: (abs(offset), offset))
+
+
+def _dot(neighbor: Neighbor, side: int, y: int, middle: int) -> Dot:
+    share = min(max(neighbor.weight / HIGHEST, 0.0), 1.0)
+    x = WIDTH // 2 + side * round(FARTHEST - share * (FARTHEST - NEAREST))
+    bend = WIDTH // 2 + side * NEAREST // 2
+    line = " ".join(neighbor.text.split())
+    title = f"{line[:300]}\nweight {neighbor.weight:.2f} of {HIGHEST:g}"
+    return Dot(
+        page=neighbor.page,
+        label=line if len(line) <= LABEL else f"{line[: LABEL - 1].rstrip()}…",
+        title=f"{title}, {neighbor.relation}" if neighbor.relation else title,
+        type=neighbor.type,
+        x=x,
+        y=y,
+        label_x=x + side * 12,
+        anchor="start" if side > 0 else "end",
+        line=f"M{WIDTH // 2} {middle}C{bend} {middle} {bend} {y} {x} {y}",
+        thickness=round(1 + 2.6 * share, 1),
+        related=bool(neighbor.relation),
+    )
