@@ -68,6 +68,7 @@ COMMANDS: dict[str, Entry] = {
     "ingest": _command("memories:ingest_file", "Read a conversation into an agent's memory."),
     "remember": _command("memories:remember_text", "Give an agent something to remember."),
     "recall": _command("memories:recall_memories", "What an agent remembers, with each score's terms."),
+    "reembed": _command("reembed:reembed", "Move agents to another embedding model, online."),
     "demo": _command("demo:demo", "Tell an agent's first hour on a bundled conversation."),
     "manage": _process("manage:manage", "Run a management command of Django."),
 }

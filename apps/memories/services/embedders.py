@@ -5,19 +5,18 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-import numpy as np
 import structlog
 from django.db import connections
 
 from apps.memories.models import EmbedderFault
-from apps.memories.services.embedding import embedder_for
+from apps.memories.services.embedding import ask, embedder_for
 from apps.memories.services.minds import installation_model
 from apps.tenants.scope import APP, OPS
 from arbor.embedding.backoff import FIRST_REST, LONGEST_REST
 from arbor.embedding.models import EmbeddingModel
-from arbor.embedding.vectors import unit_rows
-from arbor.errors import ArborError, EmbeddingFailed
+from arbor.errors import ArborError, ConfigurationInvalid, EmbeddingFailed
 
 log = structlog.get_logger(__name__)
 
@@ -70,10 +69,9 @@ def check_embedder(model: EmbeddingModel | None = None) -> EmbedderCheck:
     try:
         made = embedder_for(model)
         started = time.perf_counter()
-        rows = np.vstack([made.embed([KNOWN_TEXT]), made.embed([KNOWN_TEXT])])
+        first, again = ask(made, [KNOWN_TEXT])[0], ask(made, [KNOWN_TEXT])[0]
         latency_s = (time.perf_counter() - started) / 2
-        first, again = unit_rows(rows, count=2, dimension=model.dimension, model=made.model)
-    except (ArborError, ValueError) as error:
+    except ArborError as error:
         return EmbedderCheck(model=model, error=str(error))
     if first @ again < _SAME:
         return EmbedderCheck(
@@ -82,18 +80,25 @@ def check_embedder(model: EmbeddingModel | None = None) -> EmbedderCheck:
     return EmbedderCheck(model=model, made_by=made.model, latency_s=latency_s)
 
 
+def answers(model: EmbeddingModel) -> bool:
+    """Say whether an embedder can be asked at all: if it can read this, what it could not read is at fault."""
+    try:
+        ask(embedder_for(model), [KNOWN_TEXT])
+    except (EmbeddingFailed, ConfigurationInvalid):
+        return False
+    return True
+
+
 def note_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
     """Note that an embedder failed: the backlog leaves it alone for a while, longer from time to time. One statement."""
+    values: dict[str, Any] = {
+        "model": name_of(model),
+        "first": FIRST_REST,
+        "longest": LONGEST_REST,
+        "error": str(error)[:_ERROR_LENGTH],
+    }
     with connections[APP].cursor() as cursor:
-        cursor.execute(
-            _FAILED,
-            {
-                "model": name_of(model),
-                "first": FIRST_REST,
-                "longest": LONGEST_REST,
-                "error": str(error)[:_ERROR_LENGTH],
-            },
-        )
+        cursor.execute(_FAILED, values)
         failures, retry_at = cursor.fetchone()
     log.warning(
         "embedder_failed",

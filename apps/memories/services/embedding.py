@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
@@ -56,7 +56,12 @@ def embedder_for(model: EmbeddingModel) -> Embedder:
     own = model.name == settings.ARBOR_EMBEDDING_MODEL
     # An address is never used for another model than it was given for: a server answers with whatever it serves.
     url = settings.ARBOR_EMBEDDING_URLS.get(model.name) or (settings.ARBOR_EMBEDDING_URL if own else "")
-    return connect_embedder(model.name, credentials(), dimension=model.dimension, url=url)
+    made = connect_embedder(model.name, credentials(), dimension=model.dimension, url=url)
+    if made.dimension != model.dimension:
+        raise ConfigurationInvalid(
+            f"{made.model} makes vectors of {made.dimension} numbers, and {model.dimension} are asked for"
+        )
+    return made
 
 
 class _Kept:
@@ -113,7 +118,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         known |= _from_tenant(tenant_id, kept_as, [each for each in hashes if each not in known])
     missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
     if missing:
-        fresh = _ask(made, missing)
+        fresh = dict(zip(missing, ask(made, list(missing.values())), strict=True))
         if not made.in_process:
             _to_tenant(tenant_id, kept_as, fresh)
         _kept.keep(tenant_id, kept_as, fresh)
@@ -136,15 +141,16 @@ def embed_for_storage(*, tenant_id: UUID, texts: Sequence[str], model: Embedding
         return None
 
 
-def _ask(made: Embedder, texts: Mapping[bytes, str]) -> dict[bytes, Vectors]:
-    """Return the texts' vectors by their hashes; whatever an adapter lets through, no wrong vector gets further."""
+def ask(made: Embedder, texts: Sequence[str]) -> Vectors:
+    """Return the embedder's vectors of the texts; whatever an adapter lets through, no wrong one gets further.
+
+    Raises EmbeddingFailed. Nothing is kept.
+    """
     if not made.in_process and settings.ARBOR_DB_POOL_SIZE:
         # Threads that wait for a server share a few connections, and hold none.
         for alias in (APP, OPS):
             connections[alias].close()
-    vectors = made.embed(list(texts.values()))
-    rows = unit_rows(vectors, count=len(texts), dimension=made.dimension, model=made.model)
-    return dict(zip(texts, rows, strict=True))
+    return unit_rows(made.embed(texts), count=len(texts), dimension=made.dimension, model=made.model)
 
 
 def _from_tenant(tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:

@@ -16,7 +16,7 @@ import structlog
 from django.db import connections
 
 from apps.memories.services.embedders import (
-    KNOWN_TEXT,
+    answers,
     embedder_faults,
     is_resting,
     name_of,
@@ -31,7 +31,7 @@ from apps.memories.services.remember import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
-from arbor.errors import ConfigurationInvalid, EmbeddingFailed
+from arbor.errors import EmbeddingFailed
 
 log = structlog.get_logger(__name__)
 
@@ -230,7 +230,8 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -
     try:
         vectors = embed_texts(tenant_id=tenant_id, texts=[each.text for each in waiting], model=model)
     except EmbeddingFailed as error:
-        _see_it_answers(model, error)
+        if not answers(model):
+            raise
         if len(waiting) == 1:
             _mark_refused(waiting[0], error)
             return 0
@@ -238,14 +239,6 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -
         return _embed(tenant_id, model, waiting[:half]) + _embed(tenant_id, model, waiting[half:])
     with tenant_transaction(tenant_id):
         return _store(model, waiting, vectors)
-
-
-def _see_it_answers(model: EmbeddingModel, error: EmbeddingFailed) -> None:
-    """Raise EmbeddingFailed if it is the embedder that failed, not one of the texts: it cannot read this one either."""
-    try:
-        embedder_for(model).embed([KNOWN_TEXT])
-    except ConfigurationInvalid:
-        raise error from None
 
 
 def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) -> int:

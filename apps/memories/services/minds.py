@@ -97,7 +97,7 @@ def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -
     }
 
 
-def _model(rows: Sequence[tuple[Any, ...]][tuple[str, int]]) -> EmbeddingModel:
+def _model(rows: Sequence[tuple[Any, ...]]) -> EmbeddingModel:
     if not rows:
         return installation_model()
     name, dimension = rows[0]

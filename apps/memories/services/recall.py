@@ -7,6 +7,7 @@ computes the neighbours' scores from their rows, a few hundred at most.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -16,10 +17,12 @@ from django.db import connection
 
 from apps.memories.services.activation import spread
 from apps.memories.services.embedding import embed_texts
-from apps.memories.services.literals import halfvec_texts, sparsevec_text
+from apps.memories.services.literals import sparsevec_text
+from apps.memories.services.minds import QUERY_VECTOR, query_vector
 from apps.memories.services.remember import ALL_MEMORIES
 from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.statements import fetch
+from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
 from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background, Candidate, rank
 from arbor.memory.lexical import looked_up, query_terms
@@ -41,7 +44,7 @@ _MOST_BESIDE = 20
 
 _CANDIDATES = """
 WITH scan AS MATERIALIZED (
-    SELECT id, occurred_at, -(embedding <#> %(vector)s::halfvec) AS similarity,
+    SELECT id, occurred_at, -(embedding <#> {query_vector}) AS similarity,
         -(lexical <#> %(lexical)s::sparsevec) AS words
     FROM memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
@@ -78,13 +81,28 @@ LEFT JOIN memories_memoryaccess a ON a.tenant_id = %(tenant)s AND a.memory_id = 
 """.replace(
     "{columns}",
     "m.id, m.type, m.content, m.role, m.session, m.position, m.occurred_at, m.importance, m.decay_rate, m.trust,"
-    " -(m.embedding <#> %(vector)s::halfvec), coalesce(-(m.lexical <#> %(lexical)s::sparsevec), 0)",
-)
+    " -(m.embedding <#> {query_vector}), coalesce(-(m.lexical <#> %(lexical)s::sparsevec), 0)",
+).replace("{query_vector}", QUERY_VECTOR)
 
-_FREQUENCIES = """
-SELECT term, memories FROM memories_term
+# One row, if the agent has a mind, is of no term: the model of its vectors.
+_KNOWN = """
+SELECT term, memories, NULL FROM memories_term
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND term = ANY(%(terms)s::int[])
+UNION ALL
+SELECT NULL, embedding_dimension, embedding_model FROM memories_mind
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What an agent's mind is asked before a query can be read."""
+
+    #: In how many of its memories each term of the query occurs, and how many memories there are.
+    df: dict[int, int]
+    documents: int
+    #: The model of its vectors; none while it remembers nothing.
+    model: EmbeddingModel | None
 
 
 def recall(
@@ -103,19 +121,21 @@ def recall(
     """
     check_query(text, limit)
     now = now or datetime.now(UTC)
-    with tenant_transaction(tenant_id):
-        meaning = meaning_texts(agent_id=agent_id, texts=[text], now=now)[text]
-    vector: Sequence[float] | None = None
-    try:
-        vector = embed_texts(tenant_id=tenant_id, texts=[meaning])[0].tolist()
-    except EmbeddingFailed as error:
-        log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
-    with tenant_transaction(tenant_id):
-        found = recall_in_scope(agent_id=agent_id, text=text, vector=vector, limit=limit, now=now)
-        if counts:
-            note_access([memory.id for memory in found])
-            spread(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
-    return found
+    moved = False
+    while True:
+        with tenant_transaction(tenant_id):
+            asked = _know(agent_id, [text])
+        vector = _embed(tenant_id, agent_id, _read(text, asked, now).meaning_text, asked.model)
+        with tenant_transaction(tenant_id):
+            known = _know(agent_id, [text])
+            if vector is None or moved or known.model == asked.model:
+                found = _recall(agent_id, text, known, vector, asked.model, limit, now)
+                if counts:
+                    note_access([memory.id for memory in found])
+                    spread(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
+                return found
+        # It was moved to another embedding model meanwhile: ask that one, once.
+        moved = True
 
 
 def check_query(text: str, limit: int) -> None:
@@ -131,8 +151,8 @@ def meaning_texts(*, agent_id: UUID, texts: Iterable[str], now: datetime) -> dic
     wanted = list(dict.fromkeys(texts))
     if not wanted:
         return {}
-    df, documents = _frequencies(agent_id, wanted)
-    return {text: read_query(text, df=df, documents=documents, now=now).meaning_text for text in wanted}
+    known = _know(agent_id, wanted)
+    return {text: _read(text, known, now).meaning_text for text in wanted}
 
 
 def recall_in_scope(
@@ -143,16 +163,30 @@ def recall_in_scope(
     limit: int,
     now: datetime | None = None,
     without_session: str = "",
+    model: EmbeddingModel | None = None,
 ) -> list[Recalled]:
     """Recall in the transaction that is open, given the query's vector, if there is one. Two statements.
 
-    Memories of `without_session`, if named, are left out.
+    Memories of `without_session`, if named, are left out. `model` made the vector: where the agent's are of another by
+    now, words alone decide.
     """
     check_query(text, limit)
     now = now or datetime.now(UTC)
-    df, documents = _frequencies(agent_id, [text])
-    reading = read_query(text, df=df, documents=documents, now=now)
-    rows, background = _fetch(agent_id, reading, vector, limit, now, without_session)
+    return _recall(agent_id, text, _know(agent_id, [text]), vector, model, limit, now, without_session)
+
+
+def _recall(
+    agent_id: UUID,
+    text: str,
+    known: _Known,
+    vector: Sequence[float] | None,
+    model: EmbeddingModel | None,
+    limit: int,
+    now: datetime,
+    without_session: str = "",
+) -> list[Recalled]:
+    reading = _read(text, known, now)
+    rows, background = _fetch(agent_id, reading, vector, model, limit, now, without_session)
     ranked = rank(
         [_candidate(row) for row in rows.values()],
         reading=reading,
@@ -177,17 +211,39 @@ def note_access(memory_ids: Sequence[UUID]) -> None:
             )
 
 
-def _frequencies(agent_id: UUID, texts: Iterable[str]) -> tuple[dict[int, int], int]:
-    """Return in how many of the agent's memories each term of the texts occurs, and how many memories there are."""
+def _know(agent_id: UUID, texts: Iterable[str]) -> _Known:
     places = {place for text in texts for place in looked_up(query_terms(text))}
-    df: dict[int, int] = dict(fetch(_FREQUENCIES, agent=agent_id, terms=[*places, ALL_MEMORIES]))
-    return df, df.pop(ALL_MEMORIES, 0)
+    df: dict[int, int] = {}
+    model: EmbeddingModel | None = None
+    for term, number, name in fetch(_KNOWN, agent=agent_id, terms=[*places, ALL_MEMORIES]):
+        if term is None:
+            model = EmbeddingModel(name=name, dimension=number)
+        else:
+            df[term] = number
+    return _Known(documents=df.pop(ALL_MEMORIES, 0), df=df, model=model)
+
+
+def _read(text: str, known: _Known, now: datetime) -> Reading:
+    return read_query(text, df=known.df, documents=known.documents, now=now)
+
+
+def _embed(
+    tenant_id: UUID, agent_id: UUID, meaning: str, model: EmbeddingModel | None
+) -> Sequence[float] | None:
+    """Return the query's vector; none when the agent's embedder cannot be asked: words must do."""
+    try:
+        vector: list[float] = embed_texts(tenant_id=tenant_id, texts=[meaning], model=model)[0].tolist()
+    except EmbeddingFailed as error:
+        log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
+        return None
+    return vector
 
 
 def _fetch(
     agent_id: UUID,
     reading: Reading,
     vector: Sequence[float] | None,
+    model: EmbeddingModel | None,
     limit: int,
     now: datetime,
     without_session: str,
@@ -200,7 +256,7 @@ def _fetch(
                 "tenant": current_tenant(),
                 "agent": agent_id,
                 "now": now,
-                "vector": None if vector is None else halfvec_texts([vector])[0],
+                **query_vector(vector, model),
                 "lexical": sparsevec_text(reading.lexical),
                 "kept": max(SEEDS, limit),
                 "kept_by_time": SPAN_SEEDS if around else 0,

@@ -20,6 +20,7 @@ from apps.memories.services.minds import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
+from arbor.embedding.ports import HashEmbedder
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
 from tests.integration.memories.conftest import RemoteEmbedder
 
@@ -87,10 +88,12 @@ def test_a_model_that_cannot_be_reached_any_more_fails_as_an_embedder_does(
 
 def test_an_address_is_used_for_its_own_model_alone(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     urls = {}
-    monkeypatch.setattr(
-        "apps.memories.services.embedding.connect_embedder",
-        lambda name, _, *, dimension, url: urls.setdefault(name, url),
-    )
+
+    def connect(name: str, _: object, *, dimension: int, url: str) -> HashEmbedder:
+        urls[name] = url
+        return HashEmbedder(dimension)
+
+    monkeypatch.setattr("apps.memories.services.embedding.connect_embedder", connect)
     settings.ARBOR_EMBEDDING_MODEL = "tei/new"
     settings.ARBOR_EMBEDDING_URL = "http://new.invalid"
     settings.ARBOR_EMBEDDING_URLS = {"tei/old": "http://old.invalid"}
