@@ -1,0 +1,8 @@
+"""Maintenance meets both: agents with minds to fill, and a fleet whose messages wait for the test."""
+
+from __future__ import annotations
+
+from tests.integration.heartbeats.conftest import fleet, scripted
+from tests.integration.memories.conftest import mind, other_mind, remote, statements
+
+__all__ = ["fleet", "mind", "other_mind", "remote", "scripted", "statements"]

@@ -1,0 +1,103 @@
+"""What tests of errands need: stored talk, time that passes, and what became of the errands."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from django.db.models import F
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import ExternalCall, LedgerEntry
+from apps.memories.models import Episode, Memory, MemoryConcept, Upkeep
+from apps.memories.services.episodes import close_episodes
+from apps.memories.services.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.values import NewMemory
+
+LONG_AGO = datetime(2024, 3, 1, 12, tzinfo=UTC)
+TALK = (
+    "The keel of the Heron was laid in Lisbon, and the oak for the Heron came from Galicia.",
+    "Breakfast was cold porridge again.",
+    "We agreed that the Heron sails to the Azores on Friday.",
+    "The compass of the Heron still needs a new glass.",
+)
+
+
+def remember_talk(agent: Agent, *texts: str, session: str = "talk") -> list[UUID]:
+    """Store the turns of a talk of long ago, a minute apart; return their ids."""
+    memories = [
+        NewMemory(
+            content=text,
+            session=session,
+            position=place,
+            role="Ada" if place % 2 else "Ben",
+            occurred_at=LONG_AGO + timedelta(minutes=place),
+            importance=0.5,
+        )
+        for place, text in enumerate(texts or TALK)
+    ]
+    return list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
+
+
+def close_and_settle(agent: Agent) -> None:
+    """Close the agent's episodes, and let the time pass after which they are summarized."""
+    close_episodes()
+    with tenant_transaction(agent.tenant_id):
+        Episode.objects.filter(agent_id=agent.id, ended_at__isnull=False).update(
+            ended_at=F("ended_at") - timedelta(minutes=6)
+        )
+
+
+def let_pass(agent: Agent, time: timedelta) -> None:
+    """Let the agent's errands be so much older."""
+    with tenant_transaction(agent.tenant_id):
+        ExternalCall.objects.filter(agent_id=agent.id).update(
+            due_at=F("due_at") - time,
+            lease_until=F("lease_until") - time,
+            ended_at=F("ended_at") - time,
+            requested_at=F("requested_at") - time,
+        )
+
+
+def errands_of(agent: Agent) -> list[ExternalCall]:
+    """Return the agent's errands, the oldest first."""
+    with tenant_transaction(agent.tenant_id):
+        return list(ExternalCall.objects.filter(agent_id=agent.id).exclude(subject_key="").order_by("id"))
+
+
+def ledger_of(agent: Agent) -> list[LedgerEntry]:
+    """Return what the agent's calls cost, in order."""
+    with tenant_transaction(agent.tenant_id):
+        return list(LedgerEntry.objects.filter(agent_id=agent.id).order_by("id"))
+
+
+def episodes_of(agent: Agent) -> list[Episode]:
+    """Return the agent's episodes as they stand, the oldest first."""
+    with tenant_transaction(agent.tenant_id):
+        return list(Episode.objects.filter(agent_id=agent.id).order_by("started_at"))
+
+
+def concepts_of(agent: Agent) -> dict[str, set[str]]:
+    """Return the concepts of each memory, by its text; of those that have some."""
+    with tenant_transaction(agent.tenant_id):
+        links = MemoryConcept.objects.filter(memory__agent_id=agent.id).values_list(
+            "memory__content", "concept__name"
+        )
+        found: dict[str, set[str]] = {}
+        for content, name in links:
+            found.setdefault(content, set()).add(name)
+        return found
+
+
+def waiting_for(agent: Agent, chore: str) -> set[UUID]:
+    """Return the memories of the agent that wait for the chore."""
+    with tenant_transaction(agent.tenant_id):
+        rows = Upkeep.objects.filter(agent_id=agent.id, **{chore: True})
+        return set(rows.values_list("memory_id", flat=True))
+
+
+def importance_of(agent: Agent, memory_id: UUID) -> float:
+    """Return the importance of a memory."""
+    with tenant_transaction(agent.tenant_id):
+        return float(Memory.objects.values_list("importance", flat=True).get(id=memory_id))

@@ -1,0 +1,215 @@
+"""Concepts and weights of new memories: by rule or by a model, each memory once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import CallStatus
+from apps.heartbeats.services.consolidation import EXTRACT_BATCH, consolidate
+from apps.heartbeats.services.errands import WAITS, recover_errands
+from apps.memories.services.archive import archive, purge
+from apps.memories.services.concepts import memories_of_concept
+from apps.memories.services.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.values import NewMemory
+from arbor.models.ports import ModelRequest, ScriptedModel
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.maintenance.tending import (
+    LONG_AGO,
+    TALK,
+    concepts_of,
+    errands_of,
+    importance_of,
+    ledger_of,
+    let_pass,
+    remember_talk,
+    waiting_for,
+)
+from tests.integration.memories.conftest import at_once
+
+type Script = Callable[..., ScriptedModel]
+
+
+def _concepts(*names: list[str]) -> str:
+    return json.dumps(
+        {
+            "memories": [
+                {"n": n, "concepts": [{"name": name, "strength": 0.8} for name in of]}
+                for n, of in enumerate(names, 1)
+            ]
+        }
+    )
+
+
+@pytest.fixture
+def modelled(settings: Any) -> Any:
+    """Let a model do what maintenance asks."""
+    settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"
+    return settings
+
+
+def test_rules_take_concepts_without_any_call(mind: Agent, fleet: Fleet) -> None:
+    remember_talk(mind)
+    assert len(waiting_for(mind, "unextracted")) == len(TALK)
+    consolidate()
+    assert waiting_for(mind, "unextracted") == set()
+    assert (errands_of(mind), fleet.messages) == ([], [])
+    assert {"Heron", "Lisbon"} <= concepts_of(mind)[TALK[0]]
+    with tenant_transaction(mind.tenant_id):
+        cases = memories_of_concept(agent_id=mind.id, name="heron")
+    assert {case.content for case in cases} == {TALK[0], TALK[2], TALK[3]}
+
+
+def test_a_memory_that_names_nothing_is_not_taken_again_and_again(mind: Agent, fleet: Fleet) -> None:
+    remember_talk(mind, "Oh yes, thank you so much!")
+    consolidate()
+    assert (concepts_of(mind), waiting_for(mind, "unextracted")) == ({}, set())
+
+
+def test_two_workers_take_each_memory_once(mind: Agent, fleet: Fleet) -> None:
+    remember_talk(mind)
+    rounds = at_once(lambda _: consolidate()[1], writers=3)
+    assert sum(each.done for each in rounds) == len(TALK)
+    assert sum(each.failed for each in rounds) == 0
+
+
+@pytest.mark.usefixtures("modelled")
+def test_a_model_names_concepts(mind: Agent, fleet: Fleet, scripted: Script) -> None:
+    model = scripted(_concepts(["ship", "Lisbon"], [], ["voyage"], ["ship", "repair"]))
+    remember_talk(mind)
+    consolidate()
+    assert len(fleet.messages) == 1
+    fleet.run()
+    assert concepts_of(mind) == {
+        TALK[0]: {"ship", "Lisbon"},
+        TALK[2]: {"voyage"},
+        TALK[3]: {"ship", "repair"},
+    }
+    assert waiting_for(mind, "unextracted") == set(), "one without concepts waits no longer either"
+    assert "[2] 2024-03-01 12:01, Ada: Breakfast" in model.requests[0].messages[0].content
+    assert [entry.purpose for entry in ledger_of(mind)] == ["extract"]
+    consolidate()
+    assert fleet.messages == []
+
+
+@pytest.mark.usefixtures("modelled")
+def test_what_a_model_leaves_out_is_asked_about_again(mind: Agent, fleet: Fleet, scripted: Script) -> None:
+    scripted(_concepts(["ship"], ["breakfast"]), _concepts(["voyage"], ["glass"]))
+    ids = remember_talk(mind)
+    consolidate()
+    fleet.run()
+    assert waiting_for(mind, "unextracted") == set(ids[2:])
+    consolidate()
+    fleet.run()
+    assert concepts_of(mind)[TALK[3]] == {"glass"}
+    assert waiting_for(mind, "unextracted") == set()
+
+
+@pytest.mark.usefixtures("modelled")
+def test_no_memory_is_asked_about_twice_at_once(mind: Agent, fleet: Fleet) -> None:
+    remember_talk(mind, *(f"Barrel number {n} holds {n} litres of water." for n in range(25)))
+    at_once(lambda _: consolidate(), writers=3)
+    subjects = [errand.subject["memories"] for errand in errands_of(mind)]
+    assert sorted(map(len, subjects)) == [5, EXTRACT_BATCH, EXTRACT_BATCH]
+    assert len({each for subject in subjects for each in subject}) == 25
+
+
+@pytest.mark.usefixtures("modelled")
+def test_memories_of_an_errand_that_failed_are_left_and_others_go_on_after_a_rest(
+    mind: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    def answer(request: ModelRequest) -> str:
+        return _concepts(["cask"]) if "cask" in request.messages[0].content else "no"
+
+    scripted(answer, repeat=True)
+    failed = remember_talk(mind)
+    consolidate()
+    for wait in WAITS:
+        fleet.run()
+        let_pass(mind, wait + timedelta(seconds=1))
+        recover_errands()
+    fleet.run()
+    (errand,) = errands_of(mind)
+    assert errand.status == CallStatus.FAILED
+    remember_talk(mind, "The cask leaks.", session="later")
+    consolidate()
+    assert fleet.messages == [], "what was wrong may still be"
+    let_pass(mind, timedelta(hours=2))
+    consolidate()
+    fleet.run()
+    assert concepts_of(mind) == {"The cask leaks.": {"cask"}}
+    assert waiting_for(mind, "unextracted") == set(failed)
+
+
+@pytest.mark.usefixtures("modelled")
+def test_a_memory_that_was_purged_meanwhile_is_passed_over(
+    mind: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted(_concepts(["ship"], ["breakfast"], ["voyage"], ["glass"]))
+    ids = remember_talk(mind)
+    consolidate()
+    with tenant_transaction(mind.tenant_id):
+        archive(memory_ids=[ids[0]], reason="asked for", actor="user:ada")
+        purge(memory_ids=[ids[0]], reason="asked for", actor="user:ada")
+    fleet.run()
+    assert set(concepts_of(mind)) == set(TALK[1:])
+    assert errands_of(mind)[0].status == CallStatus.COMPLETE
+
+
+def _scores(*values: float) -> str:
+    return json.dumps({"scores": [{"n": n, "importance": value} for n, value in enumerate(values, 1)]})
+
+
+def _remember_unweighed(agent: Agent, *texts: str) -> list[UUID]:
+    memories = [NewMemory(content=text, occurred_at=LONG_AGO, role="user") for text in texts]
+    return list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
+
+
+def test_importance_is_the_mean_of_rule_and_model_but_what_must_be_kept_stays(
+    mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
+) -> None:
+    modelled.ARBOR_WEIGH_MEMORIES = True
+    plain, kept = _remember_unweighed(
+        mind, "The harbour master has a grey beard.", "Remember this: the safe is behind the chart."
+    )
+    before = importance_of(mind, plain)
+    assert importance_of(mind, kept) == 1.0
+    scripted(
+        lambda request: _scores(0.9, 0.1) if request.purpose == "weigh" else _concepts(["harbour"], ["safe"]),
+        repeat=True,
+    )
+    assert waiting_for(mind, "unweighed") == {plain, kept}
+    consolidate()
+    fleet.run()
+    assert importance_of(mind, plain) == pytest.approx((before + 0.9) / 2)
+    assert importance_of(mind, kept) == 1.0
+    assert waiting_for(mind, "unweighed") == set()
+    consolidate()
+    fleet.run()
+    assert importance_of(mind, plain) == pytest.approx((before + 0.9) / 2), "once"
+    assert {errand.purpose for errand in errands_of(mind)} == {"extract", "weigh"}
+
+
+def test_nothing_is_weighed_unless_an_operator_asks_for_it(mind: Agent, fleet: Fleet, modelled: Any) -> None:
+    _remember_unweighed(mind, "The harbour master has a grey beard.")
+    assert waiting_for(mind, "unweighed") == set()
+    consolidate()
+    assert {errand.purpose for errand in errands_of(mind)} == {"extract"}
+
+
+def test_the_reflex_policy_weighs_as_the_rule_does(mind: Agent, fleet: Fleet, settings: Any) -> None:
+    settings.ARBOR_MAINTENANCE_MODEL = "reflex/policy"
+    settings.ARBOR_WEIGH_MEMORIES = True
+    (memory,) = _remember_unweighed(mind, "We decided to buy the new sails.")
+    before = importance_of(mind, memory)
+    consolidate()
+    fleet.run()
+    assert importance_of(mind, memory) == pytest.approx(before)
+    assert waiting_for(mind, "unweighed") == waiting_for(mind, "unextracted") == set()

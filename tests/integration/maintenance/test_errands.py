@@ -1,0 +1,291 @@
+"""An errand happens once or not at all, whatever is lost, doubled or killed; a failure is recorded as one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import IntegrityError, connections
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import CallStatus, ExternalCall
+from apps.heartbeats.services import calls, purposes
+from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.consolidation import tend_episodes
+from apps.heartbeats.services.errands import WAITS, recover_errands
+from apps.memories.services.summaries import MAX_FAILURES
+from apps.queues import Task, captured
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.errors import ModelRefused, ModelUnavailable
+from arbor.memory.errands import read_summary
+from arbor.models.ports import ModelRequest, ScriptedModel, Usage
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.maintenance.tending import (
+    close_and_settle,
+    episodes_of,
+    errands_of,
+    ledger_of,
+    let_pass,
+    remember_talk,
+)
+from tests.integration.memories.conftest import at_once
+
+SUMMARY = json.dumps({"summary": "The Heron was built in Lisbon and sails on Friday."})
+
+type Script = Callable[..., ScriptedModel]
+
+
+@pytest.fixture
+def agent(mind: Agent, fleet: Fleet, settings: Any) -> Agent:
+    """Return an agent whose talk of long ago waits for its summary, by the scripted model."""
+    settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"
+    remember_talk(mind)
+    close_and_settle(mind)
+    assert fleet.messages == []
+    return mind
+
+
+def _only(agent: Agent) -> ExternalCall:
+    (errand,) = errands_of(agent)
+    return errand
+
+
+def test_an_errand_is_asked_once_outside_any_transaction_and_charged(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    open_transactions: list[bool] = []
+
+    def answer(_: ModelRequest) -> str:
+        open_transactions.append(connections[APP].in_atomic_block)
+        return SUMMARY
+
+    scripted(answer)
+    tend_episodes()
+    message = fleet.take()
+    assert (message.task, fleet.messages) == (Task.FULFIL, [])
+    assert fleet.deliver(message)
+    assert open_transactions == [False]
+    assert not fleet.deliver(message), "a doubled message finds nothing to do"
+    errand = _only(agent)
+    assert (errand.status, errand.heartbeat_id, errand.purpose) == (CallStatus.COMPLETE, None, "summarize")
+    (paid,) = ledger_of(agent)
+    assert (paid.call_id, paid.purpose, paid.provider) == (errand.id, "summarize", "scripted")
+    assert episodes_of(agent)[0].summarized_by == "scripted/model"
+
+
+def test_one_subject_has_one_open_errand(agent: Agent, fleet: Fleet) -> None:
+    def tend(_: int) -> int:
+        with captured() as messages:
+            tend_episodes()
+        return len(messages)
+
+    assert sum(at_once(tend, writers=3)) == 1
+    assert len(errands_of(agent)) == 1
+    tend_episodes()
+    assert len(errands_of(agent)) == 1
+
+
+def test_a_lost_message_is_sent_again_later_and_later(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    scripted(SUMMARY)
+    tend_episodes()
+    fleet.messages.clear()
+    recover_errands()
+    assert fleet.messages == [], "its lease still holds"
+    let_pass(agent, timedelta(minutes=10))
+    recover_errands()
+    assert len(fleet.messages) == 1
+    fleet.messages.clear()
+    let_pass(agent, timedelta(minutes=5))
+    recover_errands()
+    assert fleet.messages == [], "the second hint is believed in for longer"
+    let_pass(agent, timedelta(minutes=6))
+    recover_errands()
+    fleet.run()
+    errand = _only(agent)
+    assert (errand.status, errand.failures) == (CallStatus.COMPLETE, 0)
+    assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
+
+
+def test_a_worker_that_does_not_come_back_costs_one_try(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    model = scripted(SUMMARY)
+    tend_episodes()
+    message = fleet.take()
+    assert calls._take(call_id=UUID(message.arguments["call_id"]), tenant_id=agent.tenant_id)
+    recover_errands()
+    assert _only(agent).status == CallStatus.RUNNING, "it may still come back"
+    let_pass(agent, timedelta(minutes=10))
+    recover_errands()
+    errand = _only(agent)
+    assert (errand.status, errand.failures, errand.error_kind) == (CallStatus.PENDING, 1, "WorkerLost")
+    assert not fleet.deliver(message), "not before its wait is over"
+    let_pass(agent, WAITS[0] + timedelta(seconds=1))
+    recover_errands()
+    fleet.run()
+    assert (_only(agent).status, len(model.requests)) == (CallStatus.COMPLETE, 1)
+    assert episodes_of(agent)[0].failures == 1
+    assert episodes_of(agent)[0].failure == ""
+
+
+def test_a_reply_that_comes_after_its_lease_is_charged_and_not_stored(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    def late(_: ModelRequest) -> str:
+        let_pass(agent, timedelta(minutes=10))
+        recover_errands()
+        return SUMMARY
+
+    scripted(late)
+    tend_episodes()
+    assert not fleet.deliver(fleet.take())
+    assert (_only(agent).status, len(ledger_of(agent))) == (CallStatus.PENDING, 1)
+    assert episodes_of(agent)[0].summary == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        ((ModelUnavailable("the provider is away"),), "ModelUnavailable"),
+        ((ModelRefused("I will not read that", usage=Usage(input_tokens=7)),), "ModelRefused"),
+        (("I would rather sing.",), "ReplyInvalid"),
+        (('{"summary": ""}',), "ReplyInvalid"),
+        (('{"summary": "it breaks off', "{}"), "ReplyInvalid"),
+    ],
+)
+def test_failures_are_tried_again_later_and_later_and_then_left_with_their_reason(
+    agent: Agent, fleet: Fleet, scripted: Script, lines: tuple[Any, ...], kind: str
+) -> None:
+    model = scripted(*lines, repeat=True)
+    tend_episodes()
+    for tries, wait in enumerate(WAITS, start=1):
+        fleet.run()
+        errand = _only(agent)
+        assert (errand.status, errand.failures, errand.error_kind) == (CallStatus.PENDING, tries, kind)
+        assert errand.due_at is not None
+        assert errand.due_at - errand.started_at >= wait
+        let_pass(agent, wait - timedelta(seconds=30))
+        recover_errands()
+        assert fleet.messages == []
+        let_pass(agent, timedelta(seconds=31))
+        recover_errands()
+    fleet.run()
+    errand = _only(agent)
+    assert (errand.status, errand.failures, errand.error_kind) == (CallStatus.FAILED, MAX_FAILURES, kind)
+    assert (errand.error != "", errand.ended_at is not None) == (True, True)
+    assert len(model.requests) == len(ledger_of(agent)) == MAX_FAILURES == len(WAITS) + 1
+    (episode,) = episodes_of(agent)
+    assert (episode.summary, episode.summarized_at, episode.failures) == ("", None, MAX_FAILURES)
+    assert episode.failure.startswith(f"{kind}: ")
+    let_pass(agent, timedelta(days=1))
+    recover_errands()
+    tend_episodes()
+    assert (fleet.messages, len(errands_of(agent))) == ([], 1), "it is left, for a person to see"
+
+
+def test_a_model_is_told_what_was_wrong_with_its_reply(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    model = scripted("I would rather sing.", "No.", SUMMARY)
+    tend_episodes()
+    for wait in WAITS:
+        fleet.run()
+        let_pass(agent, wait + timedelta(seconds=1))
+        recover_errands()
+    fleet.run()
+    assert _only(agent).status == CallStatus.COMPLETE
+    first, second, third = (request.messages for request in model.requests)
+    assert len(first) == 1
+    assert [message.content for message in second[:2]] == [first[0].content, "I would rather sing."]
+    assert 'expected a JSON object with the key "summary"' in second[2].content
+    assert third[1].content == "No."
+    assert len(third) == 3
+
+
+def test_a_fault_in_applying_a_reply_writes_nothing_of_it_and_is_tried_again(
+    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(SUMMARY, SUMMARY)
+    store = purposes.store_summaries
+
+    def faulty(*arguments: Any) -> int:
+        store(*arguments)
+        raise ZeroDivisionError("on purpose")
+
+    tend_episodes()
+    with monkeypatch.context() as patch:
+        patch.setattr(purposes, "store_summaries", faulty)
+        assert fleet.deliver(fleet.take())
+    errand = _only(agent)
+    assert (errand.status, errand.error_kind, errand.failures) == (
+        CallStatus.PENDING,
+        "ZeroDivisionError",
+        1,
+    )
+    assert (episodes_of(agent)[0].summary, len(ledger_of(agent))) == ("", 1)
+    let_pass(agent, WAITS[0] + timedelta(seconds=1))
+    recover_errands()
+    fleet.run()
+    assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
+
+
+class _Killed(BaseException):
+    """What a killed process leaves: nothing of the transaction that was open."""
+
+
+def test_a_worker_killed_while_it_applies_a_reply_leaves_it_to_a_second_one(
+    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(SUMMARY, SUMMARY)
+
+    def killed(*_: Any) -> int:
+        raise _Killed
+
+    tend_episodes()
+    with monkeypatch.context() as patch:
+        patch.setattr(purposes, "store_summaries", killed)
+        with pytest.raises(_Killed):
+            fleet.deliver(fleet.take())
+    assert (_only(agent).status, ledger_of(agent)) == (CallStatus.RUNNING, [])
+    let_pass(agent, timedelta(minutes=10))
+    recover_errands()
+    let_pass(agent, WAITS[0] + timedelta(seconds=1))
+    recover_errands()
+    fleet.run()
+    assert (_only(agent).status, len(ledger_of(agent))) == (CallStatus.COMPLETE, 1)
+    assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
+
+
+def test_two_workers_at_once_ask_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    model = scripted(SUMMARY, repeat=True)
+    tend_episodes()
+    call_id = UUID(fleet.take().arguments["call_id"])
+
+    def fulfil(_: int) -> bool:
+        return fulfil_call(call_id=call_id, tenant_id=agent.tenant_id)
+
+    assert sorted(at_once(fulfil, writers=3)) == [False, False, True]
+    assert len(model.requests) == 1
+    assert len(ledger_of(agent)) == 1
+
+
+def test_two_sweeps_at_once_send_one_message(agent: Agent, fleet: Fleet) -> None:
+    tend_episodes()
+    let_pass(agent, timedelta(minutes=10))
+
+    def sweep(_: int) -> int:
+        with captured() as messages:
+            recover_errands()
+        return len(messages)
+
+    assert sum(at_once(sweep, writers=3)) == 1
+
+
+def test_an_errand_and_a_heartbeats_call_cannot_be_confused(agent: Agent, fleet: Fleet) -> None:
+    tend_episodes()
+    errand = _only(agent)
+    with (
+        pytest.raises(IntegrityError, match="heartbeats_call_of_beat_or_errand"),
+        tenant_transaction(agent.tenant_id),
+    ):
+        ExternalCall.objects.filter(id=errand.id).update(subject_key="")
