@@ -42,13 +42,13 @@ class Queue(StrEnum):
     EMBEDDING = "embedding"
     #: Computes what a memory is near to.
     NEIGHBORHOODS = "neighborhoods"
-    #: Closes episodes, and puts clusters and concepts in order.
+    #: Closes episodes, and has them summarized.
     EPISODES = "episodes"
     #: Archives what has faded.
     DECAY = "decay"
     #: Expiry, early cleanup, trimming, the buffer.
     CLEANUP = "cleanup"
-    #: Takes concepts, weighs memories, brings lost errands back, keeps minds within their quota.
+    #: Takes concepts, puts clusters in order, weighs memories, brings lost errands back, keeps minds within their quota.
     CONSOLIDATION = "consolidation"
 
 
@@ -71,6 +71,8 @@ class Task(StrEnum):
     TEND_EPISODES = "arbor.episodes.tend"
     #: Take the concepts of new memories, have them weighed, bring lost errands back.
     CONSOLIDATE = "arbor.consolidation.tend"
+    #: Assign new memories to clusters, and put clusters in order.
+    TEND_CLUSTERS = "arbor.consolidation.clusters"
     #: Archive what has faded.
     FADE_MEMORIES = "arbor.decay.fade_memories"
     #: Archive what was of little importance from the start.
@@ -79,6 +81,8 @@ class Task(StrEnum):
     KEEP_QUOTAS = "arbor.consolidation.keep_quotas"
     #: Archive the memories whose time is over.
     EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
+    #: Make memories of what mattered among the things held, and let go of what is over.
+    TEND_BUFFERS = "arbor.cleanup.tend_buffers"
     #: Drop what nobody has used for long from the embedding cache.
     TRIM_EMBEDDING_CACHE = "arbor.cleanup.trim_embedding_cache"
     #: Forget processes that have not been heard of.
@@ -92,12 +96,14 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
     Task.TEND_EPISODES: Queue.EPISODES,
     Task.CONSOLIDATE: Queue.CONSOLIDATION,
+    Task.TEND_CLUSTERS: Queue.CONSOLIDATION,
     Task.REFRESH_NEIGHBORHOODS: Queue.NEIGHBORHOODS,
     Task.TRIM_ACTIVATIONS: Queue.CLEANUP,
     Task.FADE_MEMORIES: Queue.DECAY,
     Task.CLEAN_UP_MEMORIES: Queue.CLEANUP,
     Task.KEEP_QUOTAS: Queue.CONSOLIDATION,
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,
+    Task.TEND_BUFFERS: Queue.CLEANUP,
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
     Task.FORGET_PROCESSES: Queue.CLEANUP,
 }

@@ -17,12 +17,15 @@ def entries() -> dict[str, dict[str, Any]]:
         Task.EMBED_BACKLOG: timedelta(seconds=10),
         Task.TEND_EPISODES: timedelta(minutes=1),
         Task.CONSOLIDATE: timedelta(minutes=1),
+        # New memories find their clusters; those are put in order every ARBOR_CLUSTER_PERIOD_S.
+        Task.TEND_CLUSTERS: timedelta(minutes=2),
         Task.REFRESH_NEIGHBORHOODS: timedelta(minutes=1),
         Task.TRIM_ACTIVATIONS: timedelta(hours=1),
         Task.FADE_MEMORIES: timedelta(minutes=5),
         Task.CLEAN_UP_MEMORIES: timedelta(minutes=5),
         Task.KEEP_QUOTAS: timedelta(minutes=1),
         Task.EXPIRE_MEMORIES: timedelta(minutes=5),
+        Task.TEND_BUFFERS: timedelta(minutes=5),
         Task.TRIM_EMBEDDING_CACHE: timedelta(hours=1),
         Task.FORGET_PROCESSES: timedelta(minutes=1),
     }

@@ -13,6 +13,8 @@ from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeat
 from apps.memories.services.activation import trim_activations
+from apps.memories.services.buffer import tend_buffers
+from apps.memories.services.clustering import tend_clusters
 from apps.memories.services.embedding_backlog import embed_backlog
 from apps.memories.services.forgetting import clean_up_memories, fade_memories, keep_quotas
 from apps.memories.services.neighborhoods import refresh_neighborhoods
@@ -80,6 +82,12 @@ def consolidation() -> None:
     consolidate()
 
 
+@app.task(name=Task.TEND_CLUSTERS.value, acks_late=True)
+def clusters() -> None:
+    """Assign new memories to clusters, and put clusters in order."""
+    tend_clusters()
+
+
 @app.task(name=Task.FADE_MEMORIES.value, acks_late=True)
 def fade() -> None:
     """Archive what has faded."""
@@ -102,6 +110,12 @@ def quotas() -> None:
 def expire() -> None:
     """Archive the memories whose time is over."""
     expire_memories()
+
+
+@app.task(name=Task.TEND_BUFFERS.value, acks_late=True)
+def buffers() -> None:
+    """Make memories of what mattered among the things held, and let go of what is over."""
+    tend_buffers()
 
 
 @app.task(name=Task.TRIM_EMBEDDING_CACHE.value, acks_late=True)

@@ -14,11 +14,13 @@ from arbor.heartbeat.situation import (
     BeliefView,
     Environment,
     GoalView,
+    HeldView,
     IntentView,
     LastBeat,
     MemoryView,
     PerceptView,
     Situation,
+    ThemeView,
     WorkingMemory,
 )
 from arbor.selves.values import Standing
@@ -27,11 +29,16 @@ from arbor.selves.values import Standing
 SHOWN_QUEUED = 5
 SHOWN_PERCEPTS = 5
 SHOWN_THOUGHTS = 5
+SHOWN_KEYWORDS = 8
 MEMORY_LENGTH = 1_200
 #: The longest message that reaches an agent; it is shown whole. A document is a matter for `arbor ingest`.
 MESSAGE_LENGTH = 8_000
 PERCEPT_LENGTH = MESSAGE_LENGTH
 LINE_LENGTH = 400
+
+# How strong a feeling must be to be named, and to be called strong; of 1.
+FAINT = 0.1
+STRONG = 0.6
 
 DIRECTIVES: Mapping[Mode, str] = MappingProxyType(
     {
@@ -84,6 +91,8 @@ def render(situation: Situation, nonce: str) -> list[Section]:
         Section("intents", _intents(situation.pending_intents, data)),
         Section("recent", _memories("Recent experience", situation.recent, data)),
         Section("relevant", _memories("Memories that may matter now", situation.relevant, data)),
+        Section("themes", _themes(situation.themes, data)),
+        Section("held", _held(situation.held, data)),
         Section("working_memory", _working_memory(situation.working_memory, data)),
         Section("last_beat", _last_beat(situation.last_beat, data)),
         Section("percepts", _percepts(situation.percepts, environment.pending_percepts, data)),
@@ -194,6 +203,36 @@ def _memories(title: str, memories: Sequence[MemoryView], data: _Data) -> str:
         + (f", from {_line(memory.role)}" if memory.role else "")
         + f": {_line(memory.content, MEMORY_LENGTH)}"
         for memory in memories
+    )
+
+
+def _themes(themes: Sequence[ThemeView], data: _Data) -> str:
+    if not themes:
+        return "## Activated themes\nNone."
+    return "## Activated themes\n" + data.block(
+        _line(theme.name)
+        + (f": {_line(', '.join(theme.keywords[:SHOWN_KEYWORDS]))}" if theme.keywords else "")
+        + f" ({_feeling(theme)})"
+        for theme in themes
+    )
+
+
+def _feeling(theme: ThemeView) -> str:
+    """Say how a theme feels; what hardly stirs anything says so, whatever its sign."""
+    if theme.emotional_intensity < FAINT or abs(theme.emotional_valence) < FAINT:
+        return "feels neutral"
+    how = "strongly " if theme.emotional_intensity >= STRONG else ""
+    return f"feels {how}{'good' if theme.emotional_valence > 0 else 'bad'}"
+
+
+def _held(held: Sequence[HeldView], data: _Data) -> str:
+    if not held:
+        return ""
+    return "## Heard lately, not yet remembered\n" + data.block(
+        _when(each.at)
+        + (f", from {_line(each.role)}" if each.role else "")
+        + f": {_line(each.content, MEMORY_LENGTH)}"
+        for each in held
     )
 
 

@@ -20,11 +20,13 @@ __all__ = [
     "BeliefView",
     "Environment",
     "GoalView",
+    "HeldView",
     "IntentView",
     "LastBeat",
     "MemoryView",
     "PerceptView",
     "Situation",
+    "ThemeView",
     "Thought",
     "WorkingMemory",
 ]
@@ -78,6 +80,14 @@ class MemoryView(Seen):
     score: float | None = None
 
 
+class HeldView(Seen):
+    """Something the agent heard or noted lately and has not decided to remember."""
+
+    content: str
+    role: str = ""
+    at: datetime
+
+
 class AspectView(Seen):
     """One side of who the agent takes itself to be."""
 
@@ -95,6 +105,16 @@ class BeliefView(Seen):
     statement: str
     confidence: Fraction
     status: Standing = Standing.HELD
+
+
+class ThemeView(Seen):
+    """A theme that the agent's mind is on: how it feels from -1 to 1, how strongly from 0 to 1, how present it is."""
+
+    name: str
+    keywords: list[str] = []
+    emotional_valence: float = 0.0
+    emotional_intensity: float = 0.0
+    activation: float = 0.0
 
 
 class PerceptView(Seen):
@@ -159,6 +179,10 @@ class Situation(Seen):
     recent: list[MemoryView] = []
     #: What recall found, best first.
     relevant: list[MemoryView] = []
+    #: What its mind is on, the most present first.
+    themes: list[ThemeView] = []
+    #: What it holds besides its memories that bears on the moment, best first.
+    held: list[HeldView] = []
     #: Oldest first.
     percepts: list[PerceptView] = []
     working_memory: WorkingMemory = WorkingMemory()

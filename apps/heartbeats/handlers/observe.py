@@ -12,6 +12,7 @@ from apps.goals.services.views import view_goals
 from apps.heartbeats.models import PerceptKind
 from apps.heartbeats.services.sight import see
 from apps.memories.services.activation import spread
+from apps.memories.services.buffer import search_buffer
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.recall import (
     meaning_texts,
@@ -29,6 +30,7 @@ from arbor.heartbeat.focus import focus_text, mode_of
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.situation import (
     Environment,
+    HeldView,
     LastBeat,
     MemoryView,
     Situation,
@@ -41,6 +43,8 @@ log = structlog.get_logger(__name__)
 
 #: What the origin of seed 000 recalls.
 RELEVANT_SHOWN = 5
+#: Of what the agent holds without having decided to remember it.
+HELD_SHOWN = 3
 #: The session that an agent's own heartbeats form, in the order of their numbers.
 BEATS_SESSION = "heartbeats"
 
@@ -65,7 +69,7 @@ class Observe:
         return NodeResult(
             updates={
                 "situation": situation.model_dump(mode="json"),
-                "focus": {"text": focus, "meaning": meanings.get(focus, "")},
+                "focus": {"text": focus, "meaning": meanings.get(focus, ""), "held": seen["held"]},
                 "allowed": seen["allowed_actions"],
                 "model": model,
                 "character": to_system_prompt(
@@ -108,6 +112,7 @@ def _situation(
             "aspects": seen["aspects"],
             "beliefs": seen["beliefs"],
             "working_memory": seen["working_memory"],
+            "themes": seen["themes"],
             "last_beat": _last_beat(seen["last_beat"]),
         }
     )
@@ -134,7 +139,7 @@ class Focus:
 
 
 class Orient:
-    """Recalls what bears on the focus."""
+    """Recalls what bears on the focus, from memory and, if anything is held, from the buffer."""
 
     phase = Phase.INSIDE
 
@@ -154,10 +159,21 @@ class Orient:
             )
             note_access([memory.id for memory in found])
             spread(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
+        held = _still_held(agent_id, focus)
         situation = Situation.model_validate(context["situation"]).model_copy(
-            update={"relevant": [memory_view(memory) for memory in found]}
+            update={"relevant": [memory_view(memory) for memory in found], "held": held}
         )
         return NodeResult(updates={"situation": situation.model_dump(mode="json"), "focus": None})
+
+
+def _still_held(agent_id: UUID, focus: dict[str, Any]) -> list[HeldView]:
+    """Return what the agent holds that bears on the focus; what it comes back to is worth keeping in the end."""
+    if not focus["text"] or not focus.get("held"):
+        return []
+    found = search_buffer(
+        agent_id=agent_id, text=focus["text"], vector=focus["vector"], limit=HELD_SHOWN, counts=True
+    )
+    return [HeldView(content=each.content, role=each.role, at=each.held_at) for each in found]
 
 
 class SelectMode:

@@ -13,7 +13,8 @@ from apps.agents.models import AgentState
 from apps.agents.services.dormancy import make_dormant
 from apps.heartbeats.handlers.act import vectors_of
 from apps.heartbeats.handlers.observe import BEATS_SESSION
-from apps.heartbeats.models import Percept
+from apps.heartbeats.models import Percept, PerceptKind
+from apps.memories.services.buffer import hold
 from apps.memories.services.remember import store
 from apps.tenants.statements import change
 from arbor.clock import Clock
@@ -22,6 +23,7 @@ from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionResult, GoalChange
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.working_memory import after_beat
+from arbor.memory.buffer import ToHold
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.pipeline.engine import Context, NodeResult, Phase
 
@@ -61,6 +63,7 @@ class Record:
         agent_id, heartbeat_id = UUID(context["agent_id"]), context["heartbeat_id"]
         memory_id = self._remember(context, situation, reply, narrative, felt, now)
         _update_state(agent_id, context, situation, reply, results, now)
+        _hold(agent_id, situation, heartbeat_id)
         # The percepts point at the heartbeat's row, which exists: this node comes after a suspension.
         seen = [UUID(percept.id) for percept in situation.percepts]
         Percept.objects.filter(id__in=seen).update(heartbeat_id=UUID(heartbeat_id))
@@ -113,6 +116,20 @@ class Record:
         )
         # The narrative is known only now, and embedding is not for transactions: upkeep embeds it, with many others.
         return store(agent_id=agent_id, memories=[beat], vectors=None).ids[0]
+
+
+def _hold(agent_id: UUID, situation: Situation, heartbeat_id: str) -> None:
+    """Hold what was heard for a day: the narrative has but a glimpse of it. One statement, if anything was heard."""
+    heard = [
+        ToHold(
+            content=percept.content,
+            role="user" if percept.kind == PerceptKind.USER_MESSAGE else "",
+            source=f"heartbeat:{heartbeat_id}",
+        )
+        for percept in situation.percepts
+        if percept.content.strip()
+    ]
+    hold(agent_id=agent_id, things=heard)
 
 
 def _update_state(

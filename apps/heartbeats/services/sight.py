@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import connection
 
 from apps.goals.services.views import NOTES_SHOWN
+from apps.memories.services.activation import THEMES, theme_values
 from apps.tenants.scope import current_tenant
 
 #: Seed 004, 5.1: the last five events; its origin shows five percepts.
@@ -19,7 +20,7 @@ ASPECTS_SHOWN = 6
 BELIEFS_SHOWN = 8
 
 # Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
-_SIGHT = """
+_SIGHT = f"""
 SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowed_actions::json, t.slug AS tenant,
     s.energy, s.beats, s.working_memory::json, s.last_user_contact_at,
     (SELECT coalesce(json_agg(goal), '[]') FROM (
@@ -55,19 +56,25 @@ SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowe
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
         ORDER BY stability + confidence DESC, id LIMIT %(beliefs)s
     ) belief) AS beliefs,
+    (SELECT count(*) FROM memories_bufferitem b
+        WHERE b.tenant_id = a.tenant_id AND b.agent_id = a.id AND b.expires_at > now() AND b.promoted_to_id IS NULL
+    ) AS held,
     (SELECT to_json(beat) FROM (
         SELECT number, mode, narrative, actions FROM heartbeats_heartbeat
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' ORDER BY started_at DESC LIMIT 1
-    ) beat) AS last_beat
+    ) beat) AS last_beat,
+    (SELECT coalesce(json_agg(theme), '[]') FROM ({THEMES}) theme) AS themes
 FROM agents_agent a
 JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
 JOIN tenants_tenant t ON t.id = a.tenant_id
 WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s
-"""
+"""  # noqa: S608 (our own statements)
 
 
 def see(agent_id: UUID) -> dict[str, Any]:
-    """Return an agent's row, state, self, open goals and intents, waiting percepts, latest memories and last beat, by name."""
+    """Return an agent's row, state, self, open goals and intents, waiting percepts, latest memories and last beat, and what
+    its mind is on, by name.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             _SIGHT,
@@ -77,6 +84,7 @@ def see(agent_id: UUID) -> dict[str, Any]:
                 "notes": NOTES_SHOWN,
                 "percepts": PERCEPTS_SHOWN,
                 "recent": RECENT_SHOWN,
+                **theme_values(),
                 "aspects": ASPECTS_SHOWN,
                 "beliefs": BELIEFS_SHOWN,
             },

@@ -10,6 +10,7 @@ from apps.memories.models.memory import Memory
 from apps.tenants.fields import OnDelete, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
+from arbor.memory.buffer import MATTERS_AFTER, MATTERS_FROM
 from arbor.memory.lexical import LEXICAL_DIMENSIONS
 
 
@@ -20,6 +21,8 @@ class BufferItem(TenantModel):
     agent = TenantForeignKey(Agent, related_name="buffer")
     content = models.TextField()
     content_hash = models.BinaryField(max_length=32)
+    #: Who said it, as of a memory.
+    role = models.CharField(max_length=100, blank=True, db_default="")
     importance = models.FloatField(default=0.3)
     #: Where it came from: `heartbeat:ID`, `operator`.
     source = models.CharField(max_length=200, blank=True)
@@ -46,6 +49,12 @@ class BufferItem(TenantModel):
         ]
         indexes = [
             models.Index(fields=["tenant", "expires_at"], name="memories_buffer_expiring"),
+            models.Index(
+                fields=["tenant", "agent"],
+                name="memories_buffer_mattering",
+                condition=models.Q(promoted_to__isnull=True)
+                & (models.Q(importance__gte=MATTERS_FROM) | models.Q(accesses__gte=MATTERS_AFTER)),
+            ),
             models.Index(
                 fields=["tenant", "created_at"],
                 name="memories_buffer_unembedded",

@@ -1,0 +1,76 @@
+"""The buffer: what an agent holds for a while without having decided to remember it, and what of it is worth keeping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from arbor.errors import Invalid
+from arbor.memory.content import check_content
+from arbor.memory.importance import appraise
+from arbor.memory.lexical import query_terms
+from arbor.memory.values import ROLE_LENGTH, SOURCE_LENGTH, MemoryType
+
+#: What is held becomes a memory when it weighs so much, or when the agent came back to it so often (the constants of
+#: seed 004's origin).
+MATTERS_FROM = 0.75
+MATTERS_AFTER = 3
+#: How long a thing is held unless somebody says otherwise, and at most.
+LASTS = timedelta(days=1)
+LONGEST = timedelta(days=30)
+#: Things that one agent holds; the least important make room.
+CAPACITY = 200
+#: A thing comes to mind when its meaning is so near, or it has such a share of the query's words.
+NEAR = 0.4
+SHARED = 0.25
+#: The most that one term adds to a stored text's weights (BM25's k1 + 1).
+_MOST = 2.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToHold:
+    """A thing to be held. Raises ContentInvalid for its text, Invalid for anything else."""
+
+    content: str
+    lasts: timedelta = LASTS
+    #: From 0 to 1; None: appraised like a memory.
+    importance: float | None = None
+    #: Who said it, as in `NewMemory`.
+    role: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        check_content(self.content)
+        if not timedelta(0) < self.lasts <= LONGEST:
+            raise Invalid(
+                f"a thing is held for more than no time and at most {LONGEST.days} days, got {self.lasts}"
+            )
+        if self.importance is not None and not 0 <= self.importance <= 1:
+            raise Invalid(f"importance must be a number from 0 to 1, got {self.importance}")
+        for name, value, longest in (
+            ("role", self.role, ROLE_LENGTH),
+            ("source", self.source, SOURCE_LENGTH),
+        ):
+            if len(value) > longest or "\0" in value:
+                raise Invalid(f"{name} must have at most {longest} characters and no NUL, got {len(value)}")
+
+    @property
+    def weight(self) -> float:
+        """Its importance, appraised if nobody said it."""
+        if self.importance is not None:
+            return self.importance
+        return appraise(self.content, role=self.role, type=MemoryType.EPISODIC).importance
+
+
+def matters(*, importance: float, accesses: int) -> bool:
+    """Tell whether a held thing is worth remembering."""
+    return importance >= MATTERS_FROM or accesses >= MATTERS_AFTER
+
+
+def shared_words(text: str) -> dict[int, float]:
+    """Return the query's side such that its product with a stored vector is the share of its words that are there, 0 to 1.
+
+    All words count the same: a buffer is too small for statistics.
+    """
+    places = {term.index for term in query_terms(text)} - {0}
+    return {place: 1 / (_MOST * len(places)) for place in places}

@@ -1,0 +1,75 @@
+"""What a beat hears is held for a day: the next beats see it where it fits, and what mattered is remembered."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.agents.services.contact import tell_agent
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal
+from apps.memories.models import BufferItem, Memory
+from apps.memories.services.buffer import tend_buffers
+from apps.tenants.scope import tenant_transaction
+from arbor.goals.values import GoalState
+from tests.integration.heartbeats.conftest import REST, beats_of
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.test_wiring import Beater, Script
+
+SAID = "The harbour pilot is called Ines Bravo, and she sails on Thursdays."
+HEADING = "## Heard lately, not yet remembered"
+
+
+@pytest.fixture
+def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
+    """Return the agent's beater; what it wants is to find the pilot."""
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        create_goal(agent_id=agent.id, title="Ask the harbour pilot Ines Bravo", state=GoalState.ACTIVE)
+    return Beater(fleet, agent, scripted)
+
+
+def _tell(agent: Agent, text: str) -> None:
+    with tenant_transaction(agent.tenant_id):
+        tell_agent(agent_id=agent.id, text=text, actor="user:ada")
+
+
+def _held(agent: Agent) -> list[BufferItem]:
+    with tenant_transaction(agent.tenant_id):
+        return list(BufferItem.objects.filter(agent_id=agent.id))
+
+
+def test_what_was_heard_is_seen_again_while_it_is_held(beater: Beater, agent: Agent) -> None:
+    _tell(agent, SAID)
+    assert HEADING not in beater.beat(REST)
+    (item,) = _held(agent)
+    assert (item.content, item.role, item.accesses) == (SAID, "user", 0)
+    assert item.source == f"heartbeat:{beats_of(agent)[-1].id}"
+    prompt = beater.beat(REST)
+    assert SAID in prompt.split(HEADING)[1].split("##")[0]
+    assert _held(agent)[0].accesses == 1
+
+
+def test_what_the_agent_came_back_to_is_remembered(beater: Beater, agent: Agent) -> None:
+    _tell(agent, SAID)
+    for _ in range(4):
+        beater.beat(REST)
+    assert tend_buffers().done == 1
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.get(content=SAID).role == "user"
+    prompt = beater.beat(REST)
+    assert HEADING not in prompt
+    assert SAID in prompt
+
+
+def test_who_says_remember_this_is_heard(beater: Beater, agent: Agent) -> None:
+    _tell(agent, "Remember this: the gate code is 4711.")
+    beater.beat(REST)
+    assert tend_buffers().done == 1
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.get(content__startswith="Remember this").importance == 1.0
+
+
+def test_a_beat_that_heard_nothing_holds_nothing(beater: Beater, agent: Agent) -> None:
+    beater.beat(REST)
+    assert _held(agent) == []

@@ -1,0 +1,200 @@
+"""The buffer: held for a while, found by words and meaning, bounded, and what mattered is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent
+from apps.memories.models import BufferItem, Memory
+from apps.memories.services import buffer
+from apps.memories.services.buffer import Holding, hold, promote, search_buffer, tend_buffers
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.embedding_backlog import embed_backlog
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid, LimitReached, NotFound
+from arbor.memory.buffer import ToHold
+from tests.integration.memories.conftest import at_once, memories_of
+
+
+def keep(agent: Agent, *texts: str, **how: Any) -> list[UUID]:
+    with tenant_transaction(agent.tenant_id):
+        return hold(agent_id=agent.id, things=[ToHold(content=text, **how) for text in texts])
+
+
+def held(agent: Agent) -> list[BufferItem]:
+    with tenant_transaction(agent.tenant_id):
+        return list(BufferItem.objects.filter(agent_id=agent.id).order_by("id"))
+
+
+def find(agent: Agent, text: str, *, vector: Sequence[float] | None = None, **how: Any) -> list[Holding]:
+    with tenant_transaction(agent.tenant_id):
+        return search_buffer(agent_id=agent.id, text=text, vector=vector, **how)
+
+
+def let_time_pass(agent: Agent, **how: float) -> None:
+    with tenant_transaction(agent.tenant_id):
+        BufferItem.objects.filter(agent_id=agent.id).update(expires_at=datetime.now(UTC) - timedelta(**how))
+
+
+def records(agent: Agent) -> list[str]:
+    with tenant_transaction(agent.tenant_id):
+        rows = AuditEvent.objects.filter(action=AuditAction.BUFFER_CLEARED, agent_id=agent.id).order_by("id")
+        return list(rows.values_list("message", flat=True))
+
+
+def test_what_is_held_is_found_by_its_words_at_once_and_by_its_meaning_soon(mind: Agent) -> None:
+    keep(mind, "The physician called about the knee.", "A parcel came from Oslo.")
+    assert [each.content for each in find(mind, "parcel from Oslo")] == ["A parcel came from Oslo."]
+    assert find(mind, "doctor") == []
+    assert embed_backlog() == 2
+    vector = embed_texts(tenant_id=mind.tenant_id, texts=["doctor"])[0].tolist()
+    assert [each.content for each in find(mind, "doctor", vector=vector)] == [
+        "The physician called about the knee."
+    ]
+
+
+def test_only_the_agents_own_look_counts_as_coming_back(mind: Agent) -> None:
+    keep(mind, "A parcel came from Oslo.")
+    assert [each.accesses for each in find(mind, "parcel")] == [0]
+    assert [each.accesses for each in find(mind, "parcel", counts=True)] == [1]
+    assert [each.accesses for each in find(mind, "parcel")] == [1]
+    assert find(mind, "mountain", counts=True) == []
+    assert [each.accesses for each in held(mind)] == [1]
+
+
+def test_a_vector_of_another_length_is_not_compared(mind: Agent) -> None:
+    keep(mind, "A parcel came from Oslo.")
+    embed_backlog()
+    assert len(find(mind, "parcel", vector=[1.0, 0.0])) == 1
+
+
+def test_what_is_held_again_is_held_once_and_longer(mind: Agent) -> None:
+    first = keep(mind, "A parcel came.", lasts=timedelta(hours=1), importance=0.6)
+    again = keep(mind, "A  parcel came.", "A parcel came.", lasts=timedelta(hours=9), importance=0.2)
+    assert again == first * 2
+    (item,) = held(mind)
+    assert item.importance == 0.6
+    assert item.expires_at > datetime.now(UTC) + timedelta(hours=8)
+
+
+def test_what_is_over_is_not_found_and_let_go_on_record(mind: Agent) -> None:
+    keep(mind, "A parcel came.", "It rains.", importance=0.2)
+    let_time_pass(mind, seconds=1)
+    assert find(mind, "parcel") == []
+    assert tend_buffers().done == 2
+    assert held(mind) == memories_of(mind) == []
+    assert records(mind) == ["let go of 2 held things whose time was over"]
+    assert tend_buffers().steps == 0
+
+
+def test_what_mattered_becomes_a_memory_even_when_its_time_is_over(mind: Agent) -> None:
+    keep(mind, "The code is 4711.", importance=0.8, role="user", source="heartbeat:1")
+    keep(mind, "A parcel came from Oslo.", importance=0.3)
+    keep(mind, "It rains.", importance=0.3)
+    for _ in range(3):
+        find(mind, "parcel", counts=True)
+    let_time_pass(mind, days=2)
+    assert tend_buffers().done == 2 + 3
+    kept = {memory.content: memory for memory in memories_of(mind)}
+    assert set(kept) == {"The code is 4711.", "A parcel came from Oslo."}
+    code, parcel = kept["The code is 4711."], kept["A parcel came from Oslo."]
+    assert (code.importance, code.role, code.source) == (0.8, "user", "heartbeat:1")
+    assert parcel.importance > 0.3
+    assert code.embedding is not None
+    assert held(mind) == []
+    assert records(mind) == ["let go of 1 held thing whose time was over"]
+
+
+def test_what_matters_is_remembered_without_waiting_for_its_end_and_is_not_found_twice(mind: Agent) -> None:
+    (item_id,) = keep(mind, "The code is 4711.", importance=0.8)
+    assert tend_buffers().done == 1
+    (item,) = held(mind)
+    (memory,) = memories_of(mind)
+    assert (item.id, item.promoted_to_id) == (item_id, memory.id)
+    assert find(mind, "code 4711") == []
+    assert tend_buffers().steps == 0
+    let_time_pass(mind, seconds=1)
+    assert tend_buffers().done == 1
+    assert held(mind) == []
+    assert records(mind) == []
+    assert len(memories_of(mind)) == 1
+
+
+def test_a_promotion_that_was_cut_short_is_done_again_to_the_same_effect(mind: Agent) -> None:
+    keep(mind, "The code is 4711.", importance=0.8)
+    tend_buffers()
+    with tenant_transaction(mind.tenant_id):
+        BufferItem.objects.update(promoted_to=None)
+    tend_buffers()
+    assert len(memories_of(mind)) == 1
+    assert held(mind)[0].promoted_to_id == memories_of(mind)[0].id
+
+
+def test_a_thing_can_be_promoted_by_hand(mind: Agent, foreign_mind: Agent) -> None:
+    (item_id,) = keep(mind, "It rains.", importance=0.1)
+    for agent, wanted in ((foreign_mind, item_id), (mind, uuid4())):
+        with pytest.raises(NotFound, match=f"holds no thing {wanted}"):
+            promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=wanted)
+    memory_id = promote(tenant_id=mind.tenant_id, agent_id=mind.id, item_id=item_id)
+    assert [memory.id for memory in memories_of(mind)] == [memory_id]
+    assert held(mind)[0].promoted_to_id == memory_id
+
+
+def test_a_buffer_is_bounded_and_the_least_important_make_room(
+    mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buffer, "CAPACITY", 3)
+    keep(other_mind, "Not ours.", importance=0.0)
+    keep(mind, "One.", importance=0.5)
+    keep(mind, "Two.", importance=0.1)
+    keep(mind, "Three.", importance=0.4)
+    keep(mind, "Four.", importance=0.2)
+    assert [item.content for item in held(mind)] == ["One.", "Three.", "Four."]
+    assert len(held(other_mind)) == 1
+    assert records(mind) == ["let go of 1 held thing to make room for others"]
+    keep(mind, "One.", importance=0.5)
+    assert len(held(mind)) == 3
+    with pytest.raises(LimitReached, match="at most 3 things, got 4"):
+        keep(mind, "1", "2", "3", "4")
+
+
+def test_agents_do_not_find_what_others_hold(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
+    keep(other_mind, "A parcel came.")
+    keep(foreign_mind, "A parcel came.")
+    assert find(mind, "parcel") == []
+
+
+@pytest.mark.parametrize(("text", "limit"), [("", 1), ("parcel", 0), ("parcel", 10**6), ("a\0", 1)])
+def test_a_search_that_cannot_be_answered_is_refused(text: str, limit: int, mind: Agent) -> None:
+    with pytest.raises(Invalid):
+        find(mind, text, limit=limit)
+
+
+def test_holding_and_searching_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
+    statements.clear()
+    keep(mind, *(f"Parcel {number}." for number in range(5)))
+    find(mind, "parcel", counts=True)
+    assert len(statements) == 2, statements
+    keep(mind)
+    assert len(statements) == 2
+
+
+def test_workers_that_tend_the_same_buffer_at_once_remember_once(mind: Agent) -> None:
+    keep(mind, *(f"Ticket {number} is valid." for number in range(20)), importance=0.9)
+    let_time_pass(mind, seconds=1)
+    at_once(lambda _: tend_buffers(), writers=4)
+    assert held(mind) == []
+    with tenant_transaction(mind.tenant_id):
+        assert Memory.objects.filter(agent_id=mind.id).count() == 20
+
+
+def test_what_everybody_holds_at_once_is_held_once(mind: Agent) -> None:
+    texts = [f"Ticket {number}." for number in range(20)]
+    at_once(lambda writer: keep(mind, *(texts if writer % 2 else reversed(texts))), writers=4)
+    assert sorted(item.content for item in held(mind)) == sorted(texts)

@@ -1,0 +1,77 @@
+"""What is held for a while, and what of it is worth keeping."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.errors import Invalid
+from arbor.memory.buffer import LASTS, LONGEST, ToHold, matters, shared_words
+from arbor.memory.lexical import document_vector
+
+
+@pytest.mark.parametrize(
+    ("importance", "accesses", "kept"),
+    [(0.74, 2, False), (0.75, 0, True), (0.0, 3, True), (1.0, 99, True), (0.0, 0, False)],
+)
+def test_what_weighs_enough_or_is_come_back_to_matters(importance: float, accesses: int, kept: bool) -> None:
+    assert matters(importance=importance, accesses=accesses) is kept
+
+
+@given(st.floats(0, 1), st.integers(0, 100), st.floats(0, 1), st.integers(0, 100))
+def test_more_weight_or_more_use_never_makes_it_matter_less(
+    importance: float, accesses: int, weight: float, uses: int
+) -> None:
+    if matters(importance=importance, accesses=accesses):
+        assert matters(importance=max(importance, weight), accesses=accesses + uses)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"content": " "},
+        {"content": "a\0b"},
+        {"lasts": timedelta(0)},
+        {"lasts": timedelta(days=-1)},
+        {"lasts": LONGEST + timedelta(seconds=1)},
+        {"importance": float("nan")},
+        {"importance": 1.1},
+        {"role": "x" * 101},
+        {"source": "\0"},
+    ],
+)
+def test_what_cannot_be_held_is_refused(parts: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        ToHold(**{"content": "A parcel came.", **parts})
+
+
+def test_a_thing_is_held_for_a_day_and_weighed_like_a_memory() -> None:
+    assert ToHold(content="A parcel came.").lasts == LASTS == timedelta(days=1)
+    assert ToHold(content="A parcel came.", importance=0.9).weight == 0.9
+    assert ToHold(content="Remember this: the door code is 4711.", role="user").weight == 1.0
+    assert ToHold(content="Good morning!", role="user").weight < 0.2
+
+
+def test_the_share_of_words_is_one_for_what_says_nothing_else() -> None:
+    asked = shared_words("parcel courier")
+
+    def share(text: str) -> float:
+        stored = document_vector(text)
+        return sum(weight * stored.get(place, 0) for place, weight in asked.items())
+
+    assert share("The courier left a parcel.") > share("A parcel came.") > 0 == share("It rains.")
+    assert share("parcel courier " * 50) <= 1
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_the_share_of_words_stays_between_none_and_all(query: str, text: str) -> None:
+    stored = document_vector(text)
+    assert (
+        -1e-9
+        <= sum(weight * stored.get(place, 0) for place, weight in shared_words(query).items())
+        <= 1 + 1e-9
+    )
