@@ -138,12 +138,12 @@ def _words(run: list[_Token], counts: Counter[str]) -> Iterator[Extracted]:
 
 
 def _without_parts(ranked: list[Extracted]) -> list[Extracted]:
-    """Leave out single words that a surer name or phrase has said: "reef" beside "coral reef"."""
+    """Leave out words that occur but once, in a surer name or phrase: "reef" beside "coral reef"."""
     said: set[str] = set()
     kept: list[Extracted] = []
     for each in ranked:
         words = each.name.casefold().split()
-        if len(words) > 1 or words[0] not in said:
+        if each.strength > WORD_STRENGTH or words[0] not in said:
             kept.append(each)
         said.update(words)
     return kept

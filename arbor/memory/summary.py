@@ -1,6 +1,6 @@
 """What an episode was about, by rule: its most central sentences, in the order in which they were said.
 
-Central is what shares its words with the rest; a word that a chosen sentence has said counts no more for the next one
+Central is what shares its words with the rest; a word that a chosen sentence has said counts less for the next one
 (Nenkova and Vanderwende, "The Impact of Frequency on Summarization", 2005). No model, the same words each time.
 """
 
@@ -21,6 +21,8 @@ SUMMARY_LENGTH = 600
 MAX_SENTENCES = 2_000
 #: Chosen at most: below the length of a summary, whatever the sentences.
 _MAX_CHOSEN = 40
+#: What a word that was said already still counts.
+_SAID = 0.3
 #: A sentence of few words is not central for that alone.
 _SHORT = 3
 
@@ -72,7 +74,7 @@ def _sentences(lines: Sequence[Line]) -> Iterator[_Sentence]:
 
 
 def _by_centrality(sentences: Sequence[_Sentence]) -> Iterator[int]:
-    """Yield places of sentences, the most central first, each weighed by the words that none before it has."""
+    """Yield places of sentences, the most central first, each weighed with what those before it have said."""
     shares = Counter(word for sentence in sentences for word in sentence.words)
     said: set[str] = set()
     left = set(range(len(sentences)))
@@ -84,7 +86,8 @@ def _by_centrality(sentences: Sequence[_Sentence]) -> Iterator[int]:
 
 
 def _weight(words: frozenset[str], said: set[str], shares: Counter[str]) -> float:
-    return sum(shares[word] for word in words - said) / math.sqrt(max(len(words), _SHORT))
+    told = sum(shares[word] * (_SAID if word in said else 1.0) for word in words)
+    return told / math.sqrt(max(len(words), _SHORT))
 
 
 def _evenly(sentences: list[_Sentence], most: int) -> list[_Sentence]:
@@ -109,4 +112,5 @@ def _cut(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     begin = text[: longest - 1]
-    return f"{begin.rsplit(' ', 1)[0] if ' ' in begin else begin}…"
+    broken = text[longest - 1] != " " and " " in begin
+    return f"{begin.rsplit(' ', 1)[0] if broken else begin}…"

@@ -1,0 +1,58 @@
+"""Concepts by rule: names, phrases, words that come again; never what says nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.memory.concepts import concept_key
+from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH, concepts_in
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("We bought the red kayak for Lisbon.", {"Lisbon", "red kayak"}),
+        ("The kayak leaks. A kayak should not.", {"kayak"}),
+        ("I work for the Port Authority now.", {"Port Authority", "work"}),
+        ("The API key of the payment gateway is old.", {"API", "api key", "payment gateway"}),
+        ("Yesterday was nice.", set()),
+        ("Boats, boats, boats!", {"boat"}),
+        ("Stories and leaves", {"story", "leaf"}),
+        ("See https://example.org/secret-path or write to ada@example.org", {"write"}),
+        ("1234 5678", set()),
+        ("我们昨天去了海边。", set()),
+        ("The violin was Jean-Luc’s", {"Jean-Luc", "violin"}),
+        ("", set()),
+        ("?!…", set()),
+    ],
+)
+def test_what_a_text_is_about(text: str, names: set[str]) -> None:
+    found = {each.name for each in concepts_in(text)}
+    assert found >= names
+    assert bool(found) == bool(names)
+
+
+def test_names_are_surer_than_phrases_and_those_than_words() -> None:
+    strengths = {
+        each.name: each.strength for each in concepts_in("Near Lisbon the coral reef shelters a squid.")
+    }
+    assert strengths["Lisbon"] > strengths["coral reef shelter"] > strengths["squid"] > 0
+
+
+def test_a_word_of_a_phrase_is_a_concept_beside_it_only_if_it_comes_again() -> None:
+    once, again = "The coral reef was grey.", "The coral reef was grey, and the reef was steep."
+    assert "reef" not in {each.name for each in concepts_in(once)}
+    assert "reef" in {each.name for each in concepts_in(again)}
+
+
+@given(st.text(max_size=600))
+def test_any_text_gives_few_short_storable_names_once_each(text: str) -> None:
+    found = concepts_in(text)
+    assert len(found) <= MAX_CONCEPTS
+    assert all(0 < each.strength <= 1 and 0 < len(each.name) <= NAME_LENGTH for each in found)
+    keys = [concept_key(each.name) for each in found]
+    assert len(set(keys)) == len(keys)
+    assert list(found) == sorted(found, key=lambda each: -each.strength)
+    assert found == concepts_in(text)
