@@ -14,6 +14,7 @@ from apps.agents.services.profile import system_prompt_of
 from apps.console.acts import Act, possible_acts
 from apps.console.fleet import last_beats
 from apps.console.listing import ROWS_COUNTED
+from apps.console.memory_panel import MemoryPanel, read_memory_panel
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept
 from apps.memories.models import Memory
@@ -85,6 +86,7 @@ class AgentPage:
     memories: Sequence[Memory]
     memory_count: int
     unembedded: int
+    memory: MemoryPanel
     system_prompt: str
     acts: Sequence[Act]
     energy: float
@@ -136,6 +138,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         memories=list(memories.defer("embedding", "lexical").order_by("-occurred_at")[:MEMORIES_LISTED]),
         memory_count=memories[: ROWS_COUNTED + 1].count(),
         unembedded=memories.filter(embedding__isnull=True, status="active")[:ROWS_COUNTED].count(),
+        memory=read_memory_panel(agent.id),
         system_prompt=_system_prompt(agent),
         acts=possible_acts(agent.status) if may_operate else (),
         energy=energy,
