@@ -83,10 +83,10 @@ class ReflectParams(ActionParams):
 
 
 class ConnectParams(ActionParams):
-    """Which memories belong together, and how."""
+    """What belongs together, and how."""
 
-    from_id: Annotated[Id, Field(description="id of a memory you see")]
-    to_id: Annotated[Id, Field(description="id of another memory you see")]
+    from_id: Annotated[Id, Field(description="id of a memory, goal or belief you see")]
+    to_id: Annotated[Id, Field(description="id of another one you see")]
     relation: Annotated[Relation, BeforeValidator(_lower), Field(description="one of " + ", ".join(Relation))]
 
 
@@ -160,7 +160,7 @@ ACTIONS = ActionRegistry(
         _spec("recall", "search your memory; what is found is there at the next beat", RecallParams),
         _spec("remember", "keep something worth keeping", RememberParams),
         _spec("reflect", "notice a pattern or draw a lesson, and keep it", ReflectParams),
-        _spec("connect", "tie two memories together", ConnectParams),
+        _spec("connect", "tie two things together: memories, goals, beliefs", ConnectParams),
         _spec("reprioritize", "move a goal one step in the backlog", ReprioritizeParams),
         _spec("rest", "save the energy that is left", RestParams),
     )

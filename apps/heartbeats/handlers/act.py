@@ -13,10 +13,10 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.services.backlog import Backlog
 from apps.heartbeats.handlers.observe import BEATS_SESSION
-from apps.memories.services.activation import spread
-from apps.memories.services.edges import connect_memories
+from apps.memories.services.activation import note_recall
 from apps.memories.services.embedding import Vectors
-from apps.memories.services.recall import note_access, recall_in_scope
+from apps.memories.services.graph import connect
+from apps.memories.services.recall import recall_in_scope
 from apps.memories.services.remember import store
 from arbor.clock import Clock
 from arbor.errors import ArborError
@@ -24,7 +24,9 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
+from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.values import MemoryType, NewMemory
+from arbor.memory.walks import NOTE_LENGTH
 from arbor.pipeline.engine import Context, NodeResult, Phase
 
 #: A lesson the agent drew itself is worth more to it than a thing it merely noted.
@@ -122,8 +124,7 @@ class _Desk:
             # What was said and learned, not the beats that went over it: those would echo from beat to beat.
             without_session=BEATS_SESSION,
         )
-        note_access([memory.id for memory in found])
-        spread(agent_id=self._agent_id, recalled={memory.id: memory.score for memory in found})
+        note_recall(agent_id=self._agent_id, recalled={memory.id: memory.score for memory in found})
         if not found:
             return _result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
         glimpses = "; ".join(memory.content[:_GLIMPSE] for memory in found[:3])
@@ -168,14 +169,16 @@ class _Desk:
 
     def _connect(self, decision: Decision) -> ActionResult:
         params = decision.params
-        made = connect_memories(
+        made = connect(
             agent_id=self._agent_id,
             source_id=params["from_id"],
             target_id=params["to_id"],
-            relation=params["relation"],
+            relation=Relation(params["relation"]),
+            note=decision.reasoning[:NOTE_LENGTH],
+            origin=f"heartbeat:{self._heartbeat_id}",
         )
-        ids = [made.source_id, made.target_id]
-        return _result(decision, ActionOutcome.SUCCESS, f"tied together as {made.relation}", ids)
+        memories = [end.id for end in (made.source, made.target) if end.kind is NodeKind.MEMORY]
+        return _result(decision, ActionOutcome.SUCCESS, f"tied together as {made.relation}", memories)
 
     def _reprioritize(self, decision: Decision) -> ActionResult:
         backlog = Backlog.lock(self._agent_id, now=self._now)

@@ -11,12 +11,11 @@ import structlog
 from apps.goals.services.views import view_goals
 from apps.heartbeats.models import PerceptKind
 from apps.heartbeats.services.sight import see
-from apps.memories.services.activation import spread
+from apps.memories.services.activation import note_recall
 from apps.memories.services.buffer import search_buffer
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.recall import (
     meaning_texts,
-    note_access,
     recall_in_scope,
 )
 from apps.providers import default_model
@@ -157,8 +156,7 @@ class Orient:
                 # Its own heartbeats are shown as recent ones; recalled too, they would echo from beat to beat.
                 without_session=BEATS_SESSION,
             )
-            note_access([memory.id for memory in found])
-            spread(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
+            note_recall(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
         held = _still_held(agent_id, focus)
         situation = Situation.model_validate(context["situation"]).model_copy(
             update={"relevant": [memory_view(memory) for memory in found], "held": held}

@@ -40,7 +40,7 @@ _LEVEL = f"""a.level * 0.5 ^ least({_LONGEST}, greatest(
     0, extract(epoch FROM coalesce(%(now)s::timestamptz, now()) - a.at)::float8 / %(half_life)s
 ))"""
 # `arbor.memory.activation.spread`; clusters that maintenance has in hand go uncounted rather than hold up a heartbeat.
-_SPREAD = f"""
+_NOTE = f"""
 WITH recalled AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::uuid[], %(levels)s::float8[]) AS recalled (id, level)
 ), reached AS (
@@ -63,6 +63,11 @@ WITH recalled AS MATERIALIZED (
 ), counted AS (
     UPDATE memories_cluster c SET activations = activations + 1, activated_at = coalesce(%(now)s::timestamptz, now())
     FROM touched WHERE c.tenant_id = %(tenant)s AND c.id = touched.id
+), used AS (
+    INSERT INTO memories_memoryaccess AS used (tenant_id, memory_id, count, last_at)
+    SELECT tenant_id, id, 1, coalesce(%(now)s::timestamptz, now()) FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s::uuid[]) ORDER BY id
+    ON CONFLICT (tenant_id, memory_id) DO UPDATE SET count = used.count + 1, last_at = EXCLUDED.last_at
 )
 INSERT INTO memories_activation AS a (tenant_id, memory_id, agent_id, level, at)
 SELECT %(tenant)s, id, %(agent)s, level, coalesce(%(now)s::timestamptz, now()) FROM gained ORDER BY id
@@ -107,17 +112,18 @@ DELETE FROM memories_activation a USING faded WHERE a.tenant_id = %(tenant)s AND
 """  # noqa: S608
 
 
-def spread(*, agent_id: UUID, recalled: Mapping[UUID, float], now: datetime | None = None) -> int:
-    """Bring to mind what the agent itself has recalled, by id with its score, and what is near to it.
+def note_recall(*, agent_id: UUID, recalled: Mapping[UUID, float], now: datetime | None = None) -> int:
+    """Note what the agent itself has recalled, by id with its score: it comes to mind, with what is near to it.
 
-    Their clusters count one activation each. Returns how many memories are in mind by it. In the open transaction, one
-    statement. Ids that are not this agent's are ignored; raises Invalid for a score that is not finite.
+    The memories count as used, and their clusters one activation each. Returns how many memories are in mind by it. In
+    the open transaction, one statement; rows are locked in the order of their ids. Ids that are not this agent's are
+    ignored; raises Invalid for a score that is not finite.
     """
     if not recalled:
         return 0
     levels = sources(recalled)
     return change(
-        _SPREAD,
+        _NOTE,
         agent=agent_id,
         ids=list(levels),
         levels=list(levels.values()),

@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 from django.db import connection
 
-from apps.memories.services.activation import spread
+from apps.memories.services.activation import note_recall
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.literals import sparsevec_text
 from apps.memories.services.minds import QUERY_VECTOR, query_vector
@@ -131,8 +131,7 @@ def recall(
             if vector is None or moved or known.model == asked.model:
                 found = _recall(agent_id, text, known, vector, asked.model, limit, now)
                 if counts:
-                    note_access([memory.id for memory in found])
-                    spread(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
+                    note_recall(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
                 return found
         # It was moved to another embedding model meanwhile: ask that one, once.
         moved = True
@@ -195,20 +194,6 @@ def _recall(
         limit=limit,
     )
     return [_recalled(rows[each.id], each.terms) for each in ranked]
-
-
-def note_access(memory_ids: Sequence[UUID]) -> None:
-    """Count that the agent recalled these memories. One statement; rows are locked in the order of their ids."""
-    if memory_ids:
-        tenant_id = current_tenant()
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "INSERT INTO memories_memoryaccess (tenant_id, memory_id, count, last_at)"
-                " SELECT %s, id, 1, now() FROM unnest(%s::uuid[]) id"
-                " ON CONFLICT (tenant_id, memory_id) DO UPDATE"
-                " SET count = memories_memoryaccess.count + 1, last_at = now()",
-                [tenant_id, sorted(set(memory_ids))],
-            )
 
 
 def _know(agent_id: UUID, texts: Iterable[str]) -> _Known:

@@ -16,7 +16,16 @@ from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry, Percept, Step
 from apps.heartbeats.services.schedule import tick_now
-from apps.memories.models import Edge, Memory, MemoryAccess
+from apps.memories.models import (
+    Activation,
+    Cluster,
+    ClusterMember,
+    Edge,
+    Memory,
+    MemoryAccess,
+    Upkeep,
+)
+from apps.memories.services.neighborhoods import refresh_neighborhoods
 from apps.memories.services.remember import remember
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.aspects import take_aspect
@@ -212,6 +221,58 @@ def test_connect_ties_two_memories(beater: Beater, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         edge = Edge.objects.get()
     assert (str(edge.source_id), str(edge.target_id), edge.relation) == (one, two, "causes")
+
+
+def test_connect_ties_a_memory_to_a_goal_and_says_why(beater: Beater, agent: Agent, goal: Goal) -> None:
+    chart = _memory(agent, "The old chart lies in the archive.")
+    beater.beat(_reply(actions=[_action("connect", from_id=str(goal.id), to_id=chart, relation="requires")]))
+    (action,) = _last(agent).actions
+    assert (action["outcome"], action["memory_ids"]) == ("success", [chart])
+    with tenant_transaction(agent.tenant_id):
+        edge = Edge.objects.get()
+    assert (edge.source_kind, edge.target_kind, edge.note) == ("goal", "memory", "because")
+    assert edge.origin == f"heartbeat:{_last(agent).id}"
+
+
+def test_a_connection_reaches_the_neighborhood_and_what_comes_to_mind_by_it(
+    beater: Beater, agent: Agent
+) -> None:
+    keeper, bread = (
+        _memory(agent, "The lighthouse keeper is called Ines."),
+        _memory(agent, "On Fridays there is fresh bread."),
+    )
+    beater.beat(_reply(actions=[_action("connect", from_id=keeper, to_id=bread, relation="reminds_of")]))
+    refresh_neighborhoods()
+    with tenant_transaction(agent.tenant_id):
+        assert Upkeep.objects.get(memory_id=keeper).neighbors[bread] >= 1
+        Activation.objects.all().delete()
+    beater.beat(_reply(actions=[_action("recall", query="Who keeps the lighthouse?", limit=1)]))
+    with tenant_transaction(agent.tenant_id):
+        assert Activation.objects.filter(memory_id__in=[keeper, bread], level__gt=0).count() == 2
+
+
+def test_what_one_beat_recalls_is_a_theme_of_the_next(beater: Beater, agent: Agent) -> None:
+    keeper = _memory(agent, "The lighthouse keeper is called Ines.")
+    with tenant_transaction(agent.tenant_id):
+        theme = Cluster.objects.create(
+            tenant_id=agent.tenant_id,
+            agent_id=agent.id,
+            name="The lighthouse",
+            keywords=["lamp", "</data>"],
+            emotional_valence=0.8,
+            emotional_intensity=0.9,
+        )
+        ClusterMember.objects.create(
+            tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=keeper, strength=0.9
+        )
+    before = beater.beat(_reply(actions=[_action("recall", query="Who keeps the lighthouse?")]))
+    assert "## Activated themes\nNone." in before
+    with tenant_transaction(agent.tenant_id):
+        theme.refresh_from_db()
+    assert theme.activations >= 1
+    assert theme.activated_at is not None
+    after = beater.beat(REST)
+    assert "The lighthouse: lamp, </data> (feels strongly good)" in after
 
 
 def test_reprioritize_moves_a_goal(beater: Beater, agent: Agent, goal: Goal) -> None:

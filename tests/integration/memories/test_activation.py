@@ -15,16 +15,15 @@ from apps.memories.services import activation
 from apps.memories.services.activation import (
     activated_clusters,
     activated_memories,
-    spread,
+    note_recall,
     trim_activations,
 )
 from apps.memories.services.recall import recall
 from apps.memories.services.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
-from arbor.memory.activation import level_after, sources
-from arbor.memory.activation import spread as spread_purely
-from tests.integration.memories.conftest import a_memory, at_once
+from arbor.memory.activation import level_after, sources, spread
+from tests.integration.memories.conftest import a_memory, access_counts, at_once
 from tests.integration.memories.near import directions, neighbors_of, plant, refresh_all
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -56,7 +55,7 @@ def levels_of(agent: Agent, now: datetime = NOW) -> dict[UUID, float]:
 
 def bring_to_mind(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW) -> int:
     with tenant_transaction(agent.tenant_id):
-        return spread(agent_id=agent.id, recalled=recalled, now=now)
+        return note_recall(agent_id=agent.id, recalled=recalled, now=now)
 
 
 def test_what_is_recalled_spreads_along_its_neighborhood_as_the_rule_says(mind: Agent) -> None:
@@ -65,7 +64,7 @@ def test_what_is_recalled_spreads_along_its_neighborhood_as_the_rule_says(mind: 
     recalled = {ids[0]: 1.6, ids[1]: 0.8, ids[5]: 0.2}
     bring_to_mind(mind, recalled)
     near = {each: neighbors_of(mind, each) for each in recalled}
-    assert levels_of(mind) == pytest.approx(spread_purely(sources(recalled), near))
+    assert levels_of(mind) == pytest.approx(spread(sources(recalled), near))
     assert len(levels_of(mind)) > len(recalled)
 
 
@@ -158,7 +157,7 @@ def test_bringing_to_mind_and_reading_take_one_statement_each(mind: Agent, state
     refresh_all(mind)
     statements.clear()
     with tenant_transaction(mind.tenant_id):
-        spread(agent_id=mind.id, recalled=dict.fromkeys(ids, 1.0))
+        note_recall(agent_id=mind.id, recalled=dict.fromkeys(ids, 1.0))
         activated_clusters(agent_id=mind.id)
     assert len(statements) == 2
 
@@ -205,6 +204,7 @@ def test_an_agents_own_recall_brings_to_mind_and_a_persons_look_does_not(mind: A
     assert levels_of(mind, datetime.now(UTC)) == {}
     recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="When does the tide turn?", counts=True)
     assert set(levels_of(mind, datetime.now(UTC))) == set(stored.ids)
+    assert access_counts(mind) == dict.fromkeys(stored.ids, 1)
 
 
 def test_an_archived_memory_is_not_in_mind(mind: Agent) -> None:

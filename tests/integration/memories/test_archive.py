@@ -19,8 +19,9 @@ from apps.memories.models import (
     MemoryAccess,
     Upkeep,
 )
+from apps.memories.services.activation import note_recall
 from apps.memories.services.archive import MOST_AT_ONCE, archive, purge, restore
-from apps.memories.services.recall import note_access, recall
+from apps.memories.services.recall import recall
 from apps.memories.services.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ArborError, Invalid, LimitReached, NotFound, PermissionDenied
@@ -140,7 +141,7 @@ def test_removing_for_good_takes_everything_with_it_and_leaves_a_hash(mind: Agen
             content_hash=content_hash("The soup was salty."),
             embedding=[1, 0],
         )
-        note_access([soup])
+        note_recall(agent_id=mind.id, recalled={soup: 1.0})
     do(mind, archive, [soup])
     assert do(mind, purge, [soup]) == 1
     with tenant_transaction(mind.tenant_id):

@@ -9,8 +9,9 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory, MemoryAccess
+from apps.memories.services.activation import note_recall
 from apps.memories.services.embedding import embed_texts
-from apps.memories.services.recall import MAX_LIMIT, QUERY_LENGTH, note_access, recall, recall_in_scope
+from apps.memories.services.recall import MAX_LIMIT, QUERY_LENGTH, recall, recall_in_scope
 from apps.memories.services.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
@@ -209,7 +210,7 @@ def test_what_was_recalled_lately_has_not_faded(mind: Agent) -> None:
     before = {each.content: each.terms.recency for each in find(mind, "lamp")}
     note = next(row.id for row in memories_of(mind) if row.content == "Lamp 1.")
     with tenant_transaction(mind.tenant_id):
-        note_access([note])
+        note_recall(agent_id=mind.id, recalled={note: 1.0})
     after = {each.content: each.terms.recency for each in find(mind, "lamp")}
     assert after["Lamp 0."] == pytest.approx(before["Lamp 0."], rel=1e-3)
     assert after["Lamp 1."] > before["Lamp 1."]
@@ -222,7 +223,7 @@ def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
     def work(worker: int) -> None:
         for _ in range(10):
             with tenant_transaction(mind.tenant_id):
-                note_access(ids if worker % 2 else ids[::-1])
+                note_recall(agent_id=mind.id, recalled=dict.fromkeys(ids if worker % 2 else ids[::-1], 1.0))
 
     at_once(work, writers=6)
     assert access_counts(mind) == dict.fromkeys(ids, 60)

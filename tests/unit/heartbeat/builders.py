@@ -20,6 +20,7 @@ from arbor.heartbeat.situation import (
     MemoryView,
     PerceptView,
     Situation,
+    ThemeView,
     Thought,
     WorkingMemory,
 )
@@ -115,6 +116,17 @@ def full_situation() -> Situation:
         intents=[intent("look"), intent("ask", action="reflect", attempts=1)],
         recent=[memory("pier"), memory("crane")],
         relevant=[memory("lighthouse", score=0.7)],
+        themes=[
+            ThemeView(
+                name="The harbour at night",
+                keywords=["lamps", "tide"],
+                emotional_valence=0.5,
+                emotional_intensity=0.7,
+                activation=1.2,
+            ),
+            ThemeView(name="Accounts", keywords=["ledger"], emotional_valence=-0.9),
+            ThemeView(name="Lost keys", emotional_valence=-0.4, emotional_intensity=0.3),
+        ],
         percepts=[percept()],
         working_memory=WorkingMemory(
             thoughts=[Thought(text="The tide is out", at=NOW)],

@@ -1,0 +1,157 @@
+"""The knowledge graph: relations drawn and taken back. `walks` answers questions about it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apps.memories.services.neighborhoods import mark_around
+from apps.memories.services.nodes import find_nodes, id_of, require
+from apps.tenants.statements import change, fetch
+from arbor.errors import Invalid, NotFound
+from arbor.ids import uuid7
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.walks import Node, Tie, check_edge
+
+_DRAW = """
+INSERT INTO memories_edge AS old (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
+    weight, note, origin, created_at)
+VALUES (%(tenant)s, %(agent)s, %(id)s, %(source_kind)s, %(source)s, %(target_kind)s, %(target)s, %(relation)s,
+    %(weight)s, %(note)s, left(%(origin)s, 200), now())
+ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO UPDATE
+SET weight = greatest(old.weight, EXCLUDED.weight), note = coalesce(nullif(EXCLUDED.note, ''), old.note)
+RETURNING weight
+"""
+_TAKE_BACK = """
+DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+    AND source_id = %(source)s AND target_id = %(target)s
+    AND (%(relation)s::text IS NULL OR relation = %(relation)s)
+"""
+
+
+def relate(
+    *,
+    agent_id: UUID,
+    source: Node,
+    target: Node,
+    relation: Relation,
+    weight: float = 1.0,
+    note: str = "",
+    origin: str = "",
+) -> Tie:
+    """Relate two things of one agent, in the open transaction; the same again raises the weight to the higher one.
+
+    `weight` is how sure, 0 to 1; `note` says why, `origin` who says so. Neighborhoods that change by it become stale.
+    Raises NotFound for what is not this agent's, Invalid for a thing and itself. Three statements.
+    """
+    check_edge(source, target, weight=weight, note=note)
+    require(agent_id, (source, target))
+    return _draw(agent_id, source, target, relation, weight=weight, note=note, origin=origin)
+
+
+def connect(
+    *, agent_id: UUID, source_id: str, target_id: str, relation: Relation, note: str = "", origin: str = ""
+) -> Tie:
+    """Relate two things by their ids as text, whatever they are. Three statements.
+
+    Raises NotFound for what is not this agent's, Invalid for a thing and itself.
+    """
+    ids = (id_of(source_id), id_of(target_id))
+    known = find_nodes(agent_id, ids)
+    missing = [str(each) for each in ids if each not in known]
+    if missing:
+        kinds = ", ".join(NodeKind)
+        raise NotFound(f"there is no {kinds} {' or '.join(missing)} of this agent")
+    source, target = (known[each] for each in ids)
+    check_edge(source, target, weight=1.0, note=note)
+    return _draw(agent_id, source, target, relation, weight=1.0, note=note, origin=origin)
+
+
+def unrelate(*, agent_id: UUID, source: Node, target: Node, relation: Relation | None = None) -> int:
+    """Take back a relation, or all from one thing to the other; return how many there were. Two statements."""
+    _mark(agent_id, source, target)
+    return change(
+        _TAKE_BACK,
+        agent=agent_id,
+        source=source.id,
+        target=target.id,
+        relation=None if relation is None else Relation(relation).value,
+    )
+
+
+def relate_cause_effect(
+    *, agent_id: UUID, cause: Node, effect: Node, note: str = "", origin: str = ""
+) -> Tie:
+    """Say that one thing brought about another."""
+    return relate(
+        agent_id=agent_id, source=cause, target=effect, relation=Relation.CAUSES, note=note, origin=origin
+    )
+
+
+def relate_similar(
+    *, agent_id: UUID, one: Node, other: Node, similarity: float, note: str = "", origin: str = ""
+) -> Tie:
+    """Say that two things are nearly the same, and how nearly: 0 to 1."""
+    return relate(
+        agent_id=agent_id,
+        source=one,
+        target=other,
+        relation=Relation.SIMILAR_TO,
+        weight=similarity,
+        note=note,
+        origin=origin,
+    )
+
+
+def relate_to_belief(
+    *, agent_id: UUID, memory_id: UUID, belief_id: UUID, relation: Relation, note: str = "", origin: str = ""
+) -> Tie:
+    """Say that a memory supports a belief, or contradicts it. The belief itself stays as it is: that takes a review."""
+    if relation not in (Relation.SUPPORTS, Relation.CONTRADICTS):
+        raise Invalid(f"a memory supports a belief or contradicts it, got {relation}")
+    return relate(
+        agent_id=agent_id,
+        source=Node(NodeKind.MEMORY, memory_id),
+        target=Node(NodeKind.BELIEF, belief_id),
+        relation=relation,
+        note=note,
+        origin=origin,
+    )
+
+
+def temporal_next(*, agent_id: UUID, earlier: UUID, later: UUID, origin: str = "") -> Tie:
+    """Say that one memory came after another."""
+    return relate(
+        agent_id=agent_id,
+        source=Node(NodeKind.MEMORY, earlier),
+        target=Node(NodeKind.MEMORY, later),
+        relation=Relation.TEMPORAL_NEXT,
+        origin=origin,
+    )
+
+
+def _draw(
+    agent_id: UUID, source: Node, target: Node, relation: Relation, *, weight: float, note: str, origin: str
+) -> Tie:
+    ((reached,),) = fetch(
+        _DRAW,
+        agent=agent_id,
+        id=uuid7(),
+        source_kind=source.kind.value,
+        source=source.id,
+        target_kind=target.kind.value,
+        target=target.id,
+        relation=Relation(relation).value,
+        weight=weight,
+        note=note,
+        origin=origin,
+    )
+    _mark(agent_id, source, target)
+    return Tie(source=source, target=target, relation=Relation(relation), weight=reached)
+
+
+def _mark(agent_id: UUID, source: Node, target: Node) -> None:
+    ends = (source, target)
+    memories = [each.id for each in ends if each.kind is NodeKind.MEMORY]
+    # Between two concepts or goals it is three edges from one memory to the next: further than neighborhoods reach.
+    if memories:
+        mark_around(agent_id, [each.id for each in ends], memories)

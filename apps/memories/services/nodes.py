@@ -1,0 +1,97 @@
+"""The things that the graph ties together, looked up in their tables: an agent's own, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from apps.tenants.statements import fetch
+from arbor.errors import Invalid, NotFound
+from arbor.memory.relations import NodeKind
+from arbor.memory.walks import Node, clip
+
+
+class _Place(NamedTuple):
+    """Where things of a kind are, and which column says what they are."""
+
+    table: str
+    label: str
+
+
+#: By name: beliefs and aspects belong to an app that this one must not reach (a contract of the imports).
+_PLACES: Mapping[NodeKind, _Place] = MappingProxyType(
+    {
+        NodeKind.MEMORY: _Place("memories_memory", "content"),
+        NodeKind.CONCEPT: _Place("memories_concept", "name"),
+        NodeKind.BELIEF: _Place("selves_belief", "statement"),
+        NodeKind.ASPECT: _Place("selves_identityaspect", "content"),
+        NodeKind.GOAL: _Place("goals_goal", "title"),
+    }
+)
+#: A label is clipped when it is read: of a long memory no more than this leaves the database.
+_READ = 1_000
+
+
+def node_of(kind: str, text: str) -> Node:
+    """Return the node of a kind with an id, both as text. Raises Invalid for no kind, NotFound for what is no id."""
+    try:
+        named = NodeKind(kind)
+    except ValueError as error:
+        kinds = ", ".join(NodeKind)
+        raise Invalid(f"the graph holds {kinds}; {kind!r} is none of them") from error
+    return Node(named, id_of(text))
+
+
+def id_of(text: str) -> UUID:
+    """Return an id written as text. Raises NotFound for what is none: nothing has it."""
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise NotFound(f"{text!r} is no id") from error
+
+
+def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> dict[UUID, Node]:
+    """Return which of these ids are things of this agent, and of what kind. One statement."""
+    return {each.id: each for each in labels_of(agent_id, ids, _present())}
+
+
+def require(agent_id: UUID, nodes: Collection[Node]) -> None:
+    """Raise NotFound unless all of these are this agent's. One statement."""
+    known = labels_of(agent_id, [each.id for each in nodes], {each.kind for each in nodes})
+    for each in nodes:
+        if each not in known:
+            raise NotFound(f"there is no {each.kind} {each.id} of this agent")
+
+
+def labels_of(agent_id: UUID, ids: Collection[UUID], kinds: Iterable[NodeKind]) -> dict[Node, str]:
+    """Return the beginnings of what these things say, those that are this agent's. One statement.
+
+    Raises Invalid for a kind whose table is not there.
+    """
+    wanted = set(kinds)
+    if missing := wanted - _present():
+        raise Invalid(f"this installation has no table for {', '.join(sorted(missing))}: run `arbor prepare`")
+    if not ids or not wanted:
+        return {}
+    rows = fetch(_statement(frozenset(wanted)), agent=agent_id, ids=sorted(set(ids)))
+    return {Node(NodeKind(kind), each): clip(label) for kind, each, label in rows}
+
+
+@cache
+def _present() -> frozenset[NodeKind]:
+    tables = set(connection.introspection.table_names())
+    return frozenset(kind for kind, place in _PLACES.items() if place.table in tables)
+
+
+@cache
+def _statement(kinds: frozenset[NodeKind]) -> str:
+    return " UNION ALL ".join(
+        f"SELECT '{kind}' AS kind, id, left({_PLACES[kind].label}, {_READ}) FROM {_PLACES[kind].table}"  # noqa: S608 (our own names)
+        " WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s::uuid[])"
+        for kind in sorted(kinds)
+    )

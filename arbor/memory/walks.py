@@ -1,0 +1,146 @@
+"""Walks through the knowledge graph: how far they may go, which relations they follow, and what they find."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from arbor.errors import Invalid
+from arbor.memory.relations import NodeKind, Relation
+
+#: Edges that a walk goes in a row, nodes that it visits, and how long it may take in the database.
+MAX_HOPS = 6
+MAX_NODES = 1_000
+LONGEST_S = 2.0
+#: What is shown of a node's text, and what may be noted on an edge.
+LABEL_LENGTH = 200
+NOTE_LENGTH = 2_000
+
+_ALL = frozenset(Relation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """Which relations a walk follows: from a node onward, and against their direction."""
+
+    onward: frozenset[Relation]
+    back: frozenset[Relation]
+
+
+#: Whatever is related, and whatever follows in the direction of its relations.
+ANYWHERE = Paths(onward=_ALL, back=_ALL)
+ONWARD = Paths(onward=_ALL, back=frozenset())
+#: What brought something about: its causes, and what it was concluded or learned from.
+TO_CAUSES = Paths(
+    onward=frozenset({Relation.DERIVED_FROM, Relation.LEARNED_FROM}), back=frozenset({Relation.CAUSES})
+)
+#: What speaks for something: its evidence, and what it was concluded from.
+TO_EVIDENCE = Paths(onward=frozenset({Relation.DERIVED_FROM}), back=frozenset({Relation.SUPPORTS}))
+
+
+class Node(NamedTuple):
+    """One thing in the graph."""
+
+    kind: NodeKind
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tie:
+    """One edge, in its own direction; its weight is 0 to 1."""
+
+    source: Node
+    target: Node
+    relation: Relation
+    weight: float
+
+
+class Step(NamedTuple):
+    """How a walk first came to a node: from `via`, along the edge's direction or against it."""
+
+    node: Node
+    via: UUID
+    relation: Relation
+    weight: float
+    onward: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """A node that a walk came to, `hops` edges from where it began, and the edges that led there."""
+
+    node: Node
+    path: tuple[Tie, ...]
+
+    @property
+    def hops(self) -> int:
+        """How many edges it is away."""
+        return len(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a walk found: what it is, the beginning of its text, how far away it is and by what edges."""
+
+    kind: NodeKind
+    id: UUID
+    label: str
+    hops: int
+    path: tuple[Tie, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """Two things that cannot both be true, how sure that is, and why."""
+
+    first: Found
+    second: Found
+    weight: float
+    note: str
+
+
+def paths_of(relations: Iterable[Relation] | None) -> Paths:
+    """Return the paths that follow these relations both ways; none named: all."""
+    if relations is None:
+        return ANYWHERE
+    followed = frozenset(relations)
+    return Paths(onward=followed, back=followed)
+
+
+def check_hops(hops: int) -> int:
+    """Return how far a walk is to go. Raises Invalid unless that is 1 to MAX_HOPS."""
+    if not 1 <= hops <= MAX_HOPS:
+        raise Invalid(f"a walk goes 1 to {MAX_HOPS} edges far, asked for {hops}")
+    return hops
+
+
+def check_edge(source: Node, target: Node, *, weight: float, note: str) -> None:
+    """Raise Invalid for an edge that cannot be: from a thing to itself, of no weight there is, or with too long a note."""
+    if source.id == target.id:
+        raise Invalid(f"a {source.kind} cannot be tied to itself: {source.id}")
+    if not (math.isfinite(weight) and 0 <= weight <= 1):
+        raise Invalid(f"an edge's weight must be 0 to 1, got {weight}")
+    if len(note) > NOTE_LENGTH or "\0" in note:
+        raise Invalid(f"an edge's note is up to {NOTE_LENGTH} characters without NUL, got {len(note)}")
+
+
+def clip(text: str) -> str:
+    """Return the beginning of a text on one line, LABEL_LENGTH at most."""
+    line = " ".join(text.split())
+    return line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1]}…"
+
+
+def unfold(start: Node, levels: Iterable[Sequence[Step]]) -> list[Reached]:
+    """Return what was reached with the paths there, nearest first; `levels` are the steps taken at 1, 2, … edges."""
+    reached: dict[UUID, Reached] = {start.id: Reached(node=start, path=())}
+    for level in levels:
+        for step in level:
+            before = reached[step.via]
+            ends = (before.node, step.node) if step.onward else (step.node, before.node)
+            tie = Tie(source=ends[0], target=ends[1], relation=step.relation, weight=step.weight)
+            reached[step.node.id] = Reached(node=step.node, path=(*before.path, tie))
+    del reached[start.id]
+    return list(reached.values())

@@ -1,0 +1,202 @@
+"""The graph: relations between an agent's own things, each once, and neighborhoods that notice."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.goals.models import Goal
+from apps.memories.models import Concept, Edge
+from apps.memories.services import nodes
+from apps.memories.services.graph import (
+    connect,
+    relate,
+    relate_cause_effect,
+    relate_similar,
+    relate_to_belief,
+    temporal_next,
+    unrelate,
+)
+from apps.memories.services.nodes import node_of
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid, NotFound
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.walks import Node
+from tests.factories import GoalFactory
+from tests.integration.memories.near import neighbors_of, plant, refresh_all, stale_of
+
+
+def memories_in(agent: Agent, count: int = 2) -> list[Node]:
+    return [Node(NodeKind.MEMORY, each) for each in plant(agent, [None] * count)]
+
+
+def a_concept(agent: Agent, name: str = "Tides") -> Node:
+    with tenant_transaction(agent.tenant_id):
+        made = Concept.objects.create(
+            tenant_id=agent.tenant_id, agent_id=agent.id, name=name, key=name.casefold()
+        )
+        return Node(NodeKind.CONCEPT, made.id)
+
+
+def a_goal(agent: Agent, **parts: Any) -> Node:
+    with tenant_transaction(agent.tenant_id):
+        goal: Goal = GoalFactory.create(agent=agent, **parts)
+        return Node(NodeKind.GOAL, goal.id)
+
+
+def tie(
+    agent: Agent, source: Node, target: Node, relation: Relation = Relation.ASSOCIATED, **parts: Any
+) -> float:
+    with tenant_transaction(agent.tenant_id):
+        made = relate(agent_id=agent.id, source=source, target=target, relation=relation, **parts)
+        return made.weight
+
+
+def edges_of(agent: Agent) -> list[tuple[UUID, str, UUID, float]]:
+    with tenant_transaction(agent.tenant_id):
+        rows = Edge.objects.filter(agent_id=agent.id).order_by("relation")
+        return [(edge.source_id, edge.relation, edge.target_id, edge.weight) for edge in rows]
+
+
+def test_the_same_relation_again_is_one_and_keeps_the_higher_weight(mind: Agent) -> None:
+    ebb, flood = memories_in(mind)
+    assert tie(mind, ebb, flood, weight=0.5, note="seen twice") == 0.5
+    assert tie(mind, ebb, flood, weight=0.8) == 0.8
+    assert tie(mind, ebb, flood, weight=0.2) == 0.8
+    tie(mind, ebb, flood, Relation.CONTRADICTS)
+    assert edges_of(mind) == [
+        (ebb.id, "associated", flood.id, 0.8),
+        (ebb.id, "contradicts", flood.id, 1.0),
+    ]
+    with tenant_transaction(mind.tenant_id):
+        assert Edge.objects.get(relation="associated").note == "seen twice"
+
+
+def test_memories_concepts_and_goals_can_be_tied(mind: Agent) -> None:
+    (memory,), concept, goal = memories_in(mind, 1), a_concept(mind), a_goal(mind)
+    tie(mind, memory, concept, Relation.INSTANCE_OF)
+    tie(mind, goal, concept, Relation.REQUIRES)
+    with tenant_transaction(mind.tenant_id):
+        assert {(each.source_kind, each.target_kind) for each in Edge.objects.all()} == {
+            ("memory", "concept"),
+            ("goal", "concept"),
+        }
+
+
+def test_a_thing_cannot_be_tied_to_itself(mind: Agent) -> None:
+    ebb, _ = memories_in(mind)
+    with pytest.raises(Invalid, match="cannot be tied to itself"):
+        tie(mind, ebb, ebb)
+    with tenant_transaction(mind.tenant_id), pytest.raises(Invalid, match="cannot be tied to itself"):
+        connect(agent_id=mind.id, source_id=str(ebb.id), target_id=str(ebb.id), relation=Relation.ASSOCIATED)
+
+
+def test_only_an_agents_own_things_can_be_tied(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
+    ebb, _ = memories_in(mind)
+    for stranger in (other_mind, foreign_mind):
+        theirs = memories_in(stranger)
+        for foreign in (theirs[0], a_concept(stranger), a_goal(stranger)):
+            with pytest.raises(NotFound):
+                tie(mind, ebb, foreign)
+            with pytest.raises(NotFound):
+                tie(mind, foreign, ebb)
+        with tenant_transaction(mind.tenant_id), pytest.raises(NotFound):
+            connect(
+                agent_id=mind.id,
+                source_id=str(ebb.id),
+                target_id=str(theirs[0].id),
+                relation=Relation.ASSOCIATED,
+            )
+    assert edges_of(mind) == []
+
+
+def test_what_is_there_as_another_kind_is_not_found(mind: Agent) -> None:
+    ebb, flood = memories_in(mind)
+    with pytest.raises(NotFound, match="there is no goal"):
+        tie(mind, ebb, Node(NodeKind.GOAL, flood.id))
+
+
+@pytest.mark.parametrize("nonsense", ["", "the first one", "01a2006d-1234"])
+def test_what_is_no_id_is_not_found(mind: Agent, nonsense: str) -> None:
+    ebb, _ = memories_in(mind)
+    with tenant_transaction(mind.tenant_id), pytest.raises(NotFound):
+        connect(agent_id=mind.id, source_id=str(ebb.id), target_id=nonsense, relation=Relation.CAUSES)
+    with pytest.raises(NotFound):
+        node_of("memory", nonsense)
+    with pytest.raises(Invalid, match="memory, concept, belief, aspect, goal"):
+        node_of("dream", str(ebb.id))
+
+
+@pytest.mark.parametrize("weight", [-1, 2, float("nan")])
+def test_a_weight_out_of_range_writes_nothing(mind: Agent, weight: float) -> None:
+    ebb, flood = memories_in(mind)
+    with pytest.raises(Invalid, match="0 to 1"):
+        tie(mind, ebb, flood, weight=weight)
+    assert edges_of(mind) == []
+
+
+def test_a_kind_that_this_installation_does_not_hold_is_named(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (ebb,) = memories_in(mind, 1)
+    monkeypatch.setattr(nodes, "_present", lambda: frozenset({NodeKind.MEMORY}))
+    with pytest.raises(Invalid, match="no table for belief"):
+        tie(mind, ebb, Node(NodeKind.BELIEF, uuid4()), Relation.SUPPORTS)
+
+
+def test_the_verbs_draw_what_they_say(mind: Agent) -> None:
+    rain, mud = memories_in(mind)
+    wet, damp = a_concept(mind, "Wet"), a_concept(mind, "Damp")
+    with tenant_transaction(mind.tenant_id):
+        relate_cause_effect(agent_id=mind.id, cause=rain, effect=mud)
+        relate_similar(agent_id=mind.id, one=wet, other=damp, similarity=0.85)
+        temporal_next(agent_id=mind.id, earlier=rain.id, later=mud.id)
+        with pytest.raises(Invalid, match="supports a belief or contradicts it"):
+            relate_to_belief(agent_id=mind.id, memory_id=rain.id, belief_id=uuid4(), relation=Relation.CAUSES)
+    assert edges_of(mind) == [
+        (rain.id, "causes", mud.id, 1.0),
+        (wet.id, "similar_to", damp.id, 0.85),
+        (rain.id, "temporal_next", mud.id, 1.0),
+    ]
+
+
+def test_a_relation_drawn_or_taken_back_reaches_the_neighborhoods_it_bears_on(mind: Agent) -> None:
+    one, two, three, apart = memories_in(mind, 4)
+    tie(mind, one, two)
+    refresh_all(mind)
+    tie(mind, two, three)
+    assert stale_of(mind) == {one.id, two.id, three.id}
+    refresh_all(mind)
+    assert neighbors_of(mind, one.id) == {two.id: 1.0, three.id: 0.5}
+    with tenant_transaction(mind.tenant_id):
+        assert unrelate(agent_id=mind.id, source=two, target=three) == 1
+        assert unrelate(agent_id=mind.id, source=two, target=three) == 0
+    assert stale_of(mind) == {one.id, two.id, three.id}
+    refresh_all(mind)
+    assert neighbors_of(mind, one.id) == {two.id: 1.0}
+    assert neighbors_of(mind, apart.id) == {}
+
+
+def test_a_tie_to_a_concept_reaches_the_other_memories_tied_to_it(mind: Agent) -> None:
+    one, two = memories_in(mind)
+    concept = a_concept(mind)
+    tie(mind, one, concept, Relation.INSTANCE_OF)
+    refresh_all(mind)
+    tie(mind, two, concept, Relation.INSTANCE_OF)
+    assert stale_of(mind) == {one.id, two.id}
+    refresh_all(mind)
+    assert neighbors_of(mind, one.id) == {two.id: 0.5}
+    # Between goal and concept there is no neighborhood to change.
+    tie(mind, a_goal(mind), concept)
+    assert stale_of(mind) == set()
+
+
+def test_a_relation_takes_three_statements(mind: Agent, statements: list[str]) -> None:
+    one, two = memories_in(mind)
+    nodes._present()
+    statements.clear()
+    tie(mind, one, two)
+    assert len(statements) == 3

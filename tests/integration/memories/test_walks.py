@@ -1,0 +1,271 @@
+"""Questions to the graph: as a plain walk answers them, whatever the cycles, and never beyond tenant and agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from uuid import uuid4
+
+import pytest
+from django.db import connections
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apps.agents.models import Agent
+from apps.memories.models import Concept, Edge, MemoryConcept
+from apps.memories.services import walks
+from apps.memories.services.walks import (
+    find_causes,
+    find_connected,
+    find_contradictions,
+    find_path,
+    find_supporting_evidence,
+)
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.errors import Invalid, LimitReached, NotFound
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.walks import Found, Node
+from tests.factories import GoalFactory, MemoryFactory
+from tests.integration.memories.test_graph import a_concept, a_goal, memories_in, tie
+
+MEMORIES = 9
+FOLLOWED = (Relation.CAUSES, Relation.DERIVED_FROM, Relation.ASSOCIATED)
+edges = st.lists(
+    st.tuples(st.integers(0, MEMORIES - 1), st.integers(0, MEMORIES - 1), st.sampled_from(FOLLOWED)).filter(
+        lambda edge: edge[0] != edge[1]
+    ),
+    max_size=24,
+    unique=True,
+)
+
+type Drawn = list[tuple[int, int, Relation]]
+
+
+def distances(start: int, hops: int, steps: Callable[[int], set[int]]) -> dict[int, int]:
+    """Walk plainly, breadth first."""
+    far = {start: 0}
+    frontier = {start}
+    for hop in range(1, hops + 1):
+        frontier = {met for each in frontier for met in steps(each)} - far.keys()
+        far |= dict.fromkeys(frontier, hop)
+    del far[start]
+    return far
+
+
+def told(found: Sequence[Found], things: Sequence[Node]) -> dict[int, int]:
+    return {things.index(Node(each.kind, each.id)): each.hops for each in found}
+
+
+def assert_paths(found: Sequence[Found], start: Node, drawn: Drawn, things: Sequence[Node]) -> None:
+    ties = {(things[source], things[target], relation) for source, target, relation in drawn}
+    for each in found:
+        at = start
+        for step in each.path:
+            assert (step.source, step.target, step.relation) in ties
+            at = step.target if step.source == at else step.source
+        assert (at.kind, at.id, each.hops) == (each.kind, each.id, len(each.path))
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=edges, hops=st.integers(1, 6))
+def test_every_walk_finds_what_a_plain_one_finds(mind: Agent, drawn: Drawn, hops: int) -> None:
+    things = _nine(mind)
+    _draw(mind, drawn, things)
+
+    def anywhere(at: int) -> set[int]:
+        return {b for a, b, _ in drawn if a == at} | {a for a, b, _ in drawn if b == at}
+
+    def onward(at: int) -> set[int]:
+        return {b for a, b, _ in drawn if a == at}
+
+    def to_causes(at: int) -> set[int]:
+        return {a for a, b, relation in drawn if b == at and relation is Relation.CAUSES} | {
+            b for a, b, relation in drawn if a == at and relation is Relation.DERIVED_FROM
+        }
+
+    with tenant_transaction(mind.tenant_id):
+        connected = find_connected(agent_id=mind.id, node=things[0], hops=hops)
+        causes = find_causes(agent_id=mind.id, node=things[0], hops=hops)
+        assert told(connected, things) == distances(0, hops, anywhere)
+        assert told(causes, things) == distances(0, hops, to_causes)
+        assert_paths([*connected, *causes], things[0], drawn, things)
+        for directed, steps in ((False, anywhere), (True, onward)):
+            far = distances(0, hops, steps)
+            for end in range(1, MEMORIES):
+                path = find_path(
+                    agent_id=mind.id, start=things[0], end=things[end], directed=directed, hops=hops
+                )
+                assert (path.hops if path else None) == far.get(end)
+                assert_paths([path] if path else [], things[0], drawn, things)
+
+
+def _nine(mind: Agent) -> list[Node]:
+    with tenant_transaction(mind.tenant_id):
+        Edge.objects.all().delete()
+        while len(found := [each.id for each in mind.memories.order_by("id")]) < MEMORIES:
+            MemoryFactory.create(agent=mind)
+    return [Node(NodeKind.MEMORY, each) for each in found]
+
+
+def _draw(mind: Agent, drawn: Drawn, things: Sequence[Node]) -> None:
+    with tenant_transaction(mind.tenant_id):
+        Edge.objects.bulk_create(
+            Edge(
+                tenant_id=mind.tenant_id,
+                agent_id=mind.id,
+                source_kind=things[source].kind,
+                source_id=things[source].id,
+                target_kind=things[target].kind,
+                target_id=things[target].id,
+                relation=relation,
+            )
+            for source, target, relation in drawn
+        )
+
+
+def test_a_chain_of_causes_is_followed_to_its_beginning_with_its_path(mind: Agent) -> None:
+    rain, mud, fall = memories_in(mind, 3)
+    goal = a_goal(mind, title="Mend the path")
+    tie(mind, rain, mud, Relation.CAUSES, weight=0.9)
+    tie(mind, mud, fall, Relation.CAUSES)
+    tie(mind, goal, fall, Relation.DERIVED_FROM)
+    tie(mind, fall, rain, Relation.CAUSES)  # round and round
+    with tenant_transaction(mind.tenant_id):
+        causes = find_causes(agent_id=mind.id, node=goal)
+    assert [(each.id, each.hops) for each in causes] == [(fall.id, 1), (mud.id, 2), (rain.id, 3)]
+    assert causes[0].label == "memory 2"
+    first, *_, last = causes[2].path
+    assert (first.source, first.target, first.relation) == (goal, fall, Relation.DERIVED_FROM)
+    assert (last.source, last.target, last.weight) == (rain, mud, 0.9)
+
+
+def test_evidence_and_what_speaks_for_it(mind: Agent) -> None:
+    claim, seen, told_so, heard = memories_in(mind, 4)
+    tie(mind, seen, claim, Relation.SUPPORTS)
+    tie(mind, told_so, seen, Relation.SUPPORTS)
+    tie(mind, heard, claim, Relation.CONTRADICTS)
+    with tenant_transaction(mind.tenant_id):
+        found = find_supporting_evidence(agent_id=mind.id, node=claim)
+        near = find_supporting_evidence(agent_id=mind.id, node=claim, hops=1)
+    assert [each.id for each in found] == [seen.id, told_so.id]
+    assert [each.id for each in near] == [seen.id]
+
+
+def test_contradictions_of_all_and_of_one_thing(mind: Agent) -> None:
+    one, two, three = memories_in(mind, 3)
+    tie(mind, one, two, Relation.CONTRADICTS, weight=0.4, note="not both")
+    tie(mind, two, three, Relation.CONTRADICTS)
+    tie(mind, one, three, Relation.SUPPORTS)
+    with tenant_transaction(mind.tenant_id):
+        everything = find_contradictions(agent_id=mind.id)
+        about = find_contradictions(agent_id=mind.id, about=one)
+        with pytest.raises(NotFound):
+            find_contradictions(agent_id=mind.id, about=Node(NodeKind.MEMORY, uuid4()))
+    assert [(each.first.id, each.second.id) for each in everything] == [(two.id, three.id), (one.id, two.id)]
+    assert [(each.first.id, each.weight, each.note) for each in about] == [(one.id, 0.4, "not both")]
+
+
+def test_the_hierarchies_of_concepts_and_goals_are_walked_like_edges(mind: Agent) -> None:
+    (memory,) = memories_in(mind, 1)
+    broad, narrow = a_concept(mind, "Water"), a_concept(mind, "Tides")
+    whole = a_goal(mind)
+    with tenant_transaction(mind.tenant_id):
+        Concept.objects.filter(id=narrow.id).update(parent_id=broad.id)
+        MemoryConcept.objects.create(
+            tenant_id=mind.tenant_id, concept_id=narrow.id, memory_id=memory.id, strength=0.7
+        )
+        part = Node(NodeKind.GOAL, GoalFactory.create(agent=mind, parent_id=whole.id).id)
+        found = find_connected(agent_id=mind.id, node=memory, hops=2)
+        goals = find_connected(agent_id=mind.id, node=whole, hops=1, relations=[Relation.PARENT_OF])
+        others = find_connected(agent_id=mind.id, node=whole, hops=1, relations=[Relation.CAUSES])
+        path = find_path(agent_id=mind.id, start=broad, end=memory)
+    assert [(each.id, each.hops, each.label) for each in found] == [
+        (narrow.id, 1, "Tides"),
+        (broad.id, 2, "Water"),
+    ]
+    up = found[1].path[1]
+    assert (up.source, up.target, up.relation) == (broad, narrow, Relation.PARENT_OF)
+    assert [each.id for each in goals] == [part.id]
+    assert others == []
+    assert path is not None
+    assert [each.weight for each in path.path] == [1.0, 0.7]
+
+
+def test_a_walk_stays_within_tenant_and_agent(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
+    one, two = memories_in(mind)
+    tie(mind, one, two)
+    for stranger in (other_mind, foreign_mind):
+        theirs, also = memories_in(stranger)
+        tie(stranger, theirs, also)
+        # A row that names another's memory, as no service would write it.
+        with tenant_transaction(stranger.tenant_id):
+            Edge.objects.create(
+                tenant_id=stranger.tenant_id,
+                agent_id=stranger.id,
+                source_kind="memory",
+                source_id=theirs.id,
+                target_kind="memory",
+                target_id=two.id,
+                relation="causes",
+            )
+        with tenant_transaction(mind.tenant_id):
+            for ask in (find_causes, find_supporting_evidence):
+                with pytest.raises(NotFound):
+                    ask(agent_id=mind.id, node=theirs)
+            with pytest.raises(NotFound):
+                find_path(agent_id=mind.id, start=one, end=theirs)
+            assert [each.id for each in find_connected(agent_id=mind.id, node=one, hops=6)] == [two.id]
+        with tenant_transaction(stranger.tenant_id):
+            found = find_connected(agent_id=stranger.id, node=theirs, hops=6)
+        assert [each.id for each in found] == [also.id]
+
+
+def test_a_walk_visits_so_many_nodes_and_no_more(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub, *rim = memories_in(mind, 30)
+    for number, each in enumerate(rim):
+        tie(mind, hub, each, weight=number / 100)
+    monkeypatch.setattr(walks, "MAX_NODES", 10)
+    with tenant_transaction(mind.tenant_id):
+        found = find_connected(agent_id=mind.id, node=hub, hops=3)
+    assert {each.id for each in found} == {each.id for each in rim[-10:]}
+
+
+def test_a_walk_that_takes_too_long_is_broken_off_and_the_transaction_goes_on(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = memories_in(mind, 1)
+    monkeypatch.setattr(walks, "LONGEST_S", 0.05)
+    monkeypatch.setattr(
+        walks,
+        "_WALK",
+        walks._WALK.replace("SELECT 0 AS hops", "SELECT 0 + length(pg_sleep(5)::text) AS hops"),
+    )
+    with tenant_transaction(mind.tenant_id):
+        with pytest.raises(LimitReached, match="fewer hops"):
+            find_connected(agent_id=mind.id, node=one, hops=1)
+        assert mind.memories.count() == 1
+        with connections[APP].cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            assert cursor.fetchone() != ("50ms",)
+
+
+@pytest.mark.parametrize("hops", [0, 7, 1_000_000])
+def test_how_far_a_walk_goes_is_bounded(mind: Agent, hops: int) -> None:
+    one, two = memories_in(mind)
+    with tenant_transaction(mind.tenant_id):
+        for ask in (find_causes, find_connected, find_supporting_evidence):
+            with pytest.raises(Invalid, match="1 to 6"):
+                ask(agent_id=mind.id, node=one, hops=hops)
+        with pytest.raises(Invalid, match="1 to 6"):
+            find_path(agent_id=mind.id, start=one, end=two, hops=hops)
+
+
+def test_what_is_gone_is_not_found_and_a_path_to_itself_is_empty(mind: Agent) -> None:
+    one, two, three = memories_in(mind, 3)
+    tie(mind, one, two)
+    tie(mind, two, three)
+    with tenant_transaction(mind.tenant_id):
+        mind.memories.filter(id=two.id).delete()
+        assert [each.id for each in find_connected(agent_id=mind.id, node=one, hops=2)] == [three.id]
+        itself = find_path(agent_id=mind.id, start=one, end=one)
+    assert itself is not None
+    assert (itself.id, itself.hops, itself.path) == (one.id, 0, ())
