@@ -135,6 +135,8 @@ def _amount(folded: str, tokens: list[str], lists: WordLists) -> str:
     if sign := _AMOUNT.search(folded):
         return sign.group()
     units = lists.money_units.words
+    if units.isdisjoint(tokens):
+        return ""
     for place, token in enumerate(tokens):
         if token in units:
             before = tokens[max(0, place - 2) : place]
@@ -176,6 +178,8 @@ def _asks_to_remember(tokens: list[str], lists: WordLists) -> str:
 
     They begin a clause, perhaps after a request: "I can't remember this" does not ask, nor does "Remember this?".
     """
+    if not lists.remember.may_be_in(tokens):
+        return ""
     for start, word in enumerate(tokens):
         if word != "please" and start and tokens[start - 1] not in CLAUSE_ENDS:
             continue

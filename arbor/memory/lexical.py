@@ -13,9 +13,10 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import snowballstemmer
 
@@ -63,12 +64,21 @@ class QueryTerm:
 
 def words_of(text: str) -> Iterator[str]:
     """Yield the text's words: case folded, without possessives, stop words included."""
-    folded = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
-    for word in _WORDS.findall(folded):
-        if word.isascii():
-            yield word.replace(",", "").removesuffix("'s")[:_LONGEST_WORD]
-        else:
-            yield from _split_unspaced(word.removesuffix("'s"))
+    for word in _WORDS.findall(_folded(text)):
+        yield from _parts_of(word)
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
+
+
+def _parts_of(word: str) -> Iterable[str]:
+    """Return what a word of a folded text is compared as: itself, or pairs of characters where words are not spaced."""
+    if word.isascii():
+        return (word.replace(",", "").removesuffix("'s")[:_LONGEST_WORD],)
+    return _split_unspaced(word.removesuffix("'s"))
 
 
 def _split_unspaced(word: str) -> Iterator[str]:
@@ -116,12 +126,27 @@ def document_vector(text: str, *, speaker: str = "") -> dict[int, float]:
 
     The heaviest terms stay; of equally heavy ones those that come first. `speaker` is a role or a name.
     """
-    counts = Counter(term_of(word) for word in words_of(text) if word not in STOP_WORDS)
+    counts = Counter(_places_in(text))
     length = 1 - LENGTH_NORM + LENGTH_NORM * counts.total() / USUAL_LENGTH
     vector = {speaker_index(word): _SPOKEN for word in speaker_words(speaker)}
-    for term, count in counts.most_common(MAX_TERMS - len(vector)):
-        vector[term_index(term)] = count * _MOST / (count + SATURATION * length)
+    saturated = SATURATION * length
+    for place, count in counts.most_common(MAX_TERMS - len(vector)):
+        vector[place] = count * _MOST / (count + saturated)
     return vector
+
+
+def _places_in(text: str) -> Iterator[int]:
+    """Return the places of a text's terms, in order, as often as they occur."""
+    words = _WORDS.findall(_folded(text))
+    # Words that are none would fill the cache.
+    short = max(map(len, words), default=0) <= 2 * _LONGEST_WORD
+    return chain.from_iterable(map(_places_of if short else _places_of.__wrapped__, words))
+
+
+@lru_cache(maxsize=100_000)
+def _places_of(word: str) -> tuple[int, ...]:
+    """Return the places of the terms that a word of a folded text stands for; none for a stop word."""
+    return tuple(term_index(term_of(each)) for each in _parts_of(word) if each not in STOP_WORDS)
 
 
 def speaker_words(speaker: str) -> frozenset[str]:

@@ -31,6 +31,8 @@ _STEMS = frozenset({"decision", "approval", "money", "action", "error"})
 
 def fold(text: str) -> str:
     """Return the text as it is compared: compatible characters, plain apostrophes, no capitals."""
+    if text.isascii():
+        return text.lower()
     return unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
 
 
@@ -59,6 +61,10 @@ class Phrases:
         #: Those of one word.
         self.words = frozenset(word for word, tails in self._tails.items() if () in tails)
 
+    def may_be_in(self, words: Iterable[str]) -> bool:
+        """Return whether a phrase begins with one of these words: what is looked at first, and rarely so."""
+        return not self._tails.keys().isdisjoint(words)
+
     def length_at(self, words: Sequence[str], place: int) -> int:
         """Return how many words the longest phrase that begins at this place has, 0 if none begins there."""
         if place >= len(words):
@@ -73,6 +79,8 @@ class Phrases:
 
         One does not count when one of the two words before it is in `unless_after`.
         """
+        if not self.may_be_in(words):
+            return None
         for place, word in enumerate(words):
             if word not in self._tails or not (length := self.length_at(words, place)):
                 continue

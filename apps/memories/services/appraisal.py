@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -42,10 +42,17 @@ def ttl_of(retention: Retention) -> timedelta | None:
     return ttl or None
 
 
-def appraised(
-    memory: NewMemory, *, least: Retention | None = None, but: Collection[Retention] = ()
-) -> NewMemory:
-    """Return the memory with importance, retention and expiry, those that it has as they are.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """What a memory is stored with."""
+
+    importance: float
+    retention: Retention
+    expires_at: datetime | None
+
+
+def weigh(memory: NewMemory, *, least: Retention | None = None, but: Collection[Retention] = ()) -> Weight:
+    """Return importance, retention and expiry of a memory, those that it has as they are.
 
     A retention that was appraised is `least` or longer, unless it is one of `but`. Time counts from now. An expiry that
     the caller gave is kept, and then nothing is for good.
@@ -62,9 +69,17 @@ def appraised(
     expires_at = memory.expires_at
     if expires_at is None and (ttl := ttl_of(retention)):
         expires_at = _later(ttl)
-    if (importance, retention, expires_at) == (memory.importance, memory.retention, memory.expires_at):
+    return Weight(importance=importance, retention=retention, expires_at=expires_at)
+
+
+def lasting(memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
+    """Return a memory that lasts, or is for good when its text asks for it: what somebody chose to keep.
+
+    What was given stays as it is; its importance is still appraised when it is stored.
+    """
+    if memory.retention is not None:
         return memory
-    return replace(memory, importance=importance, retention=retention, expires_at=expires_at)
+    return replace(memory, retention=weigh(memory, least=Retention.LASTING, but=but).retention)
 
 
 def _later(ttl: timedelta) -> datetime | None:

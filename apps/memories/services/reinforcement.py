@@ -16,6 +16,7 @@ import numpy as np
 from django.conf import settings
 
 from apps.memories.models import Memory
+from apps.memories.services.appraisal import Weight
 from apps.memories.services.embedding import Vectors
 from apps.tenants.statements import change, fetch
 from arbor.memory.details import SemanticDetail, read_detail
@@ -86,10 +87,8 @@ class Standing:
     times: int = 0
 
     @classmethod
-    def of(cls, memory_id: UUID, memory: NewMemory) -> Standing:
-        """Return what an appraised memory will be. A fact is trusted no further than its sources allow."""
-        assert memory.importance is not None
-        assert memory.retention is not None
+    def of(cls, memory_id: UUID, memory: NewMemory, weight: Weight) -> Standing:
+        """Return what a new memory will be. A fact is trusted no further than its sources allow."""
         trust = memory.trust
         if memory.type is MemoryType.SEMANTIC and memory.detail.get("sources"):
             trust = min(trust, _semantic(memory.detail).trust)
@@ -97,9 +96,9 @@ class Standing:
             id=memory_id,
             type=memory.type,
             content=memory.content,
-            expires_at=memory.expires_at,
-            retention=memory.retention,
-            importance=memory.importance,
+            expires_at=weight.expires_at,
+            retention=weight.retention,
+            importance=weight.importance,
             trust=trust,
             detail=memory.detail,
             new=True,
@@ -121,34 +120,32 @@ class Standing:
             archived=status != MemoryStatus.ACTIVE,
         )
 
-    def again(self, memory: NewMemory, *, now: datetime) -> None:
-        """Take up an appraised memory that says the same; one whose time is over already changes nothing.
+    def again(self, memory: NewMemory, weight: Weight, *, now: datetime) -> None:
+        """Take up a memory that says the same; one whose time is over already changes nothing.
 
         Of two expiries the later holds. What stands alone is reinforced: it gains the other's sources, keeps its
         wording, and is kept for good when that one is. A turn that is read once more is the same turn.
         """
-        if memory.expires_at is not None and memory.expires_at <= now:
+        if weight.expires_at is not None and weight.expires_at <= now:
             return
         if self.archived or (self.expires_at is not None and self.expires_at <= now):
             self.back = not self.new
         longer = self.expires_at is not None and (
-            memory.expires_at is None or memory.expires_at > self.expires_at
+            weight.expires_at is None or weight.expires_at > self.expires_at
         )
         if self.archived or longer:
-            self.expires_at = memory.expires_at
+            self.expires_at = weight.expires_at
             self.changed = True
         if not memory.session:
-            self._reinforce(memory)
+            self._reinforce(memory, weight)
 
-    def _reinforce(self, memory: NewMemory) -> None:
+    def _reinforce(self, memory: NewMemory, weight: Weight) -> None:
         self.times += 1
-        assert memory.importance is not None
-        assert memory.retention is not None
-        kept = at_least(self.retention, memory.retention)
+        kept = at_least(self.retention, weight.retention)
         if kept is not self.retention:
             self.retention, self.changed = kept, True
-        if kept is Retention.PERMANENT and memory.importance > self.importance:
-            self.importance, self.changed = memory.importance, True
+        if kept is Retention.PERMANENT and weight.importance > self.importance:
+            self.importance, self.changed = weight.importance, True
         if memory.content != self.content:
             self._keep_wording(memory.content)
         if self.type is MemoryType.SEMANTIC and memory.detail.get("sources"):

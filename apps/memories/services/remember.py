@@ -15,7 +15,7 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from apps.memories.services.appraisal import appraised
+from apps.memories.services.appraisal import weigh
 from apps.memories.services.embedding import Vectors, embed_for_storage, embedder_for
 from apps.memories.services.literals import fitting, halfvec_texts, sparsevec_text
 from apps.memories.services.minds import installation_model, model_of
@@ -138,7 +138,7 @@ def store(
         return Remembered(ids=(), duplicates=frozenset())
     _check_vectors(memories, vectors)
     lock_minds([agent_id])
-    batch = _Batch(agent_id, [appraised(each) for each in memories], weighed=memories)
+    batch = _Batch(agent_id, memories)
     batch.place(vectors, model)
     batch.write()
     return batch.result()
@@ -187,13 +187,10 @@ def _check_vectors(memories: Sequence[NewMemory], vectors: Vectors | None) -> No
 class _Batch:
     """Memories that are stored together: which stand already, which are one, and what is written."""
 
-    def __init__(
-        self, agent_id: UUID, memories: Sequence[NewMemory], *, weighed: Sequence[NewMemory]
-    ) -> None:
+    def __init__(self, agent_id: UUID, memories: Sequence[NewMemory]) -> None:
         self._agent_id = agent_id
         self._memories = memories
-        #: By their numbers, those whose importance the caller did not say.
-        self._unweighed = {number for number, each in enumerate(weighed) if each.importance is None}
+        self._weights = [weigh(each) for each in memories]
         self._now = datetime.now(UTC)
         self._keys = [_key(each) for each in memories]
         self._standing: list[Standing] = []
@@ -218,11 +215,11 @@ class _Batch:
         for number, (key, memory) in enumerate(zip(self._keys, self._memories, strict=True)):
             standing = by_key.get(key) or alike.nearest(number, near.get(number))
             if standing is None:
-                standing = Standing.of(uuid7(), memory)
+                standing = Standing.of(uuid7(), memory, self._weights[number])
                 self._new[number] = memory
                 alike.add(number, standing)
             else:
-                standing.again(memory, now=self._now)
+                standing.again(memory, self._weights[number], now=self._now)
             by_key[key] = standing
             self._standing.append(standing)
 
@@ -282,10 +279,10 @@ class _Batch:
             count_terms(self._agent_id, write_changes(self._standing), sign=1)
 
     def _waiting_for_weight(self) -> list[UUID]:
-        """Return those that a model is to weigh, where one is configured."""
+        """Return those that a model is to weigh, where one is configured; what the caller says is not weighed again."""
         if not (settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES):
             return []
-        return [self._standing[number].id for number in self._new if number in self._unweighed]
+        return [self._standing[number].id for number, each in self._new.items() if each.importance is None]
 
     def _row(self, number: int, terms: Mapping[int, float], episodes: Episodes) -> dict[str, Any]:
         memory, standing = self._memories[number], self._standing[number]
