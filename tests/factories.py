@@ -52,6 +52,7 @@ from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.ids import uuid7
 from arbor.memory.content import content_hash
 from arbor.memory.values import MemoryStatus, MemoryType
 from arbor.selves.values import AspectKind, BeliefCategory
@@ -472,6 +473,27 @@ class ExternalCallFactory(TenantRowFactory):
     requested_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at)
     started_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at)
     ended_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at + timedelta(milliseconds=900))
+
+
+class ErrandFactory(TenantRowFactory):
+    """A call that maintenance makes."""
+
+    class Meta:
+        model = ExternalCall
+
+    agent = factory.SubFactory(AgentFactory)
+    purpose = "summarize"
+    status = CallStatus.FAILED
+    model = "openai/gpt-5-mini"
+    subject = factory.LazyFunction(lambda: {"episode": str(uuid7()), "size": 3})
+    subject_key = factory.LazyAttribute(lambda o: f"episode:{o.subject['episode']}")
+    request = factory.LazyFunction(lambda: {"purpose": "summarize", "system": "Sum up.", "messages": []})
+    reply = "I would rather sing."
+    error = "expected a JSON object"
+    error_kind = "ReplyInvalid"
+    attempts = 4
+    failures = 4
+    requested_at = factory.LazyFunction(lambda: _ago(40))
 
 
 class LedgerEntryFactory(TenantRowFactory):

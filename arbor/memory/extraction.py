@@ -32,18 +32,20 @@ _SENTENCE_ENDS = frozenset('.!?…:;\n“"')
 #: Scripts without spaces between words: what looks like a word there is a sentence.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _TALK = """
-    able actually ago already always amazing anyone anything around ask awesome away back bad bit came come
-    cool day days definitely done even ever every everyone everything excited far feel feeling first fun get
-    gets getting give glad go goes going gonna good got great guess guys happen happened happy hard haha hear
-    heard hello help hey hi hope huh idea keep kind know last later least let's like liked little lol long
-    look looking looks lot lots love loved made make makes making many maybe might mind miss month much must
-    need needed near never next nice nothing now oh old one ones people pretty probably put quite ready real
-    really recently remember right said saw say says see seem seems seen someone something sometimes soon
-    sorry special spend stay stuff sure take talk tell thank thanks thing things think thought time times
-    today together told tomorrow tonight took tried try trying two use used usually wanna want wanted week
-    well went whatever wish wonderful wondering wow yeah year years yep yes yesterday yet you'd you'll monday
-    tuesday wednesday thursday friday saturday sunday january february march april june july august september
-    october november december
+    able actually ago agree already always amazing anyone anything appreciate around ask away awesome back
+    bad bit bring brings came come cool day days definitely done even ever every everyone everything excited
+    far feel feeling first fun get gets getting give glad go goes going gonna good got great guess guys haha
+    happen happened happy hard hear heard hello help hey hi hope huh idea important keep kind know last later
+    least let's like liked little lol long look looking looks lot lots love loved lucky made make makes
+    making many maybe mean means might mind miss month much must near need needed never next nice nothing now
+    oh old one ones part people pretty probably put quite ready real really recently remember right said saw
+    say says see seem seems seen show shows since someone something sometimes soon sorry sound sounding
+    sounds special spend stay stuff sure take talk tell thank thanks thing things think thought time times
+    today together told tomorrow tonight took tough tried try trying two use used usually wait wanna want
+    wanted way ways week well went whatever wish wonderful wondering wow yeah year years yep yes yesterday
+    yet you'd you'll
+    monday tuesday wednesday thursday friday saturday sunday january february march april june july august
+    september october november december
 """
 #: What names no idea: the stop words, and words of everyday talk.
 _NOTHING = STOP_WORDS.union(_TALK.split())

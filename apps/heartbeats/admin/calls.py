@@ -31,8 +31,8 @@ class ExternalCallAdmin(AgentRowsAdmin):
     )
     list_filter = (("agent", AutocompleteSelectFilter), ("status", ChoicesDropdownFilter))
     fieldsets = (
-        (None, {"fields": ("agent", "heartbeat", "purpose", "model", "status", "attempts")}),
-        ("Time", {"fields": ("requested_at", "started_at", "ended_at", "lease_until")}),
+        (None, {"fields": ("agent", "asked_by", "purpose", "model", "status", "attempts", "failures")}),
+        ("Time", {"fields": ("requested_at", "started_at", "ended_at", "due_at", "lease_until")}),
         ("Answer", {"fields": ("reply_shown", "error_kind", "error")}),
         ("Question", {"fields": ("request_shown",)}),
     )
@@ -43,6 +43,16 @@ class ExternalCallAdmin(AgentRowsAdmin):
         if is_list(request):
             calls = calls.defer("request", "sections", "reply", *self.unread)
         return calls
+
+    @admin.display(description="asked by")
+    def asked_by(self, call: ExternalCall) -> SafeString:
+        """Link the heartbeat that it belongs to, or say what maintenance asks about."""
+        if call.heartbeat_id is not None:
+            return cells.link("heartbeats_heartbeat", call.heartbeat_id, "a heartbeat")
+        episode = call.subject.get("episode")
+        if episode:
+            return cells.link("memories_episode", episode, "maintenance, about an episode")
+        return cells.clipped(f"maintenance, about {len(call.subject.get('memories', ()))} memories", 70)
 
     @admin.display(description="asked")
     def requested(self, call: ExternalCall) -> SafeString:

@@ -32,6 +32,7 @@ from tests.factories import (
     ConceptFactory,
     EdgeFactory,
     EpisodeFactory,
+    ErrandFactory,
     ExternalCallFactory,
     GoalFactory,
     HeartbeatFactory,
@@ -155,6 +156,19 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             StepFactory(heartbeat=beat, changed=[text]),
             call,
             LedgerEntryFactory(call=call),
+            LedgerEntryFactory(call=ErrandFactory(agent=agent, error=text, reply=text)),
+            ErrandFactory(
+                agent=agent,
+                error=text,
+                subject={"episode": str(episode.id)},
+                subject_key=f"episode:{episode.id}",
+            ),
+            ErrandFactory(
+                agent=agent,
+                purpose="extract",
+                subject={"memories": [str(memory.id)]},
+                subject_key=f"memories:{memory.id}",
+            ),
             PerceptFactory(agent=agent, content=text),
             ScheduleFactory(agent=agent, last_error=text),
             record(
