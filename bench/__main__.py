@@ -121,6 +121,13 @@ def locomo(data: Path) -> dict[str, Any]:
 
 
 @_measured
+@click.option("--memories", type=click.IntRange(min=1), default=10_000, show_default=True)
+def neighborhoods(**options: Any) -> dict[str, Any]:
+    """Neighborhoods computed per second, of one agent with so many memories."""
+    return _on_servers("bench.neighborhoods", **options)
+
+
+@_measured
 @click.option("--agents", type=click.IntRange(min=1), default=100_000, show_default=True)
 @click.option("--tenants", type=click.IntRange(min=1), default=20, show_default=True)
 def dispatch(**options: Any) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def _copy(database: psycopg.Connection[Any], turns: Sequence[Remembered], owner:
     columns = (
         "tenant_id, agent_id, id, type, status, content, content_hash, importance, decay_rate, trust,"
         " emotional_valence, session, position, role, source, detail, occurred_at, created_at, embedding,"
-        " embedding_model, lexical"
+        " embedding_model, lexical, retention, sequence"
     )
     with database.cursor() as cursor, cursor.copy(f"COPY loaded ({columns}) FROM STDIN") as copy:
         for turn, terms, vector in zip(turns, words, vectors, strict=True):
@@ -198,6 +198,8 @@ def _copy(database: psycopg.Connection[Any], turns: Sequence[Remembered], owner:
                     vector,
                     embedder().model,
                     sparsevec_text(terms),
+                    "lasting",
+                    0,
                 )
             )
     return Counter(term for terms in words for term in terms)
