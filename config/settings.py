@@ -10,6 +10,7 @@ from apps.console.theme import UNFOLD as CONSOLE_THEME
 from arbor.agents.identity import derive_secret, parse_master_key
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA
+from arbor.memory.health import parse_limits
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
 from config.logs import logging_config
 from config.secrets import SecretName
@@ -198,6 +199,10 @@ if not 0 < ARBOR_MAINTENANCE_SHARE <= 1:
     )
 #: `provider/model` that summarizes episodes, names concepts and weighs memories; empty: rules do, at no cost.
 ARBOR_MAINTENANCE_MODEL = env.str("ARBOR_MAINTENANCE_MODEL", default="")
+#: How near a memory must be to a theme to belong to it: deviations above the mean cosine of the agent's memories, 0.5 to 10.
+#: Less makes wide themes, more narrow ones; how often an agent's themes are put in order, if something changed.
+ARBOR_CLUSTER_DEVIATIONS = env.float("ARBOR_CLUSTER_DEVIATIONS", default=3.5)
+ARBOR_CLUSTER_PERIOD = timedelta(seconds=env.int("ARBOR_CLUSTER_PERIOD_S", default=1800))
 #: Whether that model is asked, too, how important each new memory is; the rule's view and its own are averaged.
 ARBOR_WEIGH_MEMORIES = env.bool("ARBOR_WEIGH_MEMORIES", default=False)
 #: Calls of maintenance under way or waiting in the whole installation; heartbeats' calls wait in the same queue.
@@ -206,7 +211,7 @@ ARBOR_MAX_ERRANDS = env.int("ARBOR_MAX_ERRANDS", default=200)
 ARBOR_NEIGHBOR_SIMILARITY = env.float("ARBOR_NEIGHBOR_SIMILARITY", default=0.75)
 #: The time in which what has come to mind fades to half.
 ARBOR_ACTIVATION_HALF_LIFE = timedelta(seconds=env.float("ARBOR_ACTIVATION_HALF_LIFE_S", default=3600))
-if not ARBOR_ACTIVATION_HALF_LIFE > timedelta(0):
+if not timedelta(0) < ARBOR_ACTIVATION_HALF_LIFE:
     raise ConfigurationInvalid("ARBOR_ACTIVATION_HALF_LIFE_S must be above 0 seconds")
 #: Episodic memories that one agent keeps in mind; above it the least important are archived.
 ARBOR_MEMORY_QUOTA = env.int("ARBOR_MEMORY_QUOTA", default=QUOTA)
@@ -233,6 +238,11 @@ ARBOR_TTL_DAYS = {
 ARBOR_DUPLICATE_SIMILARITY = env.float("ARBOR_DUPLICATE_SIMILARITY", default=0.95)
 #: The longest silence within an episode.
 ARBOR_EPISODE_GAP = timedelta(minutes=env.float("ARBOR_EPISODE_GAP_MINUTES", default=30.0))
+
+#: Where maintenance is behind: `NAME=WARN:CRITICAL`, by commas, instead of the limits of `arbor.memory.health`.
+ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
+#: Whoever scrapes `/metrics` shows it as a bearer token; empty: only operators of the installation see that page.
+ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
 
 # --- Heartbeats ----------------------------------------------------------------------------------------
 

@@ -20,7 +20,8 @@ django.setup()
 app = Celery(
     "arbor",
     broker=settings.CELERY_BROKER_URL,
-    include=["workers.tasks", "workers.liveness", "workers.connections"],
+    # Runs are noted before connections go back.
+    include=["workers.tasks", "workers.liveness", "workers.runs", "workers.connections"],
     # Celery's for Django: it would close the database's connections around every task (`workers.connections`).
     fixups=[],
 )

@@ -1,4 +1,4 @@
-"""Every task of the fleet: ids in, one call, no rules."""
+"""Every task of the fleet: ids in, one call, no rules. What a job returns is noted with its run (`workers.runs`)."""
 
 from __future__ import annotations
 
@@ -53,81 +53,81 @@ def fulfil(self: CeleryTask[Any, Any], *, call_id: str) -> None:
 
 
 @app.task(name=Task.EMBED_BACKLOG.value, acks_late=True)
-def embed_waiting() -> None:
+def embed_waiting() -> object:
     """Embed the memories that have no vector yet."""
-    embed_backlog()
+    return embed_backlog()
 
 
 @app.task(name=Task.REFRESH_NEIGHBORHOODS.value, acks_late=True)
-def refresh() -> None:
+def refresh() -> object:
     """Compute the neighborhoods that are stale or missing."""
-    refresh_neighborhoods()
+    return refresh_neighborhoods()
 
 
 @app.task(name=Task.TRIM_ACTIVATIONS.value, acks_late=True)
-def trim_mind() -> None:
+def trim_mind() -> object:
     """Drop what has faded from mind."""
-    trim_activations()
+    return trim_activations()
 
 
 @app.task(name=Task.TEND_EPISODES.value, acks_late=True)
-def episodes() -> None:
+def episodes() -> object:
     """Close episodes, and have closed ones summarized."""
-    tend_episodes()
+    return tend_episodes()
 
 
 @app.task(name=Task.CONSOLIDATE.value, acks_late=True)
-def consolidation() -> None:
+def consolidation() -> object:
     """Take concepts, have memories weighed, bring lost errands back."""
-    consolidate()
+    return consolidate()
 
 
 @app.task(name=Task.TEND_CLUSTERS.value, acks_late=True)
-def clusters() -> None:
+def clusters() -> object:
     """Assign new memories to clusters, and put clusters in order."""
-    tend_clusters()
+    return tend_clusters()
 
 
 @app.task(name=Task.FADE_MEMORIES.value, acks_late=True)
-def fade() -> None:
+def fade() -> object:
     """Archive what has faded."""
-    fade_memories()
+    return fade_memories()
 
 
 @app.task(name=Task.CLEAN_UP_MEMORIES.value, acks_late=True)
-def clean_up() -> None:
+def clean_up() -> object:
     """Archive what was of little importance from the start."""
-    clean_up_memories()
+    return clean_up_memories()
 
 
 @app.task(name=Task.KEEP_QUOTAS.value, acks_late=True)
-def quotas() -> None:
+def quotas() -> object:
     """Archive what is above an agent's quota."""
-    keep_quotas()
+    return keep_quotas()
 
 
 @app.task(name=Task.EXPIRE_MEMORIES.value, acks_late=True)
-def expire() -> None:
+def expire() -> object:
     """Archive the memories whose time is over."""
-    expire_memories()
+    return expire_memories()
 
 
 @app.task(name=Task.TEND_BUFFERS.value, acks_late=True)
-def buffers() -> None:
+def buffers() -> object:
     """Make memories of what mattered among the things held, and let go of what is over."""
-    tend_buffers()
+    return tend_buffers()
 
 
 @app.task(name=Task.TRIM_EMBEDDING_CACHE.value, acks_late=True)
-def trim_cache() -> None:
+def trim_cache() -> object:
     """Drop what nobody has used for long from the embedding cache."""
-    trim_embedding_cache()
+    return trim_embedding_cache()
 
 
 @app.task(name=Task.FORGET_PROCESSES.value, acks_late=True)
-def forget_processes() -> None:
+def forget_processes() -> object:
     """Forget processes that have not been heard of."""
-    forget_silent_processes()
+    return forget_silent_processes()
 
 
 app.conf.beat_schedule = entries()

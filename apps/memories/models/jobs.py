@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db import models
+from django.db.models.functions import Now
 
 
 class JobRun(models.Model):
@@ -15,6 +16,10 @@ class JobRun(models.Model):
 
     #: The task's name, as in `apps.queues.Task`.
     name = models.CharField(max_length=100, primary_key=True)
+    #: It should run so often.
+    period_s = models.FloatField(default=0)
+    #: When it was first heard of, and when its last run ended, after so many seconds.
+    first_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField()
     seconds = models.FloatField()
     #: When it last ended without an error; empty: never.

@@ -1,0 +1,232 @@
+"""Whether maintenance keeps up: figures, the limits from which a person should know, and what to do then (seed 004, 9.5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from arbor.errors import ConfigurationInvalid
+
+
+class State(StrEnum):
+    """How a figure stands."""
+
+    #: As it should be.
+    OK = "ok"
+    #: A person should know.
+    WARN = "warn"
+    #: A person should act.
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        """0, 1 or 2: the higher, the worse."""
+        return list(State).index(self)
+
+
+class Metric(StrEnum):
+    """What is watched."""
+
+    STALE_NEIGHBORHOODS = "stale_neighborhoods"
+    UNSUMMARIZED_EPISODES = "unsummarized_episodes"
+    UNEMBEDDED = "unembedded"
+    UNREADABLE = "unreadable"
+    UNCLUSTERED = "unclustered"
+    UNEXTRACTED = "unextracted"
+    UNWEIGHED = "unweighed"
+    STALE_CLUSTERS = "stale_clusters"
+    FAILED_ERRANDS = "failed_errands"
+    OTHER_EMBEDDER = "other_embedder"
+    EXPIRED = "expired"
+    BUFFER_EXPIRED = "buffer_expired"
+    UNTENDED = "untended"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """From where a figure warns and is critical; infinity: never. Raises ConfigurationInvalid."""
+
+    warn: float
+    critical: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.warn <= self.critical:
+            raise ConfigurationInvalid(
+                f"a limit is WARN:CRITICAL, both above 0 and the second not below the first, got {self}"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.warn:g}:{self.critical:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """What a metric counts, by which of its figures it is judged, and what to do when it is too high."""
+
+    title: str
+    limit: Limit
+    remedy: str
+    #: Judged by the age of the oldest, in seconds, or by the most of one agent; else by how many there are.
+    by_age: bool = False
+    by_agent: bool = False
+
+
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
+_WORKERS = "see that a worker serves `{queue}` (`arbor status`), and give it more processes"
+
+#: The first two limits are seed 004's, which had a database for each agent: so they are for the most of one agent.
+WATCHES: Mapping[Metric, Watch] = MappingProxyType(
+    {
+        Metric.STALE_NEIGHBORHOODS: Watch(
+            title="neighborhoods stale or missing",
+            limit=Limit(warn=100, critical=10_000),
+            by_agent=True,
+            remedy=_WORKERS.format(queue="neighborhoods"),
+        ),
+        Metric.UNSUMMARIZED_EPISODES: Watch(
+            title="closed episodes without a summary",
+            limit=Limit(warn=10, critical=100),
+            by_agent=True,
+            remedy="see that workers serve `episodes` and `llm`, and that ARBOR_MAINTENANCE_MODEL answers",
+        ),
+        Metric.UNEMBEDDED: Watch(
+            title="texts without a vector",
+            limit=Limit(warn=5 * _MINUTE, critical=_HOUR),
+            by_age=True,
+            remedy="see that the embedder answers (`arbor doctor`) and that a worker serves `embedding`",
+        ),
+        Metric.UNREADABLE: Watch(
+            title="texts that their embedder refused",
+            limit=Limit(warn=100, critical=math.inf),
+            remedy="they are found by their words alone; a model with a longer context may read them (`arbor reembed`)",
+        ),
+        Metric.UNCLUSTERED: Watch(
+            title="memories without a theme yet",
+            limit=Limit(warn=1_000, critical=50_000),
+            by_agent=True,
+            remedy=_WORKERS.format(queue="consolidation"),
+        ),
+        Metric.UNEXTRACTED: Watch(
+            title="memories whose concepts wait",
+            limit=Limit(warn=1_000, critical=50_000),
+            by_agent=True,
+            remedy="see that workers serve `consolidation` and `llm`; rules keep up where a model does not"
+            " (ARBOR_MAINTENANCE_MODEL empty)",
+        ),
+        Metric.UNWEIGHED: Watch(
+            title="memories that wait to be weighed",
+            limit=Limit(warn=1_000, critical=50_000),
+            by_agent=True,
+            remedy="see that workers serve `consolidation` and `llm`, and that ARBOR_MAINTENANCE_MODEL answers",
+        ),
+        Metric.STALE_CLUSTERS: Watch(
+            title="themes out of date",
+            limit=Limit(warn=100, critical=10_000),
+            by_agent=True,
+            remedy=_WORKERS.format(queue="consolidation"),
+        ),
+        Metric.FAILED_ERRANDS: Watch(
+            title="questions to the maintenance model that failed for good",
+            limit=Limit(warn=10, critical=1_000),
+            remedy="their calls say why (console, Model calls); correct ARBOR_MAINTENANCE_MODEL or its key",
+        ),
+        Metric.OTHER_EMBEDDER: Watch(
+            title="agents whose vectors are another model's than the settings say",
+            limit=Limit(warn=1, critical=math.inf),
+            remedy="they go on with it; `arbor reembed` moves them to the new one",
+        ),
+        Metric.EXPIRED: Watch(
+            title="memories whose time is over, not archived yet",
+            limit=Limit(warn=20 * _MINUTE, critical=6 * _HOUR),
+            by_age=True,
+            remedy=_WORKERS.format(queue="cleanup"),
+        ),
+        Metric.BUFFER_EXPIRED: Watch(
+            title="held things whose time is over, not cleared yet",
+            limit=Limit(warn=20 * _MINUTE, critical=6 * _HOUR),
+            by_age=True,
+            remedy=_WORKERS.format(queue="cleanup"),
+        ),
+        Metric.UNTENDED: Watch(
+            title="agents whose daily look at what they might forget is late",
+            limit=Limit(warn=_DAY, critical=7 * _DAY),
+            by_age=True,
+            remedy="see that workers serve `decay`, `cleanup` and `consolidation`; raise ARBOR_MAINTENANCE_SHARE",
+        ),
+    }
+)
+
+#: Periods of a job without a success from which it warns and is critical, and what is allowed for a slow start.
+LATE_AFTER, DEAD_AFTER = 3, 10
+START = 5 * _MINUTE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One metric as it stands."""
+
+    metric: Metric
+    #: How many there are, up to where counting stops.
+    count: int
+    #: What it was judged by: the count, the most of one agent, or an age in seconds.
+    judged: float
+    limit: Limit
+    state: State
+
+    @property
+    def title(self) -> str:
+        """What is counted."""
+        return WATCHES[self.metric].title
+
+    @property
+    def remedy(self) -> str:
+        """What to do; nothing while all is well."""
+        return "" if self.state is State.OK else WATCHES[self.metric].remedy
+
+
+def judge(value: float, limit: Limit) -> State:
+    """Return how a value stands against its limits; one that is no number is critical."""
+    if value >= limit.critical or math.isnan(value):
+        return State.CRITICAL
+    return State.WARN if value >= limit.warn else State.OK
+
+
+def figure(
+    metric: Metric, *, count: int, most: int = 0, age_s: float = 0.0, limits: Mapping[Metric, Limit]
+) -> Figure:
+    """Judge a metric: `most` is of one agent, `age_s` the oldest's age; each is looked at where the metric goes by it."""
+    watch = WATCHES[metric]
+    judged = max(0.0, age_s) if watch.by_age else float(most if watch.by_agent else count)
+    limit = limits.get(metric, watch.limit)
+    return Figure(metric=metric, count=count, judged=judged, limit=limit, state=judge(judged, limit))
+
+
+def judge_job(*, period_s: float, since_success_s: float | None, since_first_s: float) -> State:
+    """Return how a job stands that should run every `period_s`: by its last success, or, without one, since it was first heard of."""
+    since = since_first_s if since_success_s is None else since_success_s
+    limit = Limit(warn=LATE_AFTER * period_s + START, critical=DEAD_AFTER * period_s + START)
+    return judge(max(0.0, since), limit)
+
+
+def parse_limits(text: str) -> dict[Metric, Limit]:
+    """Read limits such as `stale_neighborhoods=200:5000, expired=3600:inf`. Raises ConfigurationInvalid."""
+    limits: dict[Metric, Limit] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, _, values = part.partition("=")
+        warn, _, critical = values.partition(":")
+        try:
+            limits[Metric(name.strip())] = Limit(warn=float(warn), critical=float(critical))
+        except ValueError as error:
+            known = ", ".join(Metric)
+            raise ConfigurationInvalid(
+                f"ARBOR_HEALTH_LIMITS has NAME=WARN:CRITICAL, separated by commas, got {part!r}; names are {known}"
+            ) from error
+    return limits
+
+
+def worst(states: list[State]) -> State:
+    """Return the worst of states; none is as it should be."""
+    return max(states, key=lambda state: state.rank, default=State.OK)

@@ -1,0 +1,96 @@
+"""From where a figure is a person's matter."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.errors import ConfigurationInvalid
+from arbor.memory.health import WATCHES, Limit, Metric, State, figure, judge, judge_job, parse_limits, worst
+
+
+def test_every_metric_is_watched_and_says_what_to_do() -> None:
+    assert set(WATCHES) == set(Metric)
+    for metric in Metric:
+        bad = figure(metric, count=10**9, most=10**9, age_s=1e12, limits={})
+        assert bad.state is not State.OK
+        assert bad.title
+        assert bad.remedy
+        fine = figure(metric, count=0, limits={})
+        assert (fine.state, fine.remedy) == (State.OK, "")
+
+
+@pytest.mark.parametrize(
+    ("value", "state"),
+    [
+        (99, State.OK),
+        (100, State.WARN),
+        (999, State.WARN),
+        (1000, State.CRITICAL),
+        (math.nan, State.CRITICAL),
+    ],
+)
+def test_a_limit_holds_from_its_value_on(value: float, state: State) -> None:
+    assert judge(value, Limit(warn=100, critical=1000)) is state
+
+
+def test_the_limits_of_the_source_are_for_one_agents_memory() -> None:
+    stale = Metric.STALE_NEIGHBORHOODS
+    assert figure(stale, count=5_000, most=99, limits={}).state is State.OK
+    assert figure(stale, count=5_000, most=100, limits={}).state is State.WARN
+    episodes = Metric.UNSUMMARIZED_EPISODES
+    assert [figure(episodes, count=10, most=most, limits={}).state for most in (9, 10)] == [
+        State.OK,
+        State.WARN,
+    ]
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9))
+def test_more_is_never_better(value: float, more: float) -> None:
+    limit = Limit(warn=10, critical=1000)
+    assert judge(value + more, limit).rank >= judge(value, limit).rank
+
+
+def test_operators_turn_the_limits() -> None:
+    limits = parse_limits(" stale_neighborhoods=200:5000, expired=60:inf,")
+    assert limits == {
+        Metric.STALE_NEIGHBORHOODS: Limit(warn=200, critical=5000),
+        Metric.EXPIRED: Limit(warn=60, critical=math.inf),
+    }
+    assert parse_limits("") == {}
+    assert figure(Metric.EXPIRED, count=1, age_s=1e9, limits=limits).state is State.WARN
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nonsense=1:2", "expired", "expired=1", "expired=a:b", "expired=5:1", "expired=0:1", "expired=nan:1"],
+)
+def test_limits_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match="WARN:CRITICAL"):
+        parse_limits(text)
+
+
+@pytest.mark.parametrize(
+    ("since_success", "since_first", "state"),
+    [
+        (0, 0, State.OK),
+        (479, 9999, State.OK),
+        (480, 9999, State.WARN),
+        (900, 9999, State.CRITICAL),
+        (None, 100, State.OK),
+        (None, 9999, State.CRITICAL),
+        (-50, 0, State.OK),
+    ],
+)
+def test_a_job_is_late_after_three_periods_and_dead_after_ten(
+    since_success: float | None, since_first: float, state: State
+) -> None:
+    assert judge_job(period_s=60, since_success_s=since_success, since_first_s=since_first) is state
+
+
+def test_the_whole_is_as_its_worst_part() -> None:
+    assert worst([]) is State.OK
+    assert worst([State.OK, State.CRITICAL, State.WARN]) is State.CRITICAL
