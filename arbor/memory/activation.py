@@ -46,7 +46,7 @@ class ActiveCluster:
 
 def level_after(level: float, elapsed: timedelta, half_life: timedelta) -> float:
     """Return what is left of a level: half after each half life; all of it when the clock has jumped back."""
-    return level * 0.5 ** (max(0.0, elapsed.total_seconds()) / half_life.total_seconds())
+    return level * math.pow(0.5, max(0.0, elapsed.total_seconds()) / half_life.total_seconds())
 
 
 def fades_within(half_life: timedelta) -> timedelta:

@@ -55,9 +55,9 @@ def neighborhood(
     return dict(best[:KEPT])
 
 
-def accepts(neighbors: Mapping[UUID, float], newcomer: float) -> bool:
-    """Tell whether a newcomer of this weight would enter a neighborhood that lacks it."""
-    return newcomer > 0 and (len(neighbors) < KEPT or newcomer > min(neighbors.values()))
+def accepts(weights: Collection[float], newcomer: float) -> bool:
+    """Tell whether a newcomer of this weight would enter a neighborhood of these weights, which lacks it."""
+    return newcomer > 0 and (len(weights) < KEPT or newcomer > min(weights))
 
 
 class Nearest:
@@ -84,7 +84,7 @@ class Nearest:
         for row, floor in enumerate(floors):
             if len(self._best[row]) == self._kept and self._best[row][-1][0] > floor:
                 floor = self._best[row][-1][0]
-            places = np.flatnonzero((cosines[row] >= floor) & np.isfinite(cosines[row]))
+            places = np.flatnonzero((cosines[row] >= floor) & np.isfinite(cosines[row])).tolist()
             found = [(float(cosines[row, place]), ids[place]) for place in places]
             self._best[row] = _first(self._best[row] + found, self._kept)
 
@@ -107,5 +107,4 @@ def _first(found: Iterable[tuple[float, UUID]], kept: int) -> list[tuple[float, 
 
 def _unit(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: Vectors = vectors / np.where(lengths > 0, lengths, 1.0)
-    return scaled
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)

@@ -262,7 +262,7 @@ class _Surroundings:
             root
             for root in roots
             if accepts(
-                other.neighbors,
+                other.neighbors.values(),
                 weight(
                     hops=self._hops[root].get(other.id),
                     similarity=similar.get(root),

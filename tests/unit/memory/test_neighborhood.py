@@ -57,13 +57,13 @@ def test_a_neighborhood_holds_the_heaviest_in_order(
     for each in left_out:
         worth = weight(hops=hops.get(each), similarity=similar.get(each), beside=each in beside)
         assert worth <= min(found.values())
-        assert not accepts(found, worth)
+        assert not accepts(found.values(), worth)
 
 
 def test_a_newcomer_enters_where_there_is_room_or_something_lighter() -> None:
-    full = {each: 0.5 for each in IDS[:KEPT]}
-    assert accepts({}, 0.3)
-    assert not accepts({}, 0.0)
+    full = [0.5] * KEPT
+    assert accepts([], 0.3)
+    assert not accepts([], 0.0)
     assert accepts(full, 0.6)
     assert not accepts(full, 0.5)
 
