@@ -19,7 +19,7 @@ class Cluster(TenantModel):
     agent = TenantForeignKey(Agent, related_name="clusters")
     #: Its first keywords, unless somebody named it.
     name = models.CharField(max_length=200)
-    #: The mean of its members' vectors, of length 1; empty while none of them has a vector.
+    #: The mean of the members that belong to it most, of length 1; empty while none of them has a vector.
     centroid = HalfVectorField(null=True)
     #: Its most telling words, the heaviest first.
     keywords = models.JSONField(default=list)
@@ -72,7 +72,7 @@ class ClusterRelation(TenantModel):
     pk = models.CompositePrimaryKey("tenant_id", "source_id", "target_id", "relation")
     source = TenantForeignKey(Cluster, related_name="relations_out")
     target = TenantForeignKey(Cluster, related_name="relations_in")
-    #: `arbor.memory.clusters.ClusterLink`.
+    #: `arbor.memory.cluster_links.ClusterLink`.
     relation = models.CharField(max_length=24)
     #: From 0 to 1.
     strength = models.FloatField()

@@ -10,6 +10,7 @@ from uuid import UUID
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import EmbeddingCacheEntry, Memory
+from apps.memories.services.clusters import mark_clusters_stale
 from apps.memories.services.neighborhoods import mark_stale
 from apps.memories.services.remember import count_terms, lock_minds, terms_of
 from apps.tenants.statements import change, fetch
@@ -206,6 +207,7 @@ def _count_words(ids: Sequence[UUID], *, sign: int) -> None:
 def _mark_around(ids: Sequence[UUID]) -> None:
     """Say what has to be computed anew, now that these memories come or go."""
     mark_stale(ids)
+    mark_clusters_stale(ids)
 
 
 def _record(

@@ -44,7 +44,7 @@ class AgentVectors:
         if not having:
             return {}
         length = Counter(len(vector) for _, vector in having).most_common(1)[0][0]
-        search = Nearest(*_decoded(having, length))
+        search = Nearest(*decoded(having, length))
         for ids, vectors in self._blocks(length):
             search.look_at(ids, vectors)
         return search.found()
@@ -61,10 +61,10 @@ class AgentVectors:
         with connection.chunked_cursor() as cursor:
             cursor.execute(_VECTORS, {"tenant": current_tenant(), "agent": self._agent_id})
             while rows := cursor.fetchmany(BLOCK):
-                yield _decoded(rows, length)
+                yield decoded(rows, length)
 
 
-def _decoded(rows: Sequence[tuple[UUID, bytes]], length: int) -> _Block:
+def decoded(rows: Sequence[tuple[UUID, bytes]], length: int) -> _Block:
     """Return ids and vectors, float32, of the rows whose vector takes `length` bytes."""
     fitting = [(each, vector) for each, vector in rows if len(vector) == length]
     numbers = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=">f2")

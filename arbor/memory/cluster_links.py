@@ -1,0 +1,168 @@
+"""How themes bear on one another: by shared members, nearness, time, and the relations between their memories."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from itertools import combinations
+from uuid import UUID
+
+import numpy as np
+
+from arbor.memory.clusters import Vectors
+from arbor.memory.relations import Relation
+
+#: Share of the smaller theme's members that two must share to overlap.
+OVERLAPS_AT = 0.2
+#: Links of one kind from one theme: the strongest.
+MOST_LINKS = 10
+
+
+class ClusterLink(StrEnum):
+    """How one theme bears on another."""
+
+    #: They share members. Both ways.
+    OVERLAPS = "overlaps"
+    #: Their centres are near. Both ways.
+    SIMILAR = "similar"
+    #: The second came after the first, and is near it: it took over; or memories say so.
+    EVOLVES_INTO = "evolves_into"
+    #: Memories of one contradict memories of the other. Both ways.
+    CONTRADICTS = "contradicts"
+    #: Memories of the first brought memories of the second about.
+    CAUSES = "causes"
+    #: Memories of the first are evidence for memories of the second.
+    SUPPORTS = "supports"
+    #: Memories of the first were concluded from memories of the second.
+    DERIVES_FROM = "derives_from"
+
+
+#: What a relation between members makes of their themes. Other relations say nothing about a theme.
+BY_RELATION: Mapping[Relation, ClusterLink] = {
+    Relation.CONTRADICTS: ClusterLink.CONTRADICTS,
+    Relation.CAUSES: ClusterLink.CAUSES,
+    Relation.SUPPORTS: ClusterLink.SUPPORTS,
+    Relation.DERIVED_FROM: ClusterLink.DERIVES_FROM,
+    Relation.EVOLVED_INTO: ClusterLink.EVOLVES_INTO,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A theme with what its links are computed from."""
+
+    id: UUID
+    centroid: Vectors
+    members: frozenset[UUID]
+    #: When the middle half of its members happened: first and third quartile.
+    began: datetime
+    ended: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tie:
+    """A relation between two memories, and how sure it is, 0 to 1."""
+
+    source: UUID
+    target: UUID
+    relation: Relation
+    weight: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """How one theme bears on another, and how much, 0 to 1."""
+
+    source: UUID
+    target: UUID
+    link: ClusterLink
+    strength: float
+
+
+def middle_half(moments: Sequence[datetime]) -> tuple[datetime, datetime]:
+    """Return the first and the third quartile of at least one moment."""
+    ordered = sorted(moments)
+    last = len(ordered) - 1
+    return ordered[last // 4], ordered[last - last // 4]
+
+
+def relate(themes: Sequence[Placed], ties: Iterable[Tie], *, near: float) -> list[Link]:
+    """Return the links between themes; of each theme the MOST_LINKS strongest of each kind.
+
+    Centres at a cosine of `near` or more are similar. A theme whose middle half lies wholly before that of a similar one
+    evolves into it. Relations between members add up as independent evidence: 1 − Π(1 − weight).
+    """
+    ordered = sorted(themes, key=lambda theme: theme.id)
+    strengths: dict[tuple[UUID, UUID, ClusterLink], float] = {}
+    for found in (_overlaps(ordered), _nearness(ordered, near), _evidence(ordered, ties)):
+        for key, strength in found.items():
+            strengths[key] = max(strength, strengths.get(key, 0.0))
+    by_kind: dict[tuple[UUID, ClusterLink], list[Link]] = defaultdict(list)
+    for (source, target, link), strength in strengths.items():
+        by_kind[source, link].append(Link(source=source, target=target, link=link, strength=strength))
+    return [
+        each
+        for key in sorted(by_kind)
+        for each in sorted(by_kind[key], key=lambda each: (-each.strength, each.target))[:MOST_LINKS]
+    ]
+
+
+type _Strengths = dict[tuple[UUID, UUID, ClusterLink], float]
+
+
+def _overlaps(themes: Sequence[Placed]) -> _Strengths:
+    sizes = {theme.id: len(theme.members) for theme in themes}
+    shared: Counter[tuple[UUID, UUID]] = Counter()
+    for own in _themes_of(themes).values():
+        shared.update(combinations(own, 2))
+    found: _Strengths = {}
+    for (one, other), count in shared.items():
+        share = count / min(sizes[one], sizes[other])
+        if share >= OVERLAPS_AT:
+            found[one, other, ClusterLink.OVERLAPS] = found[other, one, ClusterLink.OVERLAPS] = share
+    return found
+
+
+def _nearness(themes: Sequence[Placed], near: float) -> _Strengths:
+    found: _Strengths = {}
+    if len(themes) < 2:
+        return found
+    centres = np.stack([theme.centroid for theme in themes])
+    cosines = np.clip(centres @ centres.T, 0.0, 1.0)
+    np.fill_diagonal(cosines, 0.0)
+    for row, column in np.argwhere((cosines >= near) & (cosines > 0)):
+        one, other, cosine = themes[row], themes[column], float(cosines[row, column])
+        found[one.id, other.id, ClusterLink.SIMILAR] = cosine
+        if one.ended < other.began:
+            found[one.id, other.id, ClusterLink.EVOLVES_INTO] = cosine
+    return found
+
+
+def _evidence(themes: Sequence[Placed], ties: Iterable[Tie]) -> _Strengths:
+    own = _themes_of(themes)
+    doubts: _Strengths = {}
+    for tie in ties:
+        link = BY_RELATION.get(tie.relation)
+        if link is None:
+            continue
+        for source in own.get(tie.source, ()):
+            for target in own.get(tie.target, ()):
+                pairs = {(source, target)} | (
+                    {(target, source)} if link is ClusterLink.CONTRADICTS else set()
+                )
+                for one, other in pairs:
+                    if one != other:
+                        doubts[one, other, link] = doubts.get((one, other, link), 1.0) * (1 - tie.weight)
+    return {key: 1 - doubt for key, doubt in doubts.items() if doubt < 1}
+
+
+def _themes_of(themes: Sequence[Placed]) -> dict[UUID, list[UUID]]:
+    """Return the themes of each member, in the order of their ids."""
+    own: dict[UUID, list[UUID]] = defaultdict(list)
+    for theme in themes:
+        for memory_id in theme.members:
+            own[memory_id].append(theme.id)
+    return own

@@ -1,0 +1,344 @@
+"""Clusters: which memories make a theme, whatever the embedder, in whatever order they come."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.errors import Invalid
+from arbor.memory.cluster_links import ClusterLink, Link, Placed, Tie, middle_half, relate
+from arbor.memory.cluster_order import arrange
+from arbor.memory.clusters import (
+    LEAST_COSINE,
+    MOST_EACH,
+    Cosines,
+    Felt,
+    Resonance,
+    Theme,
+    Vectors,
+    assign,
+    centroid_of,
+    check_vectors,
+    cosines_among,
+    feeling_of,
+    tip_of_tongue,
+)
+from arbor.memory.keywords import keywords, name_of, terms_in
+from arbor.memory.lexical import term_index, term_of
+from arbor.memory.relations import Relation
+
+IDS = [UUID(int=number) for number in range(400)]
+
+
+def minds(seed: int, *, groups: int = 4, each: int = 5, others: int = 15, width: int = 64) -> Vectors:
+    """Return vectors of a mind with that many groups, and others that lie nowhere near."""
+    chance = np.random.default_rng(seed)
+    centres = np.repeat(chance.standard_normal((groups, width)), each, axis=0)
+    rows = np.concatenate([centres, np.zeros((others, width))]) + np.concatenate(
+        [0.4 * chance.standard_normal((groups * each, width)), chance.standard_normal((others, width))]
+    )
+    return check_vectors(rows)
+
+
+def grouping(themes: list[Theme]) -> set[frozenset[UUID]]:
+    return {frozenset(theme.members) for theme in themes}
+
+
+# --- Nearness ----------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 1000), st.integers(2, 30))
+def test_mean_and_deviation_of_cosines_are_those_of_all_pairs(seed: int, count: int) -> None:
+    rows = check_vectors(np.random.default_rng(seed).standard_normal((count, 8)))
+    pairs = (rows @ rows.T)[np.triu_indices(count, 1)]
+    found = cosines_among(rows)
+    assert found.mean == pytest.approx(pairs.mean(), abs=1e-5)
+    assert found.deviation == pytest.approx(pairs.std(), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "deviations", "cosine"),
+    [
+        (0.15, 0.12, 3.5, 0.57),
+        (0.75, 0.04, 3.5, 0.875),
+        (0.0, 0.01, 3.5, LEAST_COSINE),
+        (0.2, 0.2, 3.5, 0.6),
+        (1.0, 0.0, 3.5, 1.0),
+    ],
+)
+def test_near_is_measured_by_what_is_usual_within_what_can_be(
+    mean: float, deviation: float, deviations: float, cosine: float
+) -> None:
+    assert Cosines(mean=mean, deviation=deviation).at(deviations) == pytest.approx(cosine, abs=2e-3)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=4, max_size=4).filter(lambda row: math.hypot(*row) > 1e-3))
+def test_the_centre_of_one_member_is_that_member(row: list[float]) -> None:
+    vectors = check_vectors([row])
+    assert centroid_of(vectors) == pytest.approx(vectors[0], abs=1e-6)
+
+
+def test_what_cancels_out_has_no_centre() -> None:
+    assert centroid_of(check_vectors([[1, 0], [-1, 0]])) is None
+    assert centroid_of(check_vectors([[1, 0]])[:0]) is None
+
+
+@pytest.mark.parametrize(
+    "rows", [[[math.nan, 1.0]], [[math.inf, 1.0]], [[0.0, 0.0]], [1.0, 2.0], [[1.0, 2.0, 3.0]]]
+)
+def test_vectors_that_cannot_be_compared_are_refused_with_what_would_be_right(rows: list[object]) -> None:
+    with pytest.raises(Invalid, match="vectors must"):
+        check_vectors(rows, dimension=2)
+
+
+# --- Assignment --------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 500))
+def test_a_memory_belongs_to_its_best_three_and_to_none_that_is_far(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    rows, centres = (check_vectors(chance.standard_normal((count, 3))) for count in (20, 9))
+    cosines = rows @ centres.T
+    for strengths, near in zip(assign(rows, centres, least=0.4), cosines, strict=True):
+        best = [column for column in np.argsort(-near, kind="stable")[:MOST_EACH] if near[column] >= 0.4]
+        assert set(np.flatnonzero(strengths)) == set(best)
+
+
+@given(st.integers(0, 500))
+def test_assignment_does_not_depend_on_the_order_of_memories(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    rows, centres = (check_vectors(chance.standard_normal((count, 5))) for count in (20, 9))
+    order = chance.permutation(20)
+    assert assign(rows[order], centres, least=0.3) == pytest.approx(assign(rows, centres, least=0.3)[order])
+
+
+def test_a_memory_stays_where_it_is_while_it_is_near_enough() -> None:
+    rows = check_vectors([[1.0, 0.9], [1.0, 2.0]])
+    centres = check_vectors([[1.0, 0.0], [0.0, 1.0]])
+    held = np.array([[True, False], [True, False]])
+    found = assign(rows, centres, least=0.8, held=held, leaves=0.7, most=1)
+    assert (found > 0).tolist() == [[True, False], [False, True]]
+
+
+# --- Order -------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 300))
+def test_the_same_memories_make_the_same_themes_in_any_order(seed: int) -> None:
+    rows = minds(seed)
+    ids = IDS[: len(rows)]
+    order = np.random.default_rng(seed).permutation(len(rows))
+    assert grouping(arrange([ids[each] for each in order], rows[order], [])) == grouping(
+        arrange(ids, rows, [])
+    )
+
+
+@given(st.integers(0, 300))
+def test_themes_have_three_members_or_more_and_memories_three_themes_or_fewer(seed: int) -> None:
+    rows = minds(seed, groups=6, each=4, width=12)
+    themes = arrange(IDS[: len(rows)], rows, [])
+    count: dict[UUID, int] = {}
+    for theme in themes:
+        assert len(theme.members) >= 3
+        assert all(0 < strength <= 1 for strength in theme.members.values())
+        assert theme.centroid is not None
+        assert np.linalg.norm(theme.centroid) == pytest.approx(1, abs=1e-5)
+        for memory_id in theme.members:
+            count[memory_id] = count.get(memory_id, 0) + 1
+    assert all(number <= MOST_EACH for number in count.values())
+
+
+def test_groups_are_found_and_what_lies_alone_is_left_alone() -> None:
+    rows = minds(1)
+    themes = arrange(IDS[: len(rows)], rows, [])
+    assert grouping(themes) == {frozenset(IDS[start : start + 5]) for start in range(0, 20, 5)}
+
+
+@given(st.integers(0, 100))
+def test_themes_in_order_stay_as_they_are(seed: int) -> None:
+    rows = minds(seed)
+    ids = IDS[: len(rows)]
+    first = arrange(ids, rows, [])
+    standing = [
+        Theme(id=IDS[300 + place], centroid=None, members=theme.members) for place, theme in enumerate(first)
+    ]
+    again = arrange(ids, rows, standing)
+    assert grouping(again) == grouping(first)
+    assert [theme.id for theme in again] == [theme.id for theme in standing]
+
+
+def test_two_themes_about_one_thing_become_the_larger_or_the_one_that_was_named() -> None:
+    rows = minds(1)
+    ids = IDS[: len(rows)]
+
+    def standing(*, named: bool) -> list[Theme]:
+        return [
+            Theme(id=IDS[300], centroid=None, members=dict.fromkeys(ids[:3], 0.9)),
+            Theme(id=IDS[301], centroid=None, members=dict.fromkeys(ids[3:5], 0.9), named=named),
+        ]
+
+    def kept(themes: list[Theme]) -> list[UUID | None]:
+        return [theme.id for theme in themes if ids[0] in theme.members]
+
+    assert kept(arrange(ids, rows, standing(named=False))) == [IDS[300]]
+    assert kept(arrange(ids, rows, standing(named=True))) == [IDS[301]]
+
+
+def test_a_theme_whose_members_are_gone_dissolves_and_a_named_one_stays_while_it_has_one() -> None:
+    rows = minds(1)
+    ids = IDS[: len(rows)]
+    alone = dict.fromkeys(ids[20:21], 1.0)
+    standing = [
+        Theme(id=IDS[300], centroid=rows[0], members=dict.fromkeys(IDS[200:210], 1.0)),
+        Theme(id=IDS[301], centroid=None, members=alone),
+        Theme(id=IDS[302], centroid=None, members=dict.fromkeys(ids[21:22], 1.0), named=True),
+    ]
+    assert [theme.id for theme in arrange(ids, rows, standing) if theme.id] == [IDS[302]]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_mind_with_hardly_a_memory_has_no_theme(count: int) -> None:
+    assert arrange(IDS[:count], minds(1)[:count], []) == []
+
+
+def test_memories_that_are_all_the_same_are_one_theme() -> None:
+    rows = check_vectors(np.ones((10, 4)))
+    assert grouping(arrange(IDS[:10], rows, [])) == {frozenset(IDS[:10])}
+
+
+def test_ids_and_vectors_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(Invalid, match="one vector for each id"):
+        arrange(IDS[:3], minds(1)[:4], [])
+    with pytest.raises(Invalid, match="one vector for each id"):
+        arrange([IDS[0], IDS[0]], minds(1)[:2], [])
+
+
+# --- Feeling and words -------------------------------------------------------------------------------
+
+
+def test_a_theme_feels_as_its_members_do_and_weighs_what_belongs_to_it_most() -> None:
+    found = feeling_of(
+        [Felt(strength=0.9, valence=-0.6, importance=1.0), Felt(strength=0.3, valence=0.2, importance=0.0)]
+    )
+    assert (found.valence, found.intensity, found.importance) == pytest.approx((-0.2, 0.4, 0.75))
+    assert feeling_of([]).importance == 0
+
+
+def test_keywords_are_readable_words_that_are_usual_here_and_rare_elsewhere() -> None:
+    texts = ["She was baking bread, and it smelled.", "We bake on Sundays.", "Baking bread, we talked."]
+    df = {term_index(term_of(word)): count for word, count in (("bake", 3), ("bread", 2), ("talked", 90))}
+    assert keywords(texts, df, 100) == ("baking", "bread")
+    assert name_of(("baking", "bread", "oven", "crust")) == "baking, bread, oven"
+    assert name_of(()) == "(no words)"
+    assert keywords([], {}, 0) == keywords(["of the and 42"], {}, 5) == ()
+    assert keywords(["Bread."], {}, 0) == ()
+    assert term_index(term_of("bread")) in terms_in(texts)
+
+
+@given(st.lists(st.text(max_size=30), max_size=6), st.integers(0, 50))
+def test_keywords_never_fail_and_are_few(texts: list[str], documents: int) -> None:
+    found = keywords(texts, {}, documents)
+    assert len(found) <= 8
+    assert len(set(found)) == len(found)
+
+
+# --- Tip of the tongue -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("centre", "best_memory", "partial"),
+    [
+        (0.50, 0.40, True),
+        (0.50, 0.44, True),
+        (0.50, 0.46, False),
+        (0.39, 0.30, False),
+        (0.41, 0.42, False),
+        (0.70, 0.69, False),
+    ],
+)
+def test_a_theme_is_on_the_tip_of_the_tongue_when_it_resonates_and_no_memory_is_clear(
+    centre: float, best_memory: float, partial: bool
+) -> None:
+    cosines = Cosines(mean=0.1, deviation=0.1)
+    found = tip_of_tongue([Resonance(id=IDS[0], centre=centre, best_memory=best_memory)], cosines)
+    assert bool(found) is partial
+
+
+def test_of_many_themes_the_nearest_three_are_on_the_tip_of_the_tongue() -> None:
+    themes = [Resonance(id=IDS[place], centre=0.45 + place / 100, best_memory=0.3) for place in range(6)]
+    found = tip_of_tongue(themes, Cosines(mean=0.1, deviation=0.1))
+    assert [each.id for each in found] == [IDS[5], IDS[4], IDS[3]]
+
+
+# --- Relations ---------------------------------------------------------------------------------------
+
+NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+
+def placed(place: int, members: range, centre: list[float], *, day: int = 0) -> Placed:
+    return Placed(
+        id=IDS[300 + place],
+        centroid=check_vectors([centre])[0],
+        members=frozenset(IDS[each] for each in members),
+        began=NOON + timedelta(days=day),
+        ended=NOON + timedelta(days=day + 5),
+    )
+
+
+def shown(links: list[Link]) -> set[tuple[int, str, int, float]]:
+    return {
+        (each.source.int - 300, each.link.value, each.target.int - 300, round(each.strength, 3))
+        for each in links
+    }
+
+
+def test_themes_overlap_by_shared_members_resemble_by_their_centres_and_evolve_in_time() -> None:
+    themes = [
+        placed(0, range(10), [1, 0.1], day=0),
+        placed(1, range(8, 16), [1, 0.2], day=30),
+        placed(2, range(30, 34), [0, 1], day=3),
+    ]
+    near = float(themes[0].centroid @ themes[1].centroid)
+    assert shown(relate(themes, [], near=0.9)) == {
+        (0, "overlaps", 1, 0.25),
+        (1, "overlaps", 0, 0.25),
+        (0, "similar", 1, round(near, 3)),
+        (1, "similar", 0, round(near, 3)),
+        (0, "evolves_into", 1, round(near, 3)),
+    }
+
+
+def test_relations_between_members_add_up_as_evidence() -> None:
+    themes = [placed(0, range(3), [1, 0]), placed(1, range(5, 8), [0, 1])]
+    ties = [
+        Tie(source=IDS[0], target=IDS[5], relation=Relation.CONTRADICTS, weight=0.5),
+        Tie(source=IDS[6], target=IDS[1], relation=Relation.CONTRADICTS, weight=0.5),
+        Tie(source=IDS[0], target=IDS[1], relation=Relation.CAUSES, weight=1.0),
+        Tie(source=IDS[0], target=IDS[90], relation=Relation.CAUSES, weight=1.0),
+        Tie(source=IDS[0], target=IDS[5], relation=Relation.REMINDS_OF, weight=1.0),
+        Tie(source=IDS[7], target=IDS[2], relation=Relation.CAUSES, weight=0.3),
+    ]
+    assert shown(relate(themes, ties, near=0.9)) == {
+        (0, "contradicts", 1, 0.75),
+        (1, "contradicts", 0, 0.75),
+        (1, "causes", 0, 0.3),
+    }
+
+
+def test_of_many_links_of_one_kind_the_strongest_stay() -> None:
+    themes = [placed(place, range(10), [1, place / 100]) for place in range(15)]
+    links = relate(themes, [], near=2.0)
+    assert len(links) == 150
+    assert {each.link for each in links} == {ClusterLink.OVERLAPS}
+
+
+def test_the_middle_half_leaves_out_the_first_and_the_last() -> None:
+    days = [NOON + timedelta(days=day) for day in (0, 100, 101, 102, 900)]
+    assert middle_half(days) == (days[1], days[3])
+    assert middle_half(days[:1]) == (NOON, NOON)
