@@ -12,11 +12,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connections
 
 from apps.memories.services.rounds import Round, make_round
 from apps.memories.services.vectors import AgentVectors
-from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.memory.neighborhood import (
     BESIDE_REACH,
@@ -34,8 +33,6 @@ MOST_EDGES = 50
 _LOCK = 0x6E656967
 #: Waiting agents that one look tells apart; the others are met when these are done.
 _AGENTS_SEEN = 2_000
-#: Counted no further than this: more is no different to whoever looks.
-COUNTED = 100_000
 
 # Jumps from agent to agent in the index; how many of its memories wait makes no difference. In any order, so that no
 # agent is always the last.
@@ -135,7 +132,6 @@ SELECT m.tenant_id, m.id, m.agent_id, true, true, true, false
 FROM touched JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = touched.id ORDER BY m.id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET stale = true
 """
-_STALE = "SELECT count(*) FROM (SELECT FROM memories_upkeep WHERE stale LIMIT %s) waiting"
 
 type _Pairs = dict[UUID, dict[UUID, int]]
 
@@ -174,14 +170,6 @@ def mark_stale(memory_ids: Collection[UUID], *, listed: bool = True) -> int:
 def mark_around(agent_id: UUID, ends: Collection[UUID], memory_ids: Collection[UUID]) -> int:
     """Mark what an edge between these ends bears on: memories at its ends, and those one edge away. One statement."""
     return change(_MARK, ids=sorted(set(memory_ids)), listed=False, ends=sorted(set(ends)), agent=agent_id)
-
-
-def count_stale() -> int:
-    """Return how many neighborhoods of the whole installation wait, COUNTED at most (seed 004, 9.5: below 100)."""
-    with connections[OPS].cursor() as cursor:
-        cursor.execute(_STALE, [COUNTED])
-        waiting: int = cursor.fetchone()[0]
-        return waiting
 
 
 def refresh_neighborhoods() -> Round:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -22,8 +22,9 @@ ROUND_LASTS = timedelta(seconds=20)
 _FOUND = 200
 _OF_TENANT = 20
 
+# In any order: ids follow each other in time, so that an order by them would always begin with the oldest tenants.
 _WAITING = """
-WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant ORDER BY (id < %(pivot)s), id)
+WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant ORDER BY random())
 SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
     SELECT w.agent_id FROM ({waiting}) w WHERE w.agent_id <> ALL(%(passed)s::uuid[]) LIMIT %(per_tenant)s
 ) waiting LIMIT %(found)s
@@ -53,7 +54,7 @@ def make_round(
     `waiting` is SQL that yields `agent_id` of the agents of tenant `t.id` that wait, such as
     `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `tend(tenant_id, agent_id)` takes one bounded step
     in transactions of its own and returns how much it did; the agent is met again while the round lasts and it did
-    something. Tenants come in an order that begins elsewhere each time. `ARBOR_MAINTENANCE_SHARE` is the share of time
+    something. Tenants come in another order each time. `ARBOR_MAINTENANCE_SHARE` is the share of time
     that a round works; in the rest it leaves the database to others.
     """
     ends_at = time.monotonic() + lasts.total_seconds()
@@ -89,7 +90,7 @@ def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:
     with connections[OPS].cursor() as cursor:
         cursor.execute(
             _WAITING.replace("{waiting}", waiting),
-            {"pivot": uuid4(), "passed": list(passed), "per_tenant": _OF_TENANT, "found": _FOUND},
+            {"passed": list(passed), "per_tenant": _OF_TENANT, "found": _FOUND},
         )
         rows: list[tuple[UUID, UUID]] = cursor.fetchall()
         return rows

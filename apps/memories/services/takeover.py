@@ -52,10 +52,8 @@ _AFTER = (
     UPDATE memories_bufferitem SET embedding = NULL, embedding_model = ''
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND (embedding IS NOT NULL OR embedding_model <> '')
     """,
-    """
-    UPDATE memories_upkeep SET stale = true
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND NOT stale
-    """,
+    # All of them, stale or not: a new version of the row keeps neighborhoods that are being computed from being written.
+    "UPDATE memories_upkeep SET stale = true WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s",
 )
 _DROP = "DELETE FROM memories_nextembedding WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
 

@@ -12,7 +12,6 @@ from apps.agents.models import Agent
 from apps.memories.models import Memory, Upkeep
 from apps.memories.services import neighborhoods, vectors
 from apps.memories.services.neighborhoods import (
-    count_stale,
     mark_stale,
     refresh_batch,
     refresh_neighborhoods,
@@ -123,7 +122,6 @@ def test_a_change_marks_a_memory_and_those_it_is_near_to_in_one_statement(
         assert mark_stale([ids[0], uuid4()]) == 1 + len(near)
     assert len(statements) == 1
     assert stale_of(mind) == {ids[0], *near}
-    assert count_stale() == 1 + len(near)
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[0]).update(status="archived")
     refresh_all(mind)
