@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from apps.console.fleet import Fleet
+from apps.memories.services.health import Health
 from arbor.agents.lifecycle import AgentStatus
+from arbor.memory.health import State
 
 #: Overdue by more than this means that nobody claims.
 OVERDUE_AFTER = timedelta(seconds=30)
@@ -71,3 +73,19 @@ def alarms_of(fleet: Fleet, *, now: datetime) -> list[Alarm]:
             )
         )
     return alarms
+
+
+def alarms_of_maintenance(health: Health) -> list[Alarm]:
+    """Return where maintenance is behind: figures of the whole installation, for those who run it."""
+    return [
+        Alarm(
+            look="bad" if state is State.CRITICAL else "warn",
+            title=what[0].upper() + what[1:],
+            text=_sentence(remedy),
+        )
+        for state, what, remedy in health.findings
+    ]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].replace('`', '')}."

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from apps.console import cells
 from apps.console.neighborhood_picture import Neighbor, Star, draw_neighborhood
-from apps.console.nodes import Node, find_nodes
+from apps.console.nodes import NamedNode, name_nodes
 from apps.memories.models import Activation, ClusterMember, Edge, Memory, MemoryConcept, Practice, Upkeep
 from apps.memories.services.appraisal import word_lists
 from arbor.memory.activation import level_after
@@ -36,7 +36,7 @@ class RelationLine:
 
     relation: str
     outward: bool
-    other: Node
+    other: NamedNode
     weight: float
     note: str
     origin: str
@@ -71,6 +71,8 @@ class MemoryPage:
     weight: Weight
     details: Sequence[tuple[str, Sequence[str]]]
     upkeep: Upkeep | None
+    #: The heaviest first.
+    neighbors: Sequence[Neighbor]
     picture: Star | None
     beside: Sequence[Memory]
     relations: Sequence[RelationLine]
@@ -87,6 +89,7 @@ def read_memory(memory: Memory) -> MemoryPage:
     recalled, reinforced = (access.count, access.reinforced) if access else (0, 0)
     edges = _edges(memory)
     upkeep = Upkeep.objects.filter(memory_id=memory.id).first()
+    neighbors = _neighbors(upkeep, edges, memory.id)
     return MemoryPage(
         memory=memory,
         uses=recalled + reinforced,
@@ -97,9 +100,10 @@ def read_memory(memory: Memory) -> MemoryPage:
         weight=_weight(memory, access),
         details=_details(memory.detail),
         upkeep=upkeep,
-        picture=_picture(upkeep, edges, memory.id),
+        neighbors=neighbors,
+        picture=draw_neighborhood(neighbors),
         beside=_beside(memory),
-        relations=_relations(edges, memory.id),
+        relations=_relations(edges, memory),
         themes=list(
             ClusterMember.objects.filter(memory_id=memory.id)
             .select_related("cluster")
@@ -121,13 +125,13 @@ def _edges(memory: Memory) -> list[Edge]:
     return list(Edge.objects.filter(ends, agent_id=memory.agent_id).order_by("-id")[:RELATIONS_SHOWN])
 
 
-def _relations(edges: Sequence[Edge], memory_id: UUID) -> list[RelationLine]:
-    others = {edge.id: _other_end(edge, memory_id) for edge in edges}
-    nodes = find_nodes(others.values())
+def _relations(edges: Sequence[Edge], memory: Memory) -> list[RelationLine]:
+    others = {edge.id: _other_end(edge, memory.id) for edge in edges}
+    nodes = name_nodes(memory.agent_id, list(others.values()))
     return [
         RelationLine(
             relation=edge.relation,
-            outward=edge.source_id == memory_id,
+            outward=edge.source_id == memory.id,
             other=nodes[others[edge.id]],
             weight=edge.weight,
             note=edge.note,
@@ -198,24 +202,24 @@ def _beside(memory: Memory) -> list[Memory]:
     )
 
 
-def _picture(upkeep: Upkeep | None, edges: Sequence[Edge], memory_id: UUID) -> Star | None:
+def _neighbors(upkeep: Upkeep | None, edges: Sequence[Edge], memory_id: UUID) -> list[Neighbor]:
     weights = _weights(upkeep.neighbors if upkeep else None)
     related: dict[UUID, list[str]] = {}
     for edge in edges:
         related.setdefault(_other_end(edge, memory_id)[1], []).append(edge.relation.replace("_", " "))
     rows = Memory.objects.filter(id__in=weights, status="active").values_list("id", "content", "type")
-    return draw_neighborhood(
-        [
-            Neighbor(
-                page=cells.page_of("memories_memory", row_id),
-                text=content,
-                type=kind,
-                weight=weights[row_id],
-                relation=", ".join(related.get(row_id, ())),
-            )
-            for row_id, content, kind in rows
-        ]
-    )
+    found = [
+        Neighbor(
+            id=row_id,
+            page=cells.page_of("memories_memory", row_id),
+            text=content,
+            type=kind,
+            weight=weights[row_id],
+            relation=", ".join(related.get(row_id, ())),
+        )
+        for row_id, content, kind in rows
+    ]
+    return sorted(found, key=lambda each: (-each.weight, each.id))
 
 
 def _weights(neighbors: Any) -> dict[UUID, float]:

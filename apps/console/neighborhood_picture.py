@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from arbor.memory.neighborhood import HIGHEST
 
@@ -11,9 +12,9 @@ WIDTH = 760
 ROW_HEIGHT = 32
 MARGIN = 18
 #: From the middle to the nearest and to the farthest neighbor.
-NEAREST, FARTHEST = 74, 158
+NEAREST, FARTHEST = 70, 140
 #: Characters of a neighbor's text that fit beside it.
-LABEL = 31
+LABEL = 36
 SHORTEST = 150
 
 
@@ -21,6 +22,7 @@ SHORTEST = 150
 class Neighbor:
     """A memory of the neighborhood; its weight is from 0 to 1.8."""
 
+    id: UUID
     page: str
     text: str
     type: str
@@ -58,11 +60,10 @@ class Star:
 
 
 def draw_neighborhood(neighbors: Sequence[Neighbor]) -> Star | None:
-    """Draw neighbors around their memory, the heaviest level with it; none where there are none."""
+    """Draw neighbors, the heaviest first, around their memory and level with it; none where there are none."""
     if not neighbors:
         return None
-    ordered = sorted(neighbors, key=lambda each: -each.weight)
-    sides = ordered[0::2], ordered[1::2]
+    sides = neighbors[0::2], neighbors[1::2]
     height = max(2 * MARGIN + len(sides[0]) * ROW_HEIGHT, SHORTEST)
     middle = height // 2
     dots = [

@@ -11,9 +11,10 @@ from django.utils import timezone
 from unfold.sites import UnfoldAdminSite
 
 from apps.console.access import access_of, is_platform_operator, tenants_of_request
-from apps.console.alarms import alarms_of
+from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.fleet import read_fleet
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
+from apps.memories.services.health import read_health
 
 
 class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
@@ -55,13 +56,16 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         """Show the fleet of the tenant, or how to get into one."""
         request.current_app = self.name
         fleet = read_fleet() if access_of(request) else None
+        alarms = alarms_of(fleet, now=timezone.now()) if fleet else []
+        if fleet and is_platform_operator(request):
+            alarms += alarms_of_maintenance(read_health())
         context = {
             **self.each_context(request),
             "title": self.index_title,
             "subtitle": None,
             "index": True,
             "fleet": fleet,
-            "alarms": alarms_of(fleet, now=timezone.now()) if fleet else [],
+            "alarms": alarms,
             **(extra_context or {}),
         }
         return TemplateResponse(request, self.index_template, context)

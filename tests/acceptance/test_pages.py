@@ -22,6 +22,7 @@ from apps.agents.services.lifecycle import start_agent
 from apps.agents.services.templates import seed_builtin_templates
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.inline import beat_now
+from apps.memories.models import Cluster, Episode, Memory, Upkeep
 from apps.memories.services.remember import remember
 from apps.queues import captured
 from apps.tenants.models import Role, Tenant
@@ -29,7 +30,20 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member, create_tenant
 from arbor.memory.values import NewMemory
 from tests.acceptance.browser import Browser, find_chromium
-from tests.factories import PASSWORD, ProcessFactory, UserFactory
+from tests.factories import (
+    PASSWORD,
+    BeliefFactory,
+    ClusterFactory,
+    ClusterMemberFactory,
+    ClusterRelationFactory,
+    ConceptFactory,
+    EdgeFactory,
+    EpisodeFactory,
+    MemoryConceptFactory,
+    MemoryFactory,
+    ProcessFactory,
+    UserFactory,
+)
 
 CHROMIUM = find_chromium()
 pytestmark = [
@@ -224,6 +238,100 @@ def test_a_click_pauses_and_another_resumes(scene: Scene) -> None:
     assert "The agent is resumed." in browser.text()
 
 
+def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
+    """Make of the conversation what maintenance makes of it: an episode, a neighborhood, a theme, concepts, relations."""
+    with tenant_transaction(agent.tenant_id):
+        said = list(Memory.objects.filter(agent=agent, session="quay").order_by("position"))
+        Episode.objects.filter(agent=agent, session="quay").delete()
+        episode = EpisodeFactory(
+            agent=agent,
+            session="quay",
+            size=len(said),
+            started_at=said[0].occurred_at,
+            last_at=said[-1].occurred_at,
+            summary="Ana and Ben spoke of the winter the river froze, and of two depth readings that disagree.",
+        )
+        for place, memory in enumerate(said):
+            Memory.objects.filter(id=memory.id).update(episode=episode, sequence=place)
+        others = [
+            MemoryFactory(agent=agent, content=content, type=kind, role="", session="", emotional_valence=0.3)
+            for content, kind in (
+                ("The north quay was dredged in the spring of that year.", "semantic"),
+                ("To read a depth gauge, wait for slack water, then note the tide.", "procedural"),
+                ("When two readings disagree, ask first when each was taken.", "strategic"),
+                ("The ferry runs again since the tenth of February.", "episodic"),
+                ("Ben keeps the log of the harbour office.", "semantic"),
+                ("Low tide at the quay is two hours after the bridge.", "semantic"),
+                ("The harbour master asked for the readings twice.", "episodic"),
+            )
+        ]
+        chosen = said[2]
+        near = [*(each for each in said if each != chosen), *others]
+        weights = {str(each.id): round(1.75 - 0.14 * place, 2) for place, each in enumerate(near)}
+        Upkeep.objects.update_or_create(
+            memory=chosen,
+            tenant_id=agent.tenant_id,
+            defaults={"agent": agent, "neighbors": weights, "computed_at": datetime.now(UTC), "stale": False},
+        )
+        belief = BeliefFactory(agent=agent, statement="Readings taken at low tide can be trusted.")
+        for target, kind, relation in (
+            (others[2], "memory", "instance_of"),
+            (said[1], "memory", "contradicts"),
+            (belief, "belief", "contradicts"),
+        ):
+            EdgeFactory(
+                agent=agent,
+                source_id=chosen.id,
+                target_id=target.id,
+                target_kind=kind,
+                relation=relation,
+                weight=0.8,
+            )
+        theme = ClusterFactory(
+            agent=agent,
+            name="quay, tide, reading",
+            keywords=["quay", "tide", "reading", "depth", "ferry"],
+            size=9,
+        )
+        for place, each in enumerate([chosen, *near][:9]):
+            ClusterMemberFactory(cluster=theme, memory=each, strength=round(0.95 - place * 0.05, 2))
+        winter = ClusterFactory(agent=agent, name="winter, ice, ferry")
+        ClusterRelationFactory(source=winter, target=theme, relation="evolves")
+        water = ConceptFactory(agent=agent, name="water")
+        tide = ConceptFactory(agent=agent, name="tide", parent=water, ancestors=[str(water.id)])
+        for concept in (water, tide):
+            MemoryConceptFactory(concept=concept, memory=chosen)
+    return chosen, episode, theme
+
+
+def test_a_memorys_page_shows_what_belongs_to_it(scene: Scene, tmp_path: Path) -> None:
+    browser = scene.browser
+    memory, episode, theme = recollect(scene.agent)
+    browser.open(f"{scene.url}/memories/memory/{memory.id}/change/")
+    assert browser.text("#remembered") == memory.content
+    assert browser.count("#neighborhood [data-neighbor]") == 10
+    assert browser.count("#episode li") == 4
+    for part, words in (
+        ("#relations", "Readings taken at low tide can be trusted."),
+        ("#themes", "quay, tide, reading"),
+        ("#weight", "Importance"),
+    ):
+        assert words in browser.text(part), part
+    picture(browser, tmp_path, "memory")
+    browser.click("#episode header a")
+    assert str(episode.id) in browser.address
+    assert browser.text("#summary") == episode.summary
+    assert browser.count("#members [data-member]") == 4
+    picture(browser, tmp_path, "episode")
+    browser.open(f"{scene.url}/memories/cluster/{theme.id}/change/")
+    assert browser.count("#members [data-member]") == 9
+    assert "winter, ice, ferry" in browser.text("#related")
+    picture(browser, tmp_path, "theme")
+    browser.open(f"{scene.url}/agents/agent/{scene.agent.id}/change/")
+    assert "quay, tide, reading" in browser.text("#memory")
+    picture(browser, tmp_path, "agent-memory")
+
+
 def test_another_tenant_is_one_click_away(scene: Scene) -> None:
     browser = scene.browser
     assert "Acme" in browser.text(".ar-tenant summary")
@@ -236,7 +344,14 @@ def test_another_tenant_is_one_click_away(scene: Scene) -> None:
 
 def test_lists_and_dark_pages_fit_the_screen(scene: Scene, tmp_path: Path) -> None:
     browser = scene.browser
-    for page in ("agents/agent", "heartbeats/heartbeat", "memories/memory", "goals/goal", "audit/auditevent"):
+    for page in (
+        "agents/agent",
+        "heartbeats/heartbeat",
+        "memories/memory",
+        "memories/episode",
+        "goals/goal",
+        "audit/auditevent",
+    ):
         browser.open(f"{scene.url}/{page}/")
         picture(browser, tmp_path, page.replace("/", "-"))
     browser.evaluate("document.documentElement.classList.add('dark')")

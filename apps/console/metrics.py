@@ -1,0 +1,108 @@
+"""`/metrics`: how the installation is doing, in the format of Prometheus. Figures only, no tenant's data; closed by default."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from apps.console.access import is_platform_operator
+from apps.heartbeats.services.status import Fleet, fleet_status
+from arbor.memory.health import State
+
+_CLOSED = (
+    "closed: show ARBOR_METRICS_TOKEN as a bearer token, or sign in as an operator of the installation\n"
+)
+
+
+@login_not_required
+@require_safe
+@never_cache
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Show the figures to whoever has the token, and to a signed-in operator of the installation."""
+    if not (_has_token(request) or is_platform_operator(request)):
+        return HttpResponse(
+            _CLOSED, status=401, content_type="text/plain", headers={"WWW-Authenticate": "Bearer"}
+        )
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Figures(fleet_status()))
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+def _has_token(request: HttpRequest) -> bool:
+    """Tell whether the request shows the token; where none is set, none opens."""
+    wanted: str = settings.ARBOR_METRICS_TOKEN
+    scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
+    if not wanted or scheme.casefold() != "bearer":
+        return False
+    return hmac.compare_digest(shown.strip().encode(), wanted.encode())
+
+
+class _Figures(Collector):
+    """Turns the state of the fleet into gauges."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def collect(self) -> Iterator[Metric]:
+        fleet = self._fleet
+        beats = fleet.heartbeats
+        ended = {"completed": beats.completed, "failed": beats.failed, "skipped": beats.skipped}
+        yield _by("arbor_heartbeats_day", "Heartbeats that ended in the last 24 hours.", "outcome", ended)
+        now = {"due": beats.due, "queued": beats.queued, "running": beats.running, "lost": beats.lost_leases}
+        yield _by("arbor_heartbeats_now", "Heartbeats due or under way.", "state", now)
+        yield _one(
+            "arbor_heartbeat_oldest_due_seconds", "How long the oldest has been due.", beats.oldest_due_s
+        )
+        yield _by("arbor_agents", "Agents.", "status", fleet.agents)
+        yield _by("arbor_queue_workers", "Processes that listen to a queue.", "queue", fleet.queues)
+        yield _one("arbor_calls_pending", "Model calls that wait.", fleet.backlogs["pending_calls"])
+        yield _one("arbor_beat_alive", "1 while the timer is heard of.", fleet.beat_alive)
+        yield from _of_maintenance(fleet.maintenance)
+
+
+def _of_maintenance(health: Mapping[str, Any]) -> Iterator[Metric]:
+    figures, jobs = health["figures"], health["jobs"]
+    yield _of("arbor_maintenance_backlog", "What waits for maintenance.", "figure", figures, "count")
+    yield _of(
+        "arbor_maintenance_judged",
+        "What the state goes by: a count, the most of one agent, or an age in seconds.",
+        "figure",
+        figures,
+        "judged",
+    )
+    states = {name: State(each["state"]).rank for name, each in figures.items()}
+    yield _by("arbor_maintenance_state", "0: ok, 1: warn, 2: critical.", "figure", states)
+    yield _of("arbor_job_seconds", "What a job's last run took.", "job", jobs, "seconds")
+    yield _of("arbor_job_done", "What it did, by its own count.", "job", jobs, "done")
+    yield _of("arbor_job_failed_steps", "Agents whose step failed in it.", "job", jobs, "failed")
+    ages = {
+        name: each["succeeded_ago_s"] for name, each in jobs.items() if each["succeeded_ago_s"] is not None
+    }
+    yield _by("arbor_job_last_success_age_seconds", "Seconds since its last success.", "job", ages)
+    states = {name: State(each["state"]).rank for name, each in jobs.items()}
+    yield _by("arbor_job_state", "0: ok, 1: warn, 2: critical.", "job", states)
+
+
+def _one(name: str, what: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, what, value=float(value))
+
+
+def _by(name: str, what: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(name, what, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], float(value))
+    return family
+
+
+def _of(name: str, what: str, label: str, rows: Mapping[str, Mapping[str, Any]], part: str) -> Metric:
+    return _by(name, what, label, {key: row[part] for key, row in rows.items()})
