@@ -64,7 +64,9 @@ class RememberParams(ActionParams):
         BeforeValidator(_lower),
         Field(description="episodic, semantic, procedural or strategic (default semantic)"),
     ] = MemoryType.SEMANTIC
-    importance: Annotated[float, Field(ge=0, le=1, description="0 to 1 (default 0.5)")] = 0.5
+    importance: Annotated[
+        float | None, Field(ge=0, le=1, description="0 to 1 (default: by what it says)")
+    ] = None
 
 
 class ReflectParams(ActionParams):

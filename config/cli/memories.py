@@ -16,7 +16,7 @@ from apps.memories.services.ingest import OnProgress, ingest
 from apps.memories.services.recall import MAX_LIMIT, recall
 from apps.memories.services.teach import teach_agent
 from arbor.memory.conversation import ConversationFormat
-from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType, NewMemory
+from arbor.memory.values import MemoryType, NewMemory
 from config.cli.memory_views import recalled_line, render_ingested, render_recalled
 from config.cli.output import console, json_option, show
 from config.cli.tenancy import actor, choose_agent, tenant_option
@@ -109,9 +109,7 @@ def _bar(title: str) -> Iterator[OnProgress]:
 @click.option(
     "--importance",
     type=click.FloatRange(0, 1),
-    default=DEFAULT_IMPORTANCE,
-    show_default=True,
-    help="How much it matters.",
+    help="How much it matters.  [default: by what it says]",
 )
 @click.option(
     "--expires", "expires_at", type=Expiry(), help="When it may go: 2d, or a date.  [default: never]"
@@ -122,7 +120,7 @@ def remember_text(
     name: str,
     text: str,
     kind: str,
-    importance: float,
+    importance: float | None,
     expires_at: datetime | None,
     tenant_slug: str | None,
     as_json: bool,

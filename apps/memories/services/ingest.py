@@ -11,6 +11,7 @@ from uuid import UUID
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.memories.services.appraisal import lasting
 from apps.memories.services.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConversationInvalid
@@ -82,7 +83,7 @@ def ingest(
 ) -> Ingested:
     """Read a conversation's file into an agent's episodic memories, each with `ingest:FILE` as its source.
 
-    Run again it stores what is not there yet: nothing, or the rest of an ingest that was broken off. Lines that cannot
+    They last, unless their text asks to be kept for good. Run again it stores what is not there yet: nothing, or the rest of an ingest that was broken off. Lines that cannot
     be read are listed, and stop nothing. Turns without a time get the file's.
     Raises NotFound for the agent, and ConversationInvalid for a file that cannot be read at all.
     """
@@ -128,7 +129,7 @@ def _batches(conversation: Conversation, tally: _Tally, source: str) -> Iterator
     for item in conversation.items:
         tally.note(item)
         if isinstance(item, Turn):
-            batch.append(item.as_memory(source=source))
+            batch.append(lasting(item.as_memory(source=source)))
             characters += len(item.text)
         if len(batch) == BATCH or characters > _BATCH_CHARACTERS:
             yield batch

@@ -110,11 +110,25 @@ def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) 
     """
     if not memories:
         return Remembered(ids=(), duplicates=frozenset())
+    embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
+    with tenant_transaction(tenant_id):
+        return store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedded:
+    """The vectors of memories that are about to be stored, one for each in order, and what made them."""
+
+    vectors: Vectors | None
+    model: EmbeddingModel
+
+
+def embed_memories(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> Embedded:
+    """Embed the texts of memories by their agent's model, outside any transaction; no vectors where upkeep is to do it."""
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
-    vectors = embed_for_storage(tenant_id=tenant_id, texts=[each.content for each in memories], model=model)
-    with tenant_transaction(tenant_id):
-        return store(agent_id=agent_id, memories=memories, vectors=vectors, model=model)
+    texts = [each.content for each in memories]
+    return Embedded(vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model)
 
 
 def store(

@@ -1,0 +1,200 @@
+"""Memories of the four types, made from their parts (seed 004, "Memory Creation"); embedded and stored in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from apps.memories.services.concepts import link_memories
+from apps.memories.services.graph import relate
+from apps.memories.services.remember import Remembered, embed_memories, store
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.details import (
+    Detail,
+    Emotion,
+    EpisodicDetail,
+    ProceduralDetail,
+    SemanticDetail,
+    StrategicDetail,
+)
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.retention import Retention
+from arbor.memory.trust import Source
+from arbor.memory.values import DEFAULT_TRUST, NewMemory
+from arbor.memory.walks import Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class Creation:
+    """A memory to be made, and what it is tied to. Its detail decides its type. Raises Invalid."""
+
+    content: str
+    detail: Detail
+    #: None: now.
+    time: datetime | None = None
+    #: None: appraised by what it says.
+    importance: float | None = None
+    retention: Retention | None = None
+    #: Who says so: `heartbeat:ID`, `operator`.
+    source: str = ""
+    #: Names of concepts, with how strongly it is a case of them, 0 to 1.
+    concepts: Mapping[str, float] = field(default_factory=dict)
+
+    def as_memory(self) -> NewMemory:
+        """Return what is stored."""
+        detail = self.detail
+        emotion = detail.emotion if isinstance(detail, EpisodicDetail) else None
+        return NewMemory(
+            content=self.content,
+            type=detail.type,
+            importance=self.importance,
+            retention=self.retention,
+            # A fact that nobody has said the source of is trusted as far as one can be without any.
+            trust=detail.trust if isinstance(detail, SemanticDetail) else DEFAULT_TRUST,
+            emotional_valence=emotion.valence if emotion else 0.0,
+            occurred_at=self.time or datetime.now(UTC),
+            source=self.source,
+            detail=detail.to_json(),
+        )
+
+
+def create_memories(*, tenant_id: UUID, agent_id: UUID, creations: Sequence[Creation]) -> Remembered:
+    """Make memories of one agent, with their concepts and contradictions, all of them or none.
+
+    What the agent remembers already is reinforced instead, and tied all the same. Texts are embedded before the
+    transaction opens. Raises Invalid, and NotFound for a memory to contradict that is not this agent's.
+    """
+    memories = [each.as_memory() for each in creations]
+    embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
+    with tenant_transaction(tenant_id):
+        stored = store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
+        links: dict[UUID, list[tuple[str, float]]] = {}
+        for memory_id, each in zip(stored.ids, creations, strict=True):
+            if each.concepts:
+                links.setdefault(memory_id, []).extend(each.concepts.items())
+            if isinstance(each.detail, SemanticDetail):
+                _contradict(agent_id, memory_id, each.detail.contradictions, origin=each.source)
+        if links:
+            link_memories(agent_id=agent_id, links=links)
+    return stored
+
+
+def create_episodic_memory(
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    content: str,
+    action: str = "",
+    context: str = "",
+    result: str = "",
+    emotion: Emotion | None = None,
+    time: datetime | None = None,
+    importance: float | None = None,
+    concepts: Iterable[str] = (),
+    source: str = "",
+) -> UUID:
+    """Remember something that happened: in what context, what was done, what came of it and how it felt."""
+    detail = EpisodicDetail(context=context, action=action, result=result, emotion=emotion)
+    return _create(tenant_id, agent_id, content, detail, time, importance, concepts, source)
+
+
+def create_semantic_memory(
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    content: str,
+    confidence: float = 1.0,
+    category: str = "",
+    concepts: Iterable[str] = (),
+    sources: Iterable[Source] = (),
+    contradictions: Iterable[UUID] = (),
+    alignment: float = 0.0,
+    importance: float | None = None,
+    source: str = "",
+) -> UUID:
+    """Remember a fact. It is trusted by `confidence`, but no further than its sources allow: 0.15 without any.
+
+    `contradictions` are memories that cannot be true with it: each gets an edge. `alignment` is how it fits what the
+    agent believes, -1 to 1.
+    """
+    detail = SemanticDetail(
+        confidence=confidence,
+        category=category,
+        sources=tuple(sources),
+        contradictions=tuple(contradictions),
+        alignment=alignment,
+    )
+    return _create(tenant_id, agent_id, content, detail, None, importance, concepts, source)
+
+
+def create_procedural_memory(
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    content: str,
+    steps: Iterable[str],
+    prerequisites: Iterable[str] = (),
+    importance: float | None = None,
+    concepts: Iterable[str] = (),
+    source: str = "",
+) -> UUID:
+    """Remember how something is done, step by step; `practice.record_outcome` counts how it works out."""
+    detail = ProceduralDetail(steps=tuple(steps), prerequisites=tuple(prerequisites))
+    return _create(tenant_id, agent_id, content, detail, None, importance, concepts, source)
+
+
+def create_strategic_memory(
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    content: str,
+    pattern: str,
+    confidence: float = 1.0,
+    evidence: Iterable[str] = (),
+    applicability: Iterable[str] = (),
+    importance: float | None = None,
+    concepts: Iterable[str] = (),
+    source: str = "",
+) -> UUID:
+    """Remember a pattern that helps to decide, what it was seen in, and where it applies."""
+    detail = StrategicDetail(
+        pattern=pattern,
+        confidence=confidence,
+        evidence=tuple(evidence),
+        applicability=tuple(applicability),
+    )
+    return _create(tenant_id, agent_id, content, detail, None, importance, concepts, source)
+
+
+def _create(
+    tenant_id: UUID,
+    agent_id: UUID,
+    content: str,
+    detail: Detail,
+    time: datetime | None,
+    importance: float | None,
+    concepts: Iterable[str],
+    source: str,
+) -> UUID:
+    creation = Creation(
+        content=content,
+        detail=detail,
+        time=time,
+        importance=importance,
+        concepts=dict.fromkeys(concepts, 1.0),
+        source=source,
+    )
+    return create_memories(tenant_id=tenant_id, agent_id=agent_id, creations=[creation]).ids[0]
+
+
+def _contradict(agent_id: UUID, memory_id: UUID, others: Iterable[UUID], *, origin: str) -> None:
+    for other in others:
+        relate(
+            agent_id=agent_id,
+            source=Node(NodeKind.MEMORY, memory_id),
+            target=Node(NodeKind.MEMORY, other),
+            relation=Relation.CONTRADICTS,
+            origin=origin,
+        )

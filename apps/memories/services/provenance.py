@@ -1,0 +1,53 @@
+"""Where facts come from: another source for one that is remembered raises its trust."""
+
+from __future__ import annotations
+
+import json
+from uuid import UUID
+
+from apps.memories.services.remember import lock_minds
+from apps.tenants.statements import change, fetch
+from arbor.errors import Invalid, LimitReached, NotFound
+from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.trust import MOST_SOURCES, Source
+from arbor.memory.values import MemoryType
+
+_FACT = """
+SELECT type, detail, trust FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
+"""
+_SUPPORT = """
+UPDATE memories_memory SET detail = %(detail)s::jsonb, trust = %(trust)s
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
+"""
+
+
+def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
+    """Note another source of a fact, in the open transaction; return how far it is trusted now. Three statements.
+
+    A source with a reference that is known counts once. Trust never falls by it. Raises NotFound for a memory that is
+    not this agent's, Invalid for one that is no fact, LimitReached for more than MOST_SOURCES.
+    """
+    lock_minds([agent_id])
+    rows = fetch(_FACT, agent=agent_id, memory=memory_id)
+    if not rows:
+        raise NotFound(f"there is no memory {memory_id} of this agent")
+    kind, written, trust = rows[0]
+    if kind != MemoryType.SEMANTIC:
+        raise Invalid(f"only a {MemoryType.SEMANTIC} memory has sources; {memory_id} is {kind}")
+    fact = read_detail(MemoryType.SEMANTIC, json.loads(written) if isinstance(written, str) else written)
+    assert isinstance(fact, SemanticDetail)
+    known = {each.key for each in fact.sources}
+    if len(known) >= MOST_SOURCES and source.key not in known:
+        raise LimitReached(f"a fact has at most {MOST_SOURCES} sources; {memory_id} has them")
+    fact = fact.with_sources([source])
+    # A fact whose sources nobody wrote down loses nothing by its first one.
+    raised: float = max(trust, fact.trust)
+    change(
+        _SUPPORT,
+        agent=agent_id,
+        memory=memory_id,
+        detail=json.dumps(fact.to_json(), ensure_ascii=False),
+        trust=raised,
+    )
+    return raised
