@@ -22,7 +22,8 @@ from django.db import connections
 from apps.memories.services.embedding import embedder
 from apps.memories.services.recall import recall
 from apps.tenants.scope import APP
-from arbor.memory.fusion import REACH, SEEDS, Background, Candidate, rank
+from arbor.memory.candidates import Candidate, Candidates
+from arbor.memory.fusion import REACH, SEEDS, Background, rank
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.query import Reading, read_query
 from arbor.memory.values import Recalled
@@ -183,7 +184,7 @@ class _Mind:
         background = Background(
             mean=float(similarity[self._embedded].mean()), deviation=float(similarity[self._embedded].std())
         )
-        candidates = [self._candidate(i, similarity, words) for i in sorted(chosen)]
+        candidates = Candidates.of([self._candidate(i, similarity, words) for i in sorted(chosen)])
         ranked = rank(candidates, reading=_timeless(reading), background=background, now=now, limit=LIMIT)
         return [each.id for each in ranked]
 

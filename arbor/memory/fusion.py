@@ -7,21 +7,17 @@ docs/recall.md says how the weights were found and what each term is worth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 
-from arbor.memory.decay import days_between, relevance
+from arbor.memory.candidates import Candidates, Numbers, Places, microseconds, whole
 from arbor.memory.lexical import speaker_words
 from arbor.memory.query import Reading
+from arbor.memory.timespan import NEARNESS_DAYS, YEAR_DAYS, TimeSpan
 from arbor.memory.values import ScoreTerms
-
-type Scores = npt.NDArray[np.float64]
 
 #: Taken from the scan: so many of the nearest by meaning, and so many of the best by words.
 SEEDS = 50
@@ -31,6 +27,11 @@ SPAN_SEEDS = 25
 REACH = 2
 #: The best of ten thousand memories is some six deviations nearer than the average one: 1 on meaning's scale.
 _DEVIATIONS = 6.0
+#: Vectors that differ by less than rounding does are all alike.
+_LEAST_DEVIATION = 1e-6
+_DAY = 86_400 * 1_000_000
+#: Between the numbers of two sessions' first places: no turn is beside one of another session.
+_SESSION_ROOM = 1 << 33
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,31 +61,12 @@ class Background:
     deviation: float
 
 
-class Candidate(NamedTuple):
-    """A memory that may be recalled, or stands beside one. Made by the hundred for each recall, hence a tuple."""
-
-    id: UUID
-    #: Inner product of `Reading.lexical` with the stored vector, 0 to 1.
-    words: float
-    #: Cosine with the query's embedding; None while the memory is not embedded.
-    similarity: float | None
-    #: Empty: it belongs to no session and has no neighbours.
-    session: str
-    position: int
-    role: str
-    #: Its text holds a question mark.
-    asks: bool
-    occurred_at: datetime
-    last_access_at: datetime | None
-    importance: float
-    decay_rate: float
-    trust: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
     """A candidate's place in the ranking, with its receipt."""
 
+    #: Among the candidates.
+    index: int
     id: UUID
     score: float
     terms: ScoreTerms
@@ -94,7 +76,7 @@ DEFAULT_WEIGHTS = Weights()
 
 
 def rank(
-    candidates: Sequence[Candidate],
+    candidates: Candidates,
     *,
     reading: Reading,
     background: Background,
@@ -103,98 +85,113 @@ def rank(
     weights: Weights = DEFAULT_WEIGHTS,
 ) -> list[Ranked]:
     """Return the `limit` best candidates, the best first; equal scores in the order of their ids."""
-    if not candidates or limit < 1:
+    if not len(candidates) or limit < 1:
         return []
-    words = weights.words * np.array([c.words for c in candidates])
-    meaning = weights.meaning * _meaning(candidates, background)
+    terms = score(candidates, reading=reading, background=background, now=now, weights=weights)
+    totals = np.sum(list(terms.values()), axis=0)
+    best = np.arange(len(totals))
+    if limit < len(totals):
+        best = np.flatnonzero(totals >= np.partition(totals, -limit)[-limit])
+    best = best[np.lexsort((candidates.ids[best, 1], candidates.ids[best, 0], -totals[best]))[:limit]]
+    receipts = zip(*(values[best].tolist() for values in terms.values()), strict=True)
+    return [
+        Ranked(
+            index=index, id=memory_id, score=total, terms=ScoreTerms(**dict(zip(terms, receipt, strict=True)))
+        )
+        for index, memory_id, total, receipt in zip(
+            best.tolist(), whole(candidates.ids[best]), totals[best].tolist(), receipts, strict=True
+        )
+    ]
+
+
+def score(
+    candidates: Candidates, *, reading: Reading, background: Background, now: datetime, weights: Weights
+) -> dict[str, Numbers]:
+    """Return each term of the candidates' scores, by its name, as a column."""
+    words = weights.words * candidates.words
+    meaning = weights.meaning * deviations(candidates.similarity, background)
     fit = words + meaning
-    terms = {
+    return {
         "meaning": meaning,
         "words": words,
         "neighbours": _neighbours(candidates, fit, weights),
         "session": weights.session * _session(candidates, fit),
         "speaker": weights.speaker * _speaker(candidates, reading.speakers),
-        "time": weights.time * _time(candidates, reading),
+        "time": weights.time * _nearness(reading.span, candidates.occurred),
         "recency": weights.recency * _recency(candidates, now),
-        "importance": weights.importance * np.array([c.importance for c in candidates]),
-        "trust": weights.trust * np.array([c.trust for c in candidates]),
+        "importance": weights.importance * candidates.importance,
+        "trust": weights.trust * candidates.trust,
     }
-    totals = np.sum(list(terms.values()), axis=0)
-    best = sorted(range(len(candidates)), key=lambda i: (-totals[i], candidates[i].id))[:limit]
-    return [
-        Ranked(
-            id=candidates[i].id,
-            score=float(totals[i]),
-            terms=ScoreTerms(**{name: float(values[i]) for name, values in terms.items()}),
-        )
-        for i in best
-    ]
 
 
-def _meaning(candidates: Sequence[Candidate], background: Background) -> Scores:
-    """Return how many deviations nearer than the average each one is, on a scale of 0 to 1."""
-    if not background.deviation > 1e-6:
-        return np.zeros(len(candidates))
-    mean = background.mean
-    similarity = np.array([mean if c.similarity is None else c.similarity for c in candidates])
-    return np.clip((similarity - mean) / background.deviation / _DEVIATIONS, 0.0, 1.0)
+def deviations(similarity: Numbers, background: Background) -> Numbers:
+    """Return how many deviations nearer than the average each one is, on a scale of 0 to 1; 0 for NaN."""
+    if not background.deviation > _LEAST_DEVIATION:
+        return np.zeros(len(similarity))
+    nearer = (similarity - background.mean) / background.deviation / _DEVIATIONS
+    return np.clip(np.nan_to_num(nearer, nan=0.0), 0.0, 1.0)
 
 
-def _neighbours(candidates: Sequence[Candidate], fit: Scores, weights: Weights) -> Scores:
-    """Return the shares of their fit that the turns within REACH in the same session lend each other."""
-    places = {(c.session, c.position): i for i, c in enumerate(candidates) if c.session}
-    fits = fit.tolist()
+def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbers:
+    """Return the shares of their fit that the turns within REACH in the same session lend each other.
+
+    Of several memories in one place the one that fits best lends.
+    """
     lent = np.zeros(len(candidates))
-    for (session, position), i in places.items():
-        for step in range(1, REACH + 1):
-            before = places.get((session, position - step))
-            if before is not None:
-                answer = weights.answer if step == 1 and candidates[before].asks else 0.0
-                lent[i] += (weights.neighbours / step + answer) * fits[before]
-            after = places.get((session, position + step))
-            if after is not None:
-                lent[i] += weights.neighbours / step * fits[after]
+    within = np.flatnonzero(candidates.session >= 0)
+    if not len(within):
+        return lent
+    own = candidates.session[within] * _SESSION_ROOM + candidates.position[within]
+    order = np.lexsort((candidates.ids[within, 1], -fit[within], own))
+    places = own[order]
+    first = np.ones(len(places), dtype=np.bool_)
+    first[1:] = places[1:] != places[:-1]
+    places, lenders = places[first], within[order[first]]
+    for step in range(1, REACH + 1):
+        share = np.full(len(lenders), weights.neighbours / step)
+        lent[within] += _found(places, share * fit[lenders], own + step)
+        if step == 1:
+            share = share + weights.answer * candidates.asks[lenders]
+        lent[within] += _found(places, share * fit[lenders], own - step)
     return lent
 
 
-def _session(candidates: Sequence[Candidate], fit: Scores) -> Scores:
+def _found(places: Places, values: Numbers, wanted: Places) -> Numbers:
+    """Return the value at each wanted place, 0 where `places`, which are in order, do not have it."""
+    at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+    return np.where(places[at] == wanted, values[at], 0.0)
+
+
+def _session(candidates: Candidates, fit: Numbers) -> Numbers:
     """Return the fit of the best candidate in the same session; a memory without one is a session of its own."""
-    fits = fit.tolist()
-    best: dict[str, float] = {}
-    for candidate, value in zip(candidates, fits, strict=True):
-        if value > best.get(candidate.session, 0.0):
-            best[candidate.session] = value
-    return np.array(
-        [best.get(c.session, 0.0) if c.session else f for c, f in zip(candidates, fits, strict=True)]
-    )
+    best = np.zeros(candidates.session.max() + 2)
+    np.maximum.at(best, candidates.session, fit)
+    return np.where(candidates.session >= 0, best[candidates.session], fit)
 
 
-def _speaker(candidates: Sequence[Candidate], named: frozenset[str]) -> Scores:
+def _speaker(candidates: Candidates, named: frozenset[str]) -> Numbers:
     """Return 1 where the query names the one who said it."""
     if not named:
         return np.zeros(len(candidates))
-    matches = {
-        role: float(not named.isdisjoint(speaker_words(role))) for role in {c.role for c in candidates}
-    }
-    return np.array([matches[c.role] for c in candidates])
+    matches = {role: float(not named.isdisjoint(speaker_words(role))) for role in set(candidates.role)}
+    return np.array([matches[role] for role in candidates.role])
 
 
-def _time(candidates: Sequence[Candidate], reading: Reading) -> Scores:
-    """Return how near each one is to the time that the query speaks of, 0 to 1."""
-    if reading.span is None:
-        return np.zeros(len(candidates))
-    return np.array([reading.span.nearness(c.occurred_at) for c in candidates])
+def _nearness(span: TimeSpan | None, moments: Places) -> Numbers:
+    """Return how near each moment is to the time that the query speaks of, 0 to 1: `TimeSpan.nearness`, of many."""
+    if span is None:
+        return np.zeros(len(moments))
+    start, end = microseconds(span.start), microseconds(span.end)
+    shift: Numbers | float = 0.0
+    if span.yearly:
+        days = np.floor_divide(moments - (start + end) // 2, _DAY)
+        shift = np.round(days / YEAR_DAYS) * (YEAR_DAYS * _DAY)
+    away = np.maximum(np.maximum(start + shift - moments, moments - end - shift), 0.0)
+    nearness: Numbers = np.exp(-away / (_DAY * NEARNESS_DAYS))
+    return nearness
 
 
-def _recency(candidates: Sequence[Candidate], now: datetime) -> Scores:
-    """Return what is left of each one's importance since it was last recalled, or else since it happened."""
-    return np.array(
-        [
-            relevance(
-                importance=c.importance,
-                decay_rate=c.decay_rate,
-                days_since_access=days_between(c.last_access_at or c.occurred_at, now),
-            )
-            for c in candidates
-        ]
-    )
+def _recency(candidates: Candidates, now: datetime) -> Numbers:
+    """Return what is left of each one's importance since it was last used (`decay.relevance`, of many)."""
+    days = np.maximum(0.0, (microseconds(now) - candidates.used) / _DAY)
+    return candidates.importance * np.exp(-candidates.decay_rate * days)

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 #: People tell of things for some days after, and of plans before. docs/recall.md: flat from 3 to 20.
 NEARNESS_DAYS = 7.0
 
-_YEAR_DAYS = 365.25
+#: How long a year is on average.
+YEAR_DAYS = 365.25
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 #: First months, in the northern half of the world; a winter is named by the year it begins in.
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
@@ -70,7 +71,7 @@ class TimeSpan:
         shift = timedelta(0)
         if self.yearly:
             middle = self.start + (self.end - self.start) / 2
-            shift = timedelta(days=_YEAR_DAYS) * round((moment - middle).days / _YEAR_DAYS)
+            shift = timedelta(days=YEAR_DAYS) * round((moment - middle).days / YEAR_DAYS)
         away = max(self.start + shift - moment, moment - self.end - shift, timedelta(0))
         return math.exp(-away.total_seconds() / 86_400 / NEARNESS_DAYS)
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("agents", "0002_storage"),
-        ("memories", "0003_mind"),
+        ("memories", "0004_mind_index"),
         ("tenants", "0001_initial"),
     ]
 

@@ -80,7 +80,7 @@ class Memory(TenantModel):
             # The agent's mind, read from this index alone: recall scores every memory without touching the table.
             models.Index(
                 fields=["tenant", "agent"],
-                include=["id", "session", "occurred_at", "expires_at", "embedding", "lexical"],
+                include=["id", "occurred_at", "expires_at", "embedding", "lexical", "session"],
                 name="memories_memory_mind",
                 condition=models.Q(status="active"),
             ),

@@ -11,7 +11,8 @@ import numpy as np
 from apps.agents.models import Agent
 from apps.memories.models import Memory, MemoryAccess
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background, Candidate, Ranked, rank
+from arbor.memory.candidates import Candidate, Candidates
+from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background, Ranked, rank
 from arbor.memory.query import Reading, read_query
 from arbor.memory.values import MemoryStatus
 
@@ -45,7 +46,7 @@ def recall_slowly(
     near = [each.similarity for each in candidates if each.similarity is not None]
     background = Background(mean=float(np.mean(near or [0])), deviation=float(np.std(near or [0])))
     return rank(
-        _choose(candidates, reading, background, limit),
+        Candidates.of(_choose(candidates, reading, background, limit)),
         reading=reading,
         background=background,
         now=now,

@@ -42,9 +42,10 @@ def test_the_fullest_row_of_any_dimension_can_be_indexed(
             f"CREATE TEMP TABLE rows (tenant_id uuid, agent_id uuid, id uuid, session varchar(100), occurred_at timestamptz,"
             f" expires_at timestamptz, embedding halfvec({dimension}), lexical sparsevec(1000000000))"
         )
+        cursor.execute("ALTER TABLE rows ALTER embedding SET STORAGE PLAIN, ALTER lexical SET STORAGE PLAIN")
         cursor.execute(
             "CREATE INDEX ON rows (tenant_id, agent_id)"
-            " INCLUDE (id, session, occurred_at, expires_at, embedding, lexical)"
+            " INCLUDE (id, occurred_at, expires_at, embedding, lexical, session)"
         )
         for expires in ("now()", "NULL"):
             cursor.execute(

@@ -189,7 +189,9 @@ def test_a_persons_look_changes_nothing(mind: Agent, statements: list[str]) -> N
     before = [(row.id, row.status, row.importance) for row in memories_of(mind)]
     statements.clear()
     find(mind, "the boat")
-    assert not [each for each in statements if not each.lstrip().startswith(("SELECT", "WITH scan"))]
+    assert not [
+        each for each in statements if not each.lstrip().startswith(("SELECT", "WITH asked"))
+    ]
     assert access_counts(mind) == {}
     assert [(row.id, row.status, row.importance) for row in memories_of(mind)] == before
 
@@ -232,16 +234,23 @@ def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
 # --- What it costs -----------------------------------------------------------------------------------
 
 
-def test_a_recall_takes_three_statements_and_one_more_when_it_counts(
+def test_a_recall_takes_two_statements_and_one_more_when_it_counts(
     mind: Agent, statements: list[str]
 ) -> None:
     keep(mind, *turns(*(f"Wave {number} breaks." for number in range(300))))
     statements.clear()
     find(mind, "What did Ada say about wave 17 in March 2024?", limit=50)
-    assert len(statements) == 3
+    assert len(statements) == 2
     statements.clear()
     find(mind, "What did Ada say about wave 17 in March 2024?", limit=50, counts=True)
-    assert len(statements) == 4
+    assert len(statements) == 3
+
+
+def test_long_texts_are_told_whole_too(mind: Agent) -> None:
+    long = "The lighthouse log. " + "Calm sea, light wind, é. " * 200
+    keep(mind, *turns("Where is the lighthouse log?", long, "Thank you."))
+    found = {each.content for each in find(mind, "the lighthouse log")}
+    assert found == {"Where is the lighthouse log?", long, "Thank you."}
 
 
 def test_no_transaction_is_open_while_the_query_is_embedded(

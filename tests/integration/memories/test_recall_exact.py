@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -181,6 +182,28 @@ def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> 
     assert sorted(each.content for each in found) == sorted(each.content for each in told)
 
 
+def test_what_the_sample_does_not_foresee_is_found_all_the_same(mind: Agent, statements: list[str]) -> None:
+    # The first memories, which the sample consists of, fit far better than all the others.
+    chance = random.Random(5)
+    vector = random_vectors(chance, 1)
+    near = vector + 0.2 * random_vectors(chance, 150)
+    far = random_vectors(chance, 1350)
+    rows = np.concatenate([near / np.linalg.norm(near, axis=1, keepdims=True), far])
+    memories = [
+        replace(memory, content=f"lantern bridge {place}." if place < 150 else memory.content, expires_at=None)
+        for place, memory in enumerate(random_memories(chance, 1500))
+    ]
+    with tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=memories, vectors=rows[: len(memories)])
+        for limit in (10, 100):
+            statements.clear()
+            asked: dict[str, Any] = {"limit": limit, "now": NOW}
+            found = recall_in_scope(agent_id=mind.id, text="bridge", vector=vector[0].tolist(), **asked)
+            assert_same(found, recall_slowly(mind, "bridge", vector[0].tolist(), **asked))
+            scans = [each for each in statements if each.lstrip().startswith("WITH asked AS")]
+            assert len(scans) == 2
+
+
 # --- The plan ----------------------------------------------------------------------------------------
 
 
@@ -190,7 +213,7 @@ def explained() -> Iterator[list[dict[str, Any]]]:
     plans: list[dict[str, Any]] = []
 
     def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql.lstrip().startswith("WITH scan AS"):
+        if sql.lstrip().startswith("WITH asked AS"):
             execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context)
             plans.append(context["cursor"].fetchone()[0][0]["Plan"])
         return execute(sql, params, many, context)
@@ -206,8 +229,8 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def scan_of_the_mind(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return the node that reads the memories for the statement's first part."""
-    (part,) = [node for node in nodes(plan) if node.get("Subplan Name") == "CTE scan"]
+    """Return the node that reads all of the memories."""
+    (part,) = [node for node in nodes(plan) if node.get("Subplan Name") == "CTE scored"]
     (scan,) = [node for node in nodes(part) if node.get("Relation Name") == "memories_memory"]
     return scan
 

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.fusion import DEFAULT_WEIGHTS, Background, Candidate, Ranked, Weights, rank
+from arbor.memory.candidates import Candidate, Candidates, halves, whole
+from arbor.memory.decay import days_between, relevance
+from arbor.memory.fusion import DEFAULT_WEIGHTS, Background, Ranked, Weights, rank
 from arbor.memory.query import Reading
 from arbor.memory.timespan import TimeSpan
 
@@ -41,7 +43,7 @@ def some(*changes: Mapping[str, object]) -> list[Candidate]:
 def ranked(candidates: list[Candidate], limit: int = 99, **asked: object) -> dict[int, Ranked]:
     nothing = Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None)
     reading = replace(nothing, **asked)  # type: ignore[arg-type]
-    found = rank(candidates, reading=reading, background=BACKGROUND, now=NOW, limit=limit)
+    found = rank(Candidates.of(candidates), reading=reading, background=BACKGROUND, now=NOW, limit=limit)
     return {place.id.int: place for place in found}
 
 
@@ -128,7 +130,7 @@ def test_nothing_is_ranked_when_nothing_is_there_or_wanted() -> None:
 def test_vectors_that_are_all_alike_tell_nothing() -> None:
     reading = Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None)
     flat = Background(mean=0.7, deviation=0.0)
-    found = rank(some({"similarity": 0.7}), reading=reading, background=flat, now=NOW, limit=1)
+    found = rank(Candidates.of(some({"similarity": 0.7})), reading=reading, background=flat, now=NOW, limit=1)
     assert found[0].terms.meaning == 0
 
 
@@ -160,7 +162,7 @@ READING = Reading(
 def test_ranks_are_ordered_bounded_and_never_nan(
     candidates: list[Candidate], background: Background, limit: int
 ) -> None:
-    found = rank(candidates, reading=READING, background=background, now=NOW, limit=limit)
+    found = rank(Candidates.of(candidates), reading=READING, background=background, now=NOW, limit=limit)
     assert len(found) == min(limit, len(candidates))
     highest = sum(getattr(DEFAULT_WEIGHTS, weight.name) for weight in fields(Weights)) * 4
     for place in found:
@@ -178,8 +180,56 @@ def test_a_memory_that_fits_better_is_never_scored_lower(
     candidates: list[Candidate], background: Background, better: str
 ) -> None:
     def score(all_of_them: list[Candidate]) -> float:
-        found = rank(all_of_them, reading=READING, background=background, now=NOW, limit=99)
+        found = rank(Candidates.of(all_of_them), reading=READING, background=background, now=NOW, limit=99)
         return next(place.score for place in found if place.id == candidates[0].id)
 
     best = candidates[0]._replace(**{better: 1.0})  # type: ignore[arg-type]
     assert score([best, *candidates[1:]]) >= score(candidates) - 1e-12
+
+
+@given(candidates=st.lists(CANDIDATES, min_size=1, max_size=12), yearly=st.booleans())
+def test_many_at_once_are_measured_as_one_by_one(candidates: list[Candidate], yearly: bool) -> None:
+    span = TimeSpan(start=NOW - timedelta(days=40), end=NOW - timedelta(days=9), yearly=yearly)
+    found = rank(
+        Candidates.of(candidates),
+        reading=replace(READING, span=span),
+        background=BACKGROUND,
+        now=NOW,
+        limit=99,
+    )
+    for place in found:
+        one = candidates[place.index]
+        assert place.id == one.id
+        assert place.terms.time == pytest.approx(DEFAULT_WEIGHTS.time * span.nearness(one.occurred_at))
+        assert place.terms.recency == pytest.approx(
+            DEFAULT_WEIGHTS.recency
+            * relevance(
+                importance=one.importance,
+                decay_rate=one.decay_rate,
+                days_since_access=days_between(one.last_access_at or one.occurred_at, NOW),
+            )
+        )
+
+
+def test_in_one_place_of_a_session_the_one_that_fits_best_lends() -> None:
+    shared = [{"session": "a", "position": 4, "words": words} for words in (0.4, 0.2)]
+    found = ranked(some(*shared, {"session": "a", "position": 5}))
+    assert found[3].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)
+    assert found[1].terms.neighbours == found[2].terms.neighbours == 0
+
+
+def test_the_last_place_of_one_session_is_not_beside_the_first_of_another() -> None:
+    found = ranked(
+        some(
+            {"session": "a", "position": 2**31 - 1, "words": 0.4},
+            {"session": "b", "position": 0},
+            {"session": "b", "position": 1},
+        )
+    )
+    assert found[2].terms.neighbours == found[3].terms.neighbours == 0
+
+
+@given(ids=st.lists(st.uuids(), max_size=20))
+def test_ids_keep_their_order_in_halves(ids: list[UUID]) -> None:
+    assert whole(halves(ids)) == ids
+    assert sorted(map(tuple, halves(ids).tolist())) == [tuple(each) for each in halves(sorted(ids)).tolist()]

@@ -1,0 +1,247 @@
+"""The scan of a mind: every memory of an agent scored, exactly, in one pass over one index, and the best of them fetched.
+
+Only those that can be among the best go further than their score. What it takes to be among them is guessed from a
+sample of the same scores; where the guess was too high, which the answer shows, the statement is run again without one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+from apps.memories.services.literals import sparsevec_text
+from apps.memories.services.minds import QUERY_VECTOR, query_vector
+from apps.memories.services.packed import FLAG, FLOAT, ID, INTEGER, MOMENT, fetch_packed, moments, unpack
+from arbor.embedding.models import EmbeddingModel
+from arbor.memory.candidates import Candidates, session_numbers
+from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background
+from arbor.memory.query import Reading
+
+#: Within the time the query speaks of, words choose the candidates, and meaning decides between equals.
+_MEANING_BESIDE_WORDS = 0.05
+#: So many times the memories that are wanted are let through by the guess.
+_MARGIN = 6
+#: Scores of the sample that lie above the guess: the fewer, the less it is to be relied on.
+_ABOVE = 16
+_LEAST_SAMPLE = 100
+#: Turns fetched for one seed; there are more than 2 · REACH beside it only where several memories share a place.
+_MOST_BESIDE = 20
+#: Texts up to so many bytes come with the row; longer ones, of which most will not be returned, are fetched when they are.
+_SHORT = 1_000
+
+_LAYOUT = np.dtype(
+    [
+        ("id", *ID),
+        ("position", INTEGER),
+        ("occurred", MOMENT),
+        ("importance", FLOAT),
+        ("decay_rate", FLOAT),
+        ("trust", FLOAT),
+        ("away", FLOAT),
+        ("unsaid", FLOAT),
+        ("asks", FLAG),
+        ("used", MOMENT),
+    ]
+)
+_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
+    CASE WHEN octet_length(m.content) <= {short} THEN m.content END AS content,
+    uuid_send(m.id) || int4send(m.position) || timestamptz_send(m.occurred_at) || float8send(m.importance)
+        || float8send(m.decay_rate) || float8send(m.trust)
+        || float8send(coalesce(m.embedding <#> (SELECT vector FROM asked), 'NaN'))
+        || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%') AS packed"""
+
+# pgvector's operator returns the negative inner product: `away` and `unsaid` are the less the better. `OFFSET 0` keeps
+# each from being computed anew wherever it is used. The stretches around the seeds of a session do not overlap: each
+# begins where the one before it ends.
+_STATEMENT = """
+WITH asked AS MATERIALIZED (
+    SELECT {vector} AS vector
+), sample AS MATERIALIZED (
+    SELECT embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
+    FROM {mind} LIMIT %(sample)s
+), edge AS MATERIALIZED (
+    SELECT coalesce(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY away), 'infinity') AS away,
+        least(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY unsaid), 0) AS unsaid
+    FROM sample
+), scored AS MATERIALIZED (
+    SELECT array_agg(id) FILTER {among} AS id, array_agg(away) FILTER {among} AS away,
+        array_agg(unsaid) FILTER {among} AS unsaid, {timely} AS timely,
+        count(away) AS embedded, coalesce(avg(away), 0) AS mean, coalesce(sum(away * away) / nullif(count(away), 0), 0) AS square
+    FROM (
+        SELECT id, occurred_at, embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
+        FROM {mind} OFFSET 0
+    ) memory
+), background AS MATERIALIZED (
+    SELECT embedded, -mean AS mean, sqrt(greatest(0, square - mean * mean)) AS deviation FROM scored
+), best AS MATERIALIZED (
+    SELECT place.* FROM scored, unnest(scored.id, scored.away, scored.unsaid, scored.timely) AS place (id, away, unsaid, timely)
+), chosen AS (
+    (SELECT id FROM best WHERE away IS NOT NULL ORDER BY away, id LIMIT %(kept)s)
+    UNION (SELECT id FROM best WHERE unsaid < 0 ORDER BY unsaid, id LIMIT %(kept)s)
+    {or_timely}
+), found AS MATERIALIZED (
+    SELECT {row} FROM chosen JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
+), stretch AS (
+    SELECT session, position::bigint + {reach} AS until, greatest(
+            position::bigint - {reach},
+            lag(position::bigint) OVER (PARTITION BY session ORDER BY position) + {reach} + 1
+        ) AS since
+    FROM found WHERE session <> ''
+), candidate AS (
+    SELECT * FROM found
+    UNION ALL
+    SELECT turn.* FROM stretch CROSS JOIN LATERAL (
+        SELECT {row} FROM memories_memory m
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = stretch.session AND status = 'active'
+            AND position BETWEEN stretch.since AND stretch.until AND (expires_at IS NULL OR expires_at > %(now)s)
+        ORDER BY position LIMIT {most_beside}
+    ) turn
+)
+SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at)), ''::bytea),
+    array_agg(c.session), array_agg(c.role), array_agg(c.type), array_agg(c.content),
+    (SELECT mean FROM background), (SELECT deviation FROM background), (SELECT vector IS NOT NULL FROM asked),
+    (SELECT count(*) FROM best WHERE away <= (SELECT away FROM edge))
+        >= (SELECT least(%(kept)s, embedded) FROM background)
+    AND ((SELECT unsaid FROM edge) = 0 OR (SELECT count(*) FROM best WHERE unsaid < (SELECT unsaid FROM edge)) >= %(kept)s)
+FROM candidate c LEFT JOIN memories_memoryaccess a ON a.tenant_id = %(tenant)s AND a.memory_id = c.id
+"""
+_MIND = """memories_memory
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > %(now)s)"""
+_ELSEWHERE = " AND session <> %(without)s"
+_AMONG = "(WHERE away <= (SELECT away FROM edge) OR unsaid < (SELECT unsaid FROM edge){or_timely})"
+_TIMELY = "occurred_at BETWEEN %(from)s AND %(to)s"
+_BY_TIME = """UNION (
+        SELECT id FROM best, background WHERE timely
+        ORDER BY coalesce(unsaid, 0) + %(beside_words)s * coalesce((away + mean) / nullif(deviation, 0), 0), id
+        LIMIT %(kept_by_time)s
+    )"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is asked of an agent's mind."""
+
+    agent_id: UUID
+    reading: Reading
+    #: About how many memories the agent has: how much is read depends on it, what is found does not.
+    documents: int
+    #: None: words alone decide. They do too where the agent's vectors are of another model than the one that made it.
+    vector: Sequence[float] | None
+    model: EmbeddingModel | None
+    limit: int
+    now: datetime
+    #: Memories of this session are left out, if it is named.
+    without_session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Candidates, what is usual in that mind, and beside each candidate what is told of it when it is returned."""
+
+    candidates: Candidates
+    background: Background
+    #: The query's vector could be compared with the agent's.
+    compared: bool
+    session: Sequence[str]
+    type: Sequence[str]
+    #: None where the text is a long one.
+    content: Sequence[str | None]
+
+
+def scan(query: Query) -> Found:
+    """Return the nearest by meaning, the best by words, the best of the time that is spoken of, and the turns beside them.
+
+    SEEDS or `limit` of each of the first two, SPAN_SEEDS of the third, REACH turns on either side. One statement, seldom
+    a second one.
+    """
+    kept = max(SEEDS, query.limit)
+    around = query.reading.span.around() if query.reading.span else None
+    values: dict[str, Any] = {
+        "agent": query.agent_id,
+        "now": query.now,
+        **query_vector(query.vector, query.model),
+        "lexical": sparsevec_text(query.reading.lexical),
+        "kept": kept,
+    }
+    if around:
+        values |= {"from": around[0], "to": around[1]}
+        values |= {"kept_by_time": SPAN_SEEDS, "beside_words": _MEANING_BESIDE_WORDS}
+    if query.without_session:
+        values["without"] = query.without_session
+    statement = _statement(timed=around is not None, elsewhere=bool(query.without_session))
+    share, sample = _guess(query.documents, kept)
+    while True:
+        row = fetch_packed(statement, share=share, sample=sample, **values)
+        if row[-1]:
+            return _found(row)
+        sample = 0
+
+
+@cache
+def _statement(*, timed: bool, elsewhere: bool) -> str:
+    among = _AMONG.format(or_timely=f" OR {_TIMELY}" if timed else "")
+    return _STATEMENT.format(
+        vector=QUERY_VECTOR,
+        row=_ROW.format(short=_SHORT),
+        mind=_MIND + (_ELSEWHERE if elsewhere else ""),
+        among=among,
+        timely=f"array_agg({_TIMELY}) FILTER {among}" if timed else "NULL::bool[]",
+        or_timely=_BY_TIME if timed else "",
+        reach=REACH,
+        most_beside=_MOST_BESIDE,
+    )
+
+
+def _guess(documents: int, kept: int) -> tuple[float, int]:
+    """Return the share of the memories to let through, and how many to guess from; a sample of 0 lets all through."""
+    share = _MARGIN * kept / max(documents, 1)
+    return (share, max(_LEAST_SAMPLE, math.ceil(_ABOVE / share))) if share < 1 else (1.0, 0)
+
+
+def _found(row: Sequence[Any]) -> Found:
+    data, *texts, mean, deviation, compared, _ = row
+    rows = unpack(data, _LAYOUT)
+    ids = rows["id"].astype(np.uint64)
+    # A seed is in its own stretch too.
+    order = np.lexsort((ids[:, 1], ids[:, 0]))
+    first = np.ones(len(rows), dtype=np.bool_)
+    first[1:] = (ids[order[1:]] != ids[order[:-1]]).any(axis=1)
+    once = order[first]
+    rows = rows[once]
+    places = once.tolist()
+    session, role, types, content = ([column[each] for each in places] if column else [] for column in texts)
+
+    def numbers(name: str) -> npt.NDArray[np.float64]:
+        return rows[name].astype(np.float64)
+
+    candidates = Candidates(
+        ids=ids[once],
+        words=-numbers("unsaid"),
+        similarity=-numbers("away"),
+        session=session_numbers(session),
+        position=rows["position"].astype(np.int64),
+        role=role,
+        asks=rows["asks"],
+        occurred=moments(rows["occurred"]),
+        used=moments(rows["used"]),
+        importance=numbers("importance"),
+        decay_rate=numbers("decay_rate"),
+        trust=numbers("trust"),
+    )
+    return Found(
+        candidates=candidates,
+        background=Background(mean=mean, deviation=deviation),
+        compared=compared,
+        session=session,
+        type=types,
+        content=content,
+    )

@@ -1,0 +1,120 @@
+"""Memories that may be recalled, as columns: what the ranker looks at, hundreds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Self
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+type Numbers = npt.NDArray[np.float64]
+type Places = npt.NDArray[np.int64]
+type Flags = npt.NDArray[np.bool_]
+
+#: Moments are counted in microseconds from here.
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Candidate(NamedTuple):
+    """One memory that may be recalled, or stands beside one."""
+
+    id: UUID
+    #: Inner product of `Reading.lexical` with the stored vector, 0 to 1.
+    words: float
+    #: Cosine with the query's embedding; None while the memory is not embedded.
+    similarity: float | None
+    #: Empty: it belongs to no session and has no neighbours.
+    session: str
+    position: int
+    role: str
+    #: Its text holds a question mark.
+    asks: bool
+    occurred_at: datetime
+    last_access_at: datetime | None
+    importance: float
+    decay_rate: float
+    trust: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Memories that may be recalled, each once: one column for each property, all of the same length."""
+
+    #: The two halves of each id, as (n, 2) unsigned 64-bit integers: they order as the ids do.
+    ids: npt.NDArray[np.uint64]
+    words: Numbers
+    #: NaN while the memory is not embedded.
+    similarity: Numbers
+    #: A number for each session, from 0; -1: none.
+    session: Places
+    position: Places
+    role: Sequence[str]
+    asks: Flags
+    #: Microseconds since EPOCH, and when it was last recalled, or else the same.
+    occurred: Places
+    used: Places
+    importance: Numbers
+    decay_rate: Numbers
+    trust: Numbers
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @classmethod
+    def of(cls, rows: Sequence[Candidate]) -> Self:
+        """Return the columns of these rows."""
+        occurred = [microseconds(row.occurred_at) for row in rows]
+        used = [
+            at if row.last_access_at is None else microseconds(row.last_access_at)
+            for row, at in zip(rows, occurred, strict=True)
+        ]
+        return cls(
+            ids=halves([row.id for row in rows]),
+            words=_numbers([row.words for row in rows]),
+            similarity=_numbers([np.nan if row.similarity is None else row.similarity for row in rows]),
+            session=session_numbers([row.session for row in rows]),
+            position=np.array([row.position for row in rows], dtype=np.int64),
+            role=[row.role for row in rows],
+            asks=np.array([row.asks for row in rows], dtype=np.bool_),
+            occurred=np.array(occurred, dtype=np.int64),
+            used=np.array(used, dtype=np.int64),
+            importance=_numbers([row.importance for row in rows]),
+            decay_rate=_numbers([row.decay_rate for row in rows]),
+            trust=_numbers([row.trust for row in rows]),
+        )
+
+
+def halves(ids: Sequence[UUID]) -> npt.NDArray[np.uint64]:
+    """Return ids as (n, 2) integers."""
+    return np.frombuffer(b"".join(each.bytes for each in ids), ">u8").reshape(-1, 2).astype(np.uint64)
+
+
+def whole(ids: npt.NDArray[np.uint64]) -> list[UUID]:
+    """Return the ids whose halves these are."""
+    data = ids.astype(">u8").tobytes()
+    return [UUID(bytes=data[start : start + 16]) for start in range(0, len(data), 16)]
+
+
+def session_numbers(sessions: Sequence[str]) -> Places:
+    """Return a number for each session, the same for the same name; -1 for none."""
+    numbers: dict[str, int] = {"": -1}
+    return np.array([numbers.setdefault(each, len(numbers) - 1) for each in sessions], dtype=np.int64)
+
+
+def microseconds(moment: datetime) -> int:
+    """Return a moment as microseconds since EPOCH."""
+    return (moment - EPOCH) // _MICROSECOND
+
+
+def moment(count: int) -> datetime:
+    """Return the moment so many microseconds after EPOCH."""
+    return EPOCH + int(count) * _MICROSECOND
+
+
+def _numbers(values: Sequence[float]) -> Numbers:
+    return np.array(values, dtype=np.float64)
