@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -86,20 +86,28 @@ def decide(
     return tuple(decisions)
 
 
-def texts_to_embed(decisions: Sequence[Decision], reply: Reply) -> tuple[str, ...]:
-    """Return the texts whose meaning the running actions and the notes will need, each once."""
-    texts = [
-        str(decision.params[name])
+def texts_to_search(decisions: Sequence[Decision]) -> tuple[str, ...]:
+    """Return the texts that the running actions search for, each once."""
+    return tuple(dict.fromkeys(_params(decisions, _SEARCHED)))
+
+
+def texts_to_store(decisions: Sequence[Decision], reply: Reply) -> tuple[str, ...]:
+    """Return the texts that the running actions and the notes make memories of, each once."""
+    notes = [note.text for note in reply.memory_notes]
+    return tuple(dict.fromkeys([*_params(decisions, _STORED), *notes]))
+
+
+def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str]:
+    return [
+        str(decision.params[names[decision.action]])
         for decision in decisions
-        if decision.runs
-        for name in _EMBEDDED.get(decision.action, ())
+        if decision.runs and decision.action in names
     ]
-    texts += [note.text for note in reply.memory_notes]
-    return tuple(dict.fromkeys(texts))
 
 
-# Which parameter of an action is searched for or stored as a memory.
-_EMBEDDED = {"recall": ("query",), "remember": ("content",), "reflect": ("insight",)}
+# Which parameter of an action is searched for, and which is stored as a memory.
+_SEARCHED = {"recall": "query"}
+_STORED = {"remember": "content", "reflect": "insight"}
 
 
 def _judge(

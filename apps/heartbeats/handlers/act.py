@@ -12,10 +12,12 @@ import numpy as np
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.services.backlog import Backlog
-from apps.heartbeats.handlers.observe import BEATS_SESSION
+from apps.heartbeats.handlers.observe import BEATS_SESSION, model_in
 from apps.memories.services.activation import note_recall
+from apps.memories.services.appraisal import lasting
 from apps.memories.services.embedding import Vectors
 from apps.memories.services.graph import connect
+from apps.memories.services.partial import on_the_tip_of_the_tongue
 from apps.memories.services.recall import recall_in_scope
 from apps.memories.services.remember import store
 from arbor.clock import Clock
@@ -25,6 +27,7 @@ from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.memory.walks import NOTE_LENGTH
 from arbor.pipeline.engine import Context, NodeResult, Phase
@@ -96,6 +99,7 @@ class _Desk:
         self._agent_id = UUID(context["agent_id"])
         self._heartbeat_id = context["heartbeat_id"]
         self._vectors: dict[str, list[float]] = context["vectors"]
+        self._model = model_in(context)
         self._now = now
         self._handlers: dict[str, Callable[[Decision], ActionResult]] = {
             "recall": self._recall,
@@ -120,6 +124,7 @@ class _Desk:
             agent_id=self._agent_id,
             text=query,
             vector=self._vectors.get(query),
+            model=self._model,
             limit=decision.params["limit"],
             # What was said and learned, not the beats that went over it: those would echo from beat to beat.
             without_session=BEATS_SESSION,
@@ -127,11 +132,19 @@ class _Desk:
         note_recall(agent_id=self._agent_id, recalled={memory.id: memory.score for memory in found})
         if not found:
             return _result(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
+        themes = on_the_tip_of_the_tongue(
+            agent_id=self._agent_id,
+            recalled=found,
+            vector=self._vectors.get(query),
+            model=self._model,
+            without_session=BEATS_SESSION,
+        )
         glimpses = "; ".join(memory.content[:_GLIMPSE] for memory in found[:3])
+        unclear = f"; on the tip of the tongue: theme {'; '.join(each.name for each in themes)}"
         return _result(
             decision,
             ActionOutcome.SUCCESS,
-            f"{len(found)} memories about {query!r}: {glimpses}",
+            f"{len(found)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
             [memory.id for memory in found],
         )
 
@@ -144,7 +157,8 @@ class _Desk:
             occurred_at=self._now,
             source=f"heartbeat:{self._heartbeat_id}",
         )
-        return self._keep(decision, memory, "kept")
+        # What the agent chose to keep lasts; that something failed is soon stale.
+        return self._keep(decision, lasting(memory, but={Retention.ERROR}), "kept")
 
     def _reflect(self, decision: Decision) -> ActionResult:
         memory = NewMemory(
@@ -159,7 +173,10 @@ class _Desk:
 
     def _keep(self, decision: Decision, memory: NewMemory, verb: str) -> ActionResult:
         stored = store(
-            agent_id=self._agent_id, memories=[memory], vectors=vectors_of([memory.content], self._vectors)
+            agent_id=self._agent_id,
+            memories=[memory],
+            vectors=vectors_of([memory.content], self._vectors),
+            model=self._model,
         )
         if not stored.stored:
             return _result(decision, ActionOutcome.PARTIAL, "that was known already", list(stored.ids))

@@ -22,6 +22,7 @@ from apps.providers import default_model
 from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.clock import Clock
+from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.energy import MAX_ENERGY, EnergyBudget
@@ -69,6 +70,8 @@ class Observe:
             updates={
                 "situation": situation.model_dump(mode="json"),
                 "focus": {"text": focus, "meaning": meanings.get(focus, ""), "held": seen["held"]},
+                # What its vectors are; none while it remembers nothing.
+                "mind": seen["mind"],
                 "allowed": seen["allowed_actions"],
                 "model": model,
                 "character": to_system_prompt(
@@ -128,9 +131,10 @@ class Focus:
         vector: list[float] | None = None
         if focus["text"]:
             try:
-                vector = embed_texts(tenant_id=UUID(context["tenant_id"]), texts=[focus["meaning"]])[
-                    0
-                ].tolist()
+                (found,) = embed_texts(
+                    tenant_id=UUID(context["tenant_id"]), texts=[focus["meaning"]], model=model_in(context)
+                )
+                vector = found.tolist()
             except EmbeddingFailed as error:
                 # Recall by words alone is poorer, and better than no heartbeat.
                 log.warning("recall_by_words_alone", agent_id=context["agent_id"], error=str(error))
@@ -152,6 +156,7 @@ class Orient:
                 agent_id=agent_id,
                 text=focus["text"],
                 vector=focus["vector"],
+                model=model_in(context),
                 limit=RELEVANT_SHOWN,
                 # Its own heartbeats are shown as recent ones; recalled too, they would echo from beat to beat.
                 without_session=BEATS_SESSION,
@@ -185,6 +190,12 @@ class SelectMode:
         return NodeResult(
             updates={"mode": mode.value, "situation": {**context["situation"], "mode": mode.value}}
         )
+
+
+def model_in(context: Context) -> EmbeddingModel | None:
+    """Return the model of the agent's vectors as the beat found it; none while it remembered nothing."""
+    mind = context.get("mind")
+    return EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
 
 
 def memory_view(memory: Recalled) -> MemoryView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
@@ -12,18 +13,20 @@ from django.db.models import F
 from apps.agents.models import AgentState
 from apps.agents.services.dormancy import make_dormant
 from apps.heartbeats.handlers.act import vectors_of
-from apps.heartbeats.handlers.observe import BEATS_SESSION
+from apps.heartbeats.handlers.observe import BEATS_SESSION, model_in
 from apps.heartbeats.models import Percept, PerceptKind
+from apps.memories.services.appraisal import lasting, weigh
 from apps.memories.services.buffer import hold
 from apps.memories.services.remember import store
 from apps.tenants.statements import change
 from arbor.clock import Clock
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.results import ActionResult, GoalChange
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.working_memory import after_beat
 from arbor.memory.buffer import ToHold
+from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.pipeline.engine import Context, NodeResult, Phase
 
@@ -61,7 +64,7 @@ class Record:
         narrative = narrate(situation, reply, results, changes)
         felt = valence(reply, results, changes)
         agent_id, heartbeat_id = UUID(context["agent_id"]), context["heartbeat_id"]
-        memory_id = self._remember(context, situation, reply, narrative, felt, now)
+        memory_id = self._remember(context, situation, reply, results, narrative, felt, now)
         _update_state(agent_id, context, situation, reply, results, now)
         _hold(agent_id, situation, heartbeat_id)
         # The percepts point at the heartbeat's row, which exists: this node comes after a suspension.
@@ -83,6 +86,7 @@ class Record:
         context: Context,
         situation: Situation,
         reply: Reply,
+        results: list[ActionResult],
         narrative: str,
         felt: float,
         now: datetime,
@@ -91,22 +95,24 @@ class Record:
         if reply.memory_notes:
             texts = [note.text for note in reply.memory_notes]
             notes = [
-                NewMemory(
-                    content=note.text,
-                    type=MemoryType.SEMANTIC,
-                    importance=NOTE_IMPORTANCE,
-                    occurred_at=datetime.combine(note.referenced_date, time(12), UTC)
-                    if note.referenced_date
-                    else now,
+                _noted(
+                    note.text,
+                    at=datetime.combine(note.referenced_date, time(12), UTC) if note.referenced_date else now,
                     source=source,
                 )
                 for note in reply.memory_notes
             ]
-            store(agent_id=agent_id, memories=notes, vectors=vectors_of(texts, context["vectors"]))
+            store(
+                agent_id=agent_id,
+                memories=notes,
+                vectors=vectors_of(texts, context["vectors"]),
+                model=model_in(context),
+            )
         beat = NewMemory(
             content=narrative,
             type=MemoryType.EPISODIC,
             importance=NARRATIVE_IMPORTANCE,
+            retention=_retention(results),
             emotional_valence=felt,
             occurred_at=now,
             session=BEATS_SESSION,
@@ -130,6 +136,21 @@ def _hold(agent_id: UUID, situation: Situation, heartbeat_id: str) -> None:
         if percept.content.strip()
     ]
     hold(agent_id=agent_id, things=heard)
+
+
+def _noted(text: str, *, at: datetime, source: str) -> NewMemory:
+    """Return the memory of a note: it lasts, and weighs what it says, but more than what was merely heard."""
+    note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=source)
+    return replace(
+        lasting(note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weigh(note).importance)
+    )
+
+
+def _retention(results: list[ActionResult]) -> Retention:
+    """Return as what a beat is kept: a task that was carried out, or a failure when nothing that it tried worked."""
+    tried = [result.outcome for result in results if result.outcome is not ActionOutcome.BLOCKED]
+    failed = bool(tried) and all(outcome is ActionOutcome.FAILURE for outcome in tried)
+    return Retention.ERROR if failed else Retention.TASK
 
 
 def _update_state(

@@ -10,12 +10,13 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
+from apps.heartbeats.handlers.observe import model_in
 from apps.heartbeats.models import CallStatus, ExternalCall
-from apps.memories.services.embedding import embed_texts
+from apps.memories.services.embedding import embed_for_storage, embed_texts
 from apps.memories.services.recall import meaning_texts
 from arbor.errors import EmbeddingFailed, ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.decision import Decision, decide, texts_to_embed
+from arbor.heartbeat.decision import Decision, decide, texts_to_search, texts_to_store
 from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import build_prompt, retry_note
@@ -166,16 +167,21 @@ class Embed:
     phase = Phase.OUTSIDE
 
     def run(self, context: Context) -> NodeResult:
-        """Put the vectors by text into the context; without an embedder, words must do until upkeep catches up."""
+        """Put the vectors by text into the context; where there is none, words must do until upkeep catches up."""
         decisions = [Decision.model_validate(each) for each in context["decisions"]]
-        texts = texts_to_embed(decisions, Reply.model_validate(context["reply"]))
+        tenant_id, model = UUID(context["tenant_id"]), model_in(context)
+        searched = texts_to_search(decisions)
+        stored = texts_to_store(decisions, Reply.model_validate(context["reply"]))
         vectors: dict[str, list[float]] = {}
-        if texts:
+        if searched:
+            meanings = [context["meanings"].get(text, text) for text in searched]
             try:
-                meanings = [context["meanings"].get(text, text) for text in texts]
-                found = embed_texts(tenant_id=UUID(context["tenant_id"]), texts=meanings)
-                vectors = {text: vector.tolist() for text, vector in zip(texts, found, strict=True)}
+                found = embed_texts(tenant_id=tenant_id, texts=meanings, model=model)
+                vectors |= {text: vector.tolist() for text, vector in zip(searched, found, strict=True)}
             except EmbeddingFailed as error:
-                # Words alone will do; upkeep embeds what is stored without a vector.
                 log.warning("acting_by_words_alone", agent_id=context["agent_id"], error=str(error))
+        if stored:
+            made = embed_for_storage(tenant_id=tenant_id, texts=stored, model=model)
+            if made is not None:
+                vectors |= {text: vector.tolist() for text, vector in zip(stored, made, strict=True)}
         return NodeResult(updates={"vectors": vectors})

@@ -59,6 +59,10 @@ SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowe
     (SELECT count(*) FROM memories_bufferitem b
         WHERE b.tenant_id = a.tenant_id AND b.agent_id = a.id AND b.expires_at > now() AND b.promoted_to_id IS NULL
     ) AS held,
+    (SELECT to_json(mind) FROM (
+        SELECT embedding_model AS name, embedding_dimension AS dimension FROM memories_mind
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id
+    ) mind) AS mind,
     (SELECT to_json(beat) FROM (
         SELECT number, mode, narrative, actions FROM heartbeats_heartbeat
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' ORDER BY started_at DESC LIMIT 1

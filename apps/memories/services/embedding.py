@@ -126,18 +126,20 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
     return np.stack([known[key] for key in hashes])
 
 
-def embed_for_storage(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel) -> Vectors | None:
+def embed_for_storage(
+    *, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None
+) -> Vectors | None:
     """Return the vectors of texts that are about to be stored; none where upkeep is to embed them.
 
     That is so when `ARBOR_EMBED_AT_STORAGE` says not to wait for that embedder, and when it fails.
     """
     try:
-        in_process = embedder_for(model).in_process
+        in_process = embedder_for(model or installation_model()).in_process
         if not AtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE).waits(in_process=in_process):
             return None
         return embed_texts(tenant_id=tenant_id, texts=texts, model=model)
     except (EmbeddingFailed, ConfigurationInvalid) as error:
-        log.warning("stored_without_vectors", model=str(model), memories=len(texts), error=str(error))
+        log.warning("stored_without_vectors", model=str(model or ""), memories=len(texts), error=str(error))
         return None
 
 

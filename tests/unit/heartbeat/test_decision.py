@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS, ActionParams, ActionRegistry, ActionSpec
-from arbor.heartbeat.decision import Decision, Verdict, decide, texts_to_embed
+from arbor.heartbeat.decision import Decision, Verdict, decide, texts_to_search, texts_to_store
 from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
@@ -187,7 +187,7 @@ def test_nothing_a_model_proposes_spends_more_than_there_is(
     assert all(decision.runs or (decision.reason and decision.cost == 0) for decision in decisions)
 
 
-def test_the_texts_to_embed_are_those_that_are_searched_for_or_kept() -> None:
+def test_what_is_searched_for_and_what_is_kept_is_known_before_it_is_done() -> None:
     decisions = judge(
         ("recall", RECALL),
         ("remember", {"content": "kept"}),
@@ -198,7 +198,8 @@ def test_the_texts_to_embed_are_those_that_are_searched_for_or_kept() -> None:
     )
     reply = Reply(memory_notes=[MemoryNote(text="noted")])
 
-    assert texts_to_embed(decisions, reply) == ("ferries", "kept", "they are late", "noted")
+    assert texts_to_search(decisions) == ("ferries",)
+    assert texts_to_store(decisions, reply) == ("kept", "they are late", "noted")
 
 
 def test_later_actions_join_the_registry_without_changing_it() -> None:
