@@ -40,6 +40,7 @@ class Metric(StrEnum):
     STALE_CLUSTERS = "stale_clusters"
     FAILED_ERRANDS = "failed_errands"
     OTHER_EMBEDDER = "other_embedder"
+    FAILING_EMBEDDERS = "failing_embedders"
     EXPIRED = "expired"
     BUFFER_EXPIRED = "buffer_expired"
     UNTENDED = "untended"
@@ -137,6 +138,11 @@ WATCHES: Mapping[Metric, Watch] = MappingProxyType(
             title="agents whose vectors are another model's than the settings say",
             limit=Limit(warn=1, critical=math.inf),
             remedy="they go on with it; `arbor reembed` moves them to the new one",
+        ),
+        Metric.FAILING_EMBEDDERS: Watch(
+            title="embedders that failed when they were last asked",
+            limit=Limit(warn=1, critical=math.inf),
+            remedy="`arbor doctor` says why; agents recall by words, and it is asked again within 10 minutes",
         ),
         Metric.EXPIRED: Watch(
             title="memories whose time is over, not archived yet",

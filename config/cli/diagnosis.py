@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from django.conf import settings
@@ -15,14 +15,17 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from apps.agents.models import AgentKey
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
-from apps.memories.services.embedding import embedder
+from apps.memories.services import embedders
+from apps.memories.services.embedding_backlog import embedding_backlog
+from apps.memories.services.health import read_health
 from apps.providers import default_model, model_for
 from apps.queues import Queue
 from apps.tenants.checks import unprotected_tables, unsafe_role
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.agents.identity import SealedKey, open_private_key
-from arbor.errors import ArborError
+from arbor.errors import ArborError, ConfigurationInvalid
+from arbor.memory.health import State
 from arbor.models.handles import Handle
 
 #: Below this, pgvector has faults that destroy indexes or overrun buffers.
@@ -30,6 +33,10 @@ OLDEST_VECTOR = (0, 8, 4)
 _BROKER_WITHIN_S = 1
 _CLOCKS_WITHIN_S = 5.0
 _TENANTS_TRIED, _KEYS_TRIED = 20, 3
+#: Embedding models, beside the settings', that are asked whether they answer.
+_MODELS_TRIED = 5
+_BACKLOG_WITHIN = timedelta(minutes=5)
+_EMBEDDER_REMEDY = "correct ARBOR_EMBEDDING_MODEL, ARBOR_EMBEDDING_DIMENSION, ARBOR_EMBEDDING_URL and its key"
 
 
 class Verdict(StrEnum):
@@ -135,28 +142,16 @@ def check_migrations() -> Finding:
 
 
 def check_vectors() -> Finding:
-    """See that the extension is new enough and that the columns have the embedder's dimension."""
+    """See that the extension is new enough."""
     with connections[APP].cursor() as cursor:
         cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
         row = cursor.fetchone()
-        if row is None:
-            return _fail(
-                "vectors", "the extension is missing", "run `CREATE EXTENSION vector` as a superuser"
-            )
-        cursor.execute(
-            "SELECT atttypmod FROM pg_attribute WHERE attrelid = 'memories_memory'::regclass AND attname = 'embedding'"
-        )
-        dimension = int(cursor.fetchone()[0])
+    if row is None:
+        return _fail("vectors", "the extension is missing", "run `CREATE EXTENSION vector` as a superuser")
     version = str(row[0])
     if tuple(map(int, version.split("."))) < OLDEST_VECTOR:
         return _fail("vectors", f"pgvector {version} damages indexes", "update it to 0.8.4 or later")
-    if dimension != settings.ARBOR_EMBEDDING_DIMENSION:
-        return _fail(
-            "vectors",
-            f"the memories have {dimension} dimensions, the settings say {settings.ARBOR_EMBEDDING_DIMENSION}",
-            f"set ARBOR_EMBEDDING_DIMENSION={dimension} and an embedding model that fits",
-        )
-    return _ok("vectors", f"pgvector {version}, {dimension} dimensions")
+    return _ok("vectors", f"pgvector {version}")
 
 
 def check_clock() -> Finding:
@@ -214,6 +209,18 @@ def check_workers() -> Finding:
     return _ok("workers", f"{len(workers)} for {len(heard)} queues")
 
 
+def check_maintenance() -> Finding:
+    """See that maintenance keeps up."""
+    health = read_health()
+    if not health.findings:
+        return _ok("maintenance", f"keeps up; {len(health.jobs)} jobs have been heard of")
+    state, what, remedy = health.findings[0]
+    others = len(health.findings) - 1
+    detail = f"{what}; {others} more in `arbor status`" if others else what
+    told = _fail if state is State.CRITICAL else _warn
+    return told("maintenance", detail, remedy)
+
+
 def check_broker() -> Finding:
     """See that the broker answers, on a connection of our own and without retries."""
     url = settings.CELERY_BROKER_URL
@@ -254,13 +261,60 @@ def check_model() -> Finding:
 
 
 def check_embedder() -> Finding:
-    """See that the embedder gives vectors of the right dimension."""
+    """See that the embedder of new minds gives vectors of the right dimension."""
     try:
-        made = embedder()
-        vectors = made.embed(["a heartbeat"])
-    except ArborError as error:
-        return _fail("embedder", str(error), "correct ARBOR_EMBEDDING_MODEL, ARBOR_EMBEDDING_URL and its key")
-    return _ok("embedder", f"{made.model}, {vectors.shape[1]} dimensions")
+        found = embedders.check_embedder()
+    except ConfigurationInvalid as error:
+        return _fail("embedder", str(error), _EMBEDDER_REMEDY)
+    if found.error:
+        return _fail("embedder", found.error, _EMBEDDER_REMEDY)
+    return _ok("embedder", f"{found.made_by}, {found.model.dimension} dimensions, {_milliseconds(found)}")
+
+
+def check_minds() -> Finding:
+    """See that every agent's embedder can be asked, and that none is left behind with another than the settings name."""
+    try:
+        others = embedders.other_models()
+    except ConfigurationInvalid as error:
+        return _fail("minds", str(error), _EMBEDDER_REMEDY)
+    if not others:
+        return _ok("minds", "all agents' vectors are of the settings' embedding model")
+    unreachable = [
+        f"{other.agents} agents have {other.model} and recall by words alone: {found.error}"
+        for other in others[:_MODELS_TRIED]
+        if (found := embedders.check_embedder(other.model)).error
+    ]
+    if unreachable:
+        return _fail(
+            "minds",
+            "; ".join(unreachable),
+            "bring its key or address back (ARBOR_EMBEDDING_URLS), or run `arbor reembed`",
+        )
+    agents = sum(other.agents for other in others)
+    models = ", ".join(str(other.model) for other in others[:_MODELS_TRIED])
+    return _warn("minds", f"{agents} agents use another embedding model: {models}", "run `arbor reembed`")
+
+
+def check_backlog() -> Finding:
+    """See what waits for its vector, and that no embedder fails."""
+    backlog = embedding_backlog()
+    minutes = backlog.oldest.total_seconds() / 60
+    waiting = f"{backlog.waiting} texts wait for a vector, the oldest for {minutes:.0f} min"
+    faults = embedders.embedder_faults()
+    if faults:
+        worst = faults[0]
+        return _warn(
+            "embedding backlog",
+            f"{worst.embedding_model} failed {worst.failures} times since {worst.since:%Y-%m-%d %H:%M} UTC: {worst.error}; {waiting}",
+            f"see to it; it is asked again after {worst.retry_at:%H:%M:%S} UTC",
+        )
+    if backlog.oldest > _BACKLOG_WITHIN:
+        return _warn("embedding backlog", waiting, "see that a worker serves the queue `embedding`")
+    return _ok("embedding backlog", waiting if backlog.waiting else "nothing waits for its vector")
+
+
+def _milliseconds(found: embedders.EmbedderCheck) -> str:
+    return f"answered in {found.latency_s * 1000:.1f} ms"
 
 
 _IN_DATABASE = (
@@ -269,6 +323,9 @@ _IN_DATABASE = (
     check_vectors,
     check_clock,
     check_keys,
+    check_minds,
+    check_backlog,
     check_beat,
     check_workers,
+    check_maintenance,
 )

@@ -67,7 +67,8 @@ SELECT (SELECT count(*) FROM (
     (SELECT count(*) FROM (
         SELECT FROM heartbeats_externalcall WHERE subject_key <> '' AND status = 'failed' LIMIT %(counted)s) w),
     (SELECT count(*) FROM memories_mind
-        WHERE %(model)s <> '' AND (embedding_model, embedding_dimension) <> (%(model)s, %(dimension)s))
+        WHERE %(model)s <> '' AND (embedding_model, embedding_dimension) <> (%(model)s, %(dimension)s)),
+    (SELECT count(*) FROM memories_embedderfault)
 """
 _JOBS = """
 SELECT name, period_s, seconds, done, failed, error, first_at, ended_at, succeeded_at, now() FROM memories_jobrun
@@ -134,6 +135,10 @@ class Health:
         """Return it as a JSON object."""
         return {
             "state": self.state.value,
+            "findings": [
+                {"state": state.value, "what": what, "remedy": remedy}
+                for state, what, remedy in self.findings
+            ],
             "figures": {
                 each.metric.value: {
                     "count": each.count,
@@ -173,13 +178,14 @@ def read_health() -> Health:
             kind: (int(count), _ago(since, now) or 0.0) for kind, count, since, now in cursor.fetchall()
         }
         cursor.execute(_COUNTS, {"counted": COUNTED, **_installation()})
-        unreadable, failed, other = cursor.fetchone()
+        unreadable, failed, other, failing = cursor.fetchone()
         cursor.execute(_JOBS)
         jobs = tuple(_job(row) for row in cursor.fetchall())
     counts = {
         Metric.UNREADABLE: unreadable,
         Metric.FAILED_ERRANDS: failed,
         Metric.OTHER_EMBEDDER: other,
+        Metric.FAILING_EMBEDDERS: failing,
     }
     figures = []
     for metric in Metric:

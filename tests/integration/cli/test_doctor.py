@@ -1,0 +1,90 @@
+"""What `arbor doctor` says of embedders, to somebody who changed the settings or whose embedder is away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.memories.models import EmbedderFault, Mind
+from apps.memories.services import embedding
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from arbor.embedding.ports import HashEmbedder
+from config.cli.diagnosis import Verdict, check_backlog, check_embedder, check_minds, check_vectors
+from tests.integration.cli.conftest import Arbor
+
+
+@pytest.fixture
+def remembering(arbor: Arbor, one_tenant: str) -> Arbor:
+    """Have an agent that remembers something."""
+    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
+    assert arbor("remember", "Vega", "The harbour is full.").code == 0
+    return arbor
+
+
+def test_a_database_of_one_model_is_well(remembering: Arbor) -> None:
+    for check in (check_vectors, check_embedder, check_minds, check_backlog):
+        assert check().verdict is Verdict.OK, check()
+    assert "wordllama/l2_supercat_256, 256 dimensions, answered in" in check_embedder().detail
+
+
+def test_other_settings_leave_agents_as_they_are_and_say_what_moves_them(
+    remembering: Arbor, settings: Any
+) -> None:
+    settings.ARBOR_EMBEDDING_DIMENSION = 128
+    assert check_vectors().verdict is Verdict.OK
+    found = check_minds()
+    assert (found.verdict, found.remedy) == (Verdict.WARN, "run `arbor reembed`")
+    assert found.detail == "1 agents use another embedding model: wordllama of 256 dimensions"
+    assert "harbour" in remembering("recall", "Vega", "a port without room").out
+    assert remembering("reembed").code == 0
+    assert check_minds().verdict is Verdict.OK
+    assert "harbour" in remembering("recall", "Vega", "a port without room").out
+
+
+def test_a_model_that_cannot_be_reached_any_more_is_named_with_what_happens_meanwhile(
+    remembering: Arbor, one_tenant: str
+) -> None:
+    with tenant_transaction(tenant_by_slug(one_tenant).id):
+        Mind.objects.update(embedding_model="openai/gone", embedding_dimension=512)
+    found = check_minds()
+    assert found.verdict is Verdict.FAIL
+    assert "1 agents have openai/gone of 512 dimensions and recall by words alone" in found.detail
+    assert "needs OPENAI_API_KEY" in found.detail
+    assert "arbor reembed" in found.remedy
+    ran = remembering("recall", "Vega", "the harbour")
+    assert ran.code == 0
+    assert "harbour" in ran.out
+    assert remembering("remember", "Vega", "The cook sleeps.").code == 0
+    assert remembering("reembed").code == 0
+    assert check_minds().verdict is Verdict.OK
+
+
+def test_an_embedder_that_fails_is_told_with_its_reason(
+    remembering: Arbor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    EmbedderFault.objects.create(
+        embedding_model="tei/bge 384",
+        failures=3,
+        since="2024-03-01T12:00Z",
+        retry_at="2024-03-01T12:10Z",
+        error="it does not answer",
+    )
+    found = check_backlog()
+    assert found.verdict is Verdict.WARN
+    assert "tei/bge 384 failed 3 times since 2024-03-01 12:00 UTC: it does not answer" in found.detail
+    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: HashEmbedder(64))
+    embedding.embedder_for.cache_clear()
+    try:
+        assert "makes vectors of 64 numbers, and 256 are asked for" in check_embedder().detail
+    finally:
+        embedding.embedder_for.cache_clear()
+
+
+def test_settings_that_name_no_possible_model_are_told(remembering: Arbor, settings: Any) -> None:
+    settings.ARBOR_EMBEDDING_DIMENSION = 4096
+    for check in (check_embedder, check_minds):
+        found = check()
+        assert found.verdict is Verdict.FAIL
+        assert "must be at most 1024, got 4096" in found.detail

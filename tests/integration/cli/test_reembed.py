@@ -1,0 +1,79 @@
+"""`arbor reembed`, as an operator calls it."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.memories.services import reembed
+from tests.integration.cli.conftest import Arbor
+
+
+@pytest.fixture
+def remembering(arbor: Arbor, two_tenants: tuple[str, str]) -> Arbor:
+    """Have three agents in two tenants that remember something."""
+    for name, tenant in (("Vega", "acme"), ("Deneb", "acme"), ("Altair", "globex")):
+        assert arbor("agent", "create", name, "--template", "Scout", "--tenant", tenant).code == 0
+        for text in ("The harbour is full.", "The cook sleeps."):
+            assert arbor("remember", name, text, "--tenant", tenant).code == 0
+    return arbor
+
+
+def test_one_agent_a_tenants_and_all_are_moved(remembering: Arbor) -> None:
+    to = ("--to", "wordllama", "--dimension", "64", "--json")
+    (vega,) = remembering("reembed", *to, "--agent", "Vega", "--tenant", "acme").json["agents"]
+    assert (vega["agent"], vega["from"]) == ("Vega", {"model": "wordllama", "dimension": 256})
+    # What it was told, and what it was born with.
+    assert vega["memories"] > 2
+    assert {each["agent"] for each in remembering("reembed", *to, "--tenant", "acme").json["agents"]} == {
+        "Deneb"
+    }
+    everyone = remembering("reembed", *to).json
+    assert (everyone["dimension"], everyone["memories"]) == (64, vega["memories"])
+    assert [each["tenant"] for each in everyone["agents"]] == ["globex"]
+    assert remembering("reembed", *to).json["agents"] == []
+    found = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
+    assert found.code == 0
+    assert "cook" in found.out
+
+
+def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering: Arbor) -> None:
+    ran = remembering("reembed")
+    assert (ran.code, ran.out.strip()) == (0, "Every agent's vectors are of wordllama of 256 dimensions.")
+    assert remembering("reembed", "--dimension", "128").code == 0
+    ran = remembering("reembed")
+    assert ran.code == 0
+    assert "Moved to wordllama of 256 dimensions" in ran.out
+    assert "wordllama of 128 dimensions" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--dimension", "1025"], 1, "must be at most 1024, got 1025"),
+        (["--dimension", "100"], 1, "the dimension must be 64, 128, 256 for wordllama, got 100"),
+        (["--dimension", "0"], 2, "0 is not in the range x>=1"),
+        (["--to", "tei/bge-small"], 1, "needs its server's address"),
+        (["--to", "nonsense"], 1, "wordllama, openai/<model> or tei/<model>, got 'nonsense'"),
+        (["--agent", "Nobody"], 1, "no tenant has an agent 'Nobody'"),
+        (["--tenant", "nowhere"], 1, "nowhere"),
+        (["--batch", "0"], 2, "0 is not in the range"),
+    ],
+)
+def test_what_cannot_be_done_says_what_could(
+    remembering: Arbor, arguments: list[str], code: int, said: str
+) -> None:
+    ran = remembering("reembed", *arguments)
+    assert ran.code == code
+    assert said in ran.err
+
+
+def test_ctrl_c_is_safe(remembering: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(reembed, "take_over", interrupted)
+        assert remembering("reembed", "--dimension", "64").code == 130
+    found = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
+    assert "cook" in found.out
+    assert remembering("reembed", "--dimension", "64", "--json").json["memories"] > 6
