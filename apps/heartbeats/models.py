@@ -195,6 +195,8 @@ class CallStatus(models.TextChoices):
     COMPLETE = "complete"
     #: There will be no reply.
     FAILED = "failed"
+    #: An errand that failed, and whose subject a person has let be asked about anew.
+    RETRIED = "retried"
 
 
 class ExternalCall(TenantModel):

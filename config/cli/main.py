@@ -68,7 +68,11 @@ COMMANDS: dict[str, Entry] = {
     "ingest": _command("memories:ingest_file", "Read a conversation into an agent's memory."),
     "remember": _command("memories:remember_text", "Give an agent something to remember."),
     "recall": _command("memories:recall_memories", "What an agent remembers, with each score's terms."),
+    "errands": _command("errands:errands", "Calls of maintenance that failed, and asking anew."),
     "reembed": _command("reembed:reembed", "Move agents to another embedding model, online."),
+    "memory": _command("memory.group:memory", "What an agent remembers, and what maintenance made of it."),
+    "belief": _command("beliefs:belief", "What an agent believes."),
+    "identity": _command("identity:identity", "Who an agent takes itself to be."),
     "demo": _command("demo:demo", "Tell an agent's first hour on a bundled conversation."),
     "manage": _process("manage:manage", "Run a management command of Django."),
 }

@@ -67,14 +67,15 @@ AND NOT EXISTS (
 """
 
 
-def tend_episodes() -> tuple[Round, Round]:
+def tend_episodes() -> Round:
     """Close the episodes that are over, and have those summarized that have been closed for a while."""
-    closed = close_episodes()
+    rounds = [close_episodes()]
     waiting = _allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
-    return closed, make_round("summaries", waiting=waiting, tend=_summarize, lasts=_LASTS)
+    rounds.append(make_round("summaries", waiting=waiting, tend=_summarize, lasts=_LASTS))
+    return _together(rounds)
 
 
-def consolidate() -> list[Round]:
+def consolidate() -> Round:
     """Bring lost errands back, take the concepts of new memories, and have those weighed that are to be."""
     rounds = [recover_errands()]
     extracting = agents_with(Chore.EXTRACT)
@@ -84,7 +85,15 @@ def consolidate() -> list[Round]:
     if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
         waiting = _allowed(agents_with(Chore.WEIGH), CallPurpose.WEIGH)
         rounds.append(make_round("weights", waiting=waiting, tend=_weigh, lasts=_LASTS))
-    return rounds
+    return _together(rounds)
+
+
+def _together(rounds: Sequence[Round]) -> Round:
+    return Round(
+        steps=sum(each.steps for each in rounds),
+        done=sum(each.done for each in rounds),
+        failed=sum(each.failed for each in rounds),
+    )
 
 
 def maintenance_model() -> str:

@@ -55,6 +55,10 @@ _FAILED = """
 UPDATE memories_episode SET failures = failures + 1, failure = %(reason)s
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(episode)s AND summarized_at IS NULL
 """
+_RESET = """
+UPDATE memories_episode SET failures = 0
+WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) AND summarized_at IS NULL
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,3 +161,8 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embe
 def note_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
     """Note on the episode that a try at its summary failed, and why. One statement."""
     change(_FAILED, agent=agent_id, episode=episode_id, reason=reason)
+
+
+def reset_failures(episode_ids: Sequence[str]) -> int:
+    """Let these episodes, left without a summary, be tried again; return how many. One statement, none for none."""
+    return change(_RESET, ids=list(episode_ids)) if episode_ids else 0

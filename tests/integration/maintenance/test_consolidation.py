@@ -75,7 +75,7 @@ def test_a_memory_that_names_nothing_is_not_taken_again_and_again(mind: Agent, f
 
 def test_two_workers_take_each_memory_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
-    rounds = at_once(lambda _: consolidate()[1], writers=3)
+    rounds = at_once(lambda _: consolidate(), writers=3)
     assert sum(each.done for each in rounds) == len(TALK)
     assert sum(each.failed for each in rounds) == 0
 

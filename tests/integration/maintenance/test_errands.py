@@ -12,11 +12,17 @@ import pytest
 from django.db import IntegrityError, connections
 
 from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
 from apps.heartbeats.models import CallStatus, ExternalCall
 from apps.heartbeats.services import calls, purposes
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.consolidation import tend_episodes
-from apps.heartbeats.services.errands import WAITS, recover_errands
+from apps.heartbeats.services.errands import (
+    WAITS,
+    failed_errands,
+    recover_errands,
+    retry_failed_errands,
+)
 from apps.memories.services.summaries import MAX_FAILURES
 from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
@@ -289,3 +295,28 @@ def test_an_errand_and_a_heartbeats_call_cannot_be_confused(agent: Agent, fleet:
         tenant_transaction(agent.tenant_id),
     ):
         ExternalCall.objects.filter(id=errand.id).update(subject_key="")
+
+
+def test_what_failed_is_asked_about_anew_when_a_person_says_so(
+    agent: Agent, fleet: Fleet, scripted: Script, settings: Any
+) -> None:
+    scripted("I would rather sing.", repeat=True)
+    tend_episodes()
+    for wait in WAITS:
+        fleet.run()
+        let_pass(agent, wait + timedelta(seconds=1))
+        recover_errands()
+    fleet.run()
+    with tenant_transaction(agent.tenant_id):
+        (failed,) = failed_errands(agent_id=agent.id)
+        assert (failed.purpose, failed.about, failed.model) == ("summarize", "an episode", "scripted/model")
+        assert failed.reason.startswith("ReplyInvalid: expected a JSON object")
+        assert retry_failed_errands(actor="cli:ann", agent_id=agent.id) == 1
+        assert retry_failed_errands(actor="cli:ann") == 0
+        assert AuditEvent.objects.get(actor="cli:ann").detail == {"purposes": {"summarize": 1}}
+        assert failed_errands() == []
+    scripted(SUMMARY)
+    tend_episodes()
+    fleet.run()
+    assert [errand.status for errand in errands_of(agent)] == [CallStatus.RETRIED, CallStatus.COMPLETE]
+    assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
