@@ -1,0 +1,125 @@
+"""What heartbeats and maintenance ask of models, and what it costs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from apps.agents.models import Agent
+from apps.heartbeats.models.beats import Heartbeat
+from apps.tenants.fields import TenantForeignKey
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+
+
+class CallStatus(models.TextChoices):
+    """How far an external call has come."""
+
+    #: No worker has it.
+    PENDING = "pending"
+    #: A worker waits for the model.
+    RUNNING = "running"
+    #: The reply is stored.
+    COMPLETE = "complete"
+    #: There will be no reply.
+    FAILED = "failed"
+    #: An errand that failed, and whose subject a person has let be asked about anew.
+    RETRIED = "retried"
+
+
+class ExternalCall(TenantModel):
+    """A durable request for a model; a worker of the model queue fulfils it.
+
+    A heartbeat's call lets it go on. Maintenance's, an errand, belongs to no heartbeat and names its subject.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="+")
+    heartbeat = TenantForeignKey(Heartbeat, null=True, blank=True, related_name="calls")
+    #: What an errand is about: {"episode": id} or {"memories": [ids]}.
+    subject = models.JSONField(db_default={}, default=dict)
+    #: Names that subject; of one subject at most one errand is open. Empty: it is no errand.
+    subject_key = models.CharField(max_length=60, blank=True, db_default="")
+    purpose = models.CharField(max_length=12)
+    status = models.CharField(max_length=8, choices=CallStatus, default=CallStatus.PENDING)
+    #: `provider/model` to ask.
+    model = models.CharField(max_length=200)
+    #: `arbor.models.ports.ModelRequest` as JSON: the prompt by section and as sent.
+    request = models.JSONField()
+    #: The prompt's sections: [{name, text, tokens}].
+    sections = models.JSONField(default=list)
+    reply = models.TextField(blank=True)
+    error = models.TextField(blank=True)
+    error_kind = models.CharField(max_length=40, blank=True)
+    #: Counts the workers that took it; the last one's write counts.
+    attempts = models.PositiveSmallIntegerField(default=0)
+    #: Tries of an errand that brought nothing, and when the next one may be; empty: at once.
+    failures = models.PositiveSmallIntegerField(db_default=0)
+    due_at = models.DateTimeField(null=True)
+    #: Until when its worker, or the hint that it waits, is believed in.
+    lease_until = models.DateTimeField(null=True)
+    requested_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["requested_at"]
+        indexes = [
+            models.Index(fields=["tenant", "heartbeat", "requested_at"], name="heartbeats_call_by_beat"),
+            models.Index(
+                fields=["tenant", "agent", "purpose"],
+                name="heartbeats_errand_unfinished",
+                condition=~models.Q(subject_key="") & models.Q(status__in=["pending", "running", "failed"]),
+            ),
+            models.Index(
+                fields=["tenant", "lease_until"],
+                name="heartbeats_errand_lease",
+                condition=~models.Q(subject_key="") & models.Q(status__in=["pending", "running"]),
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "agent", "purpose", "subject_key"],
+                name="heartbeats_errand_one_open",
+                condition=~models.Q(subject_key="") & models.Q(status__in=["pending", "running"]),
+            ),
+            models.CheckConstraint(
+                condition=models.Q(heartbeat__isnull=True) ^ models.Q(subject_key=""),
+                name="heartbeats_call_of_beat_or_errand",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.purpose} by {self.model}: {self.status}"
+
+
+class LedgerEntry(TenantModel):
+    """What one model call cost."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="+")
+    call = TenantForeignKey(ExternalCall, related_name="+")
+    purpose = models.CharField(max_length=12)
+    provider = models.CharField(max_length=60)
+    model = models.CharField(max_length=200)
+    input_tokens = models.IntegerField()
+    output_tokens = models.IntegerField()
+    cached_tokens = models.IntegerField(default=0)
+    #: In US dollars; empty when the model's price is not known.
+    cost_usd = models.DecimalField(max_digits=14, decimal_places=8, null=True)
+    latency_ms = models.FloatField()
+    #: Requests that were sent until one succeeded, or the last one failed.
+    tries = models.PositiveSmallIntegerField(default=1)
+    #: What ended a call that brought no reply; empty for one that did.
+    error_kind = models.CharField(max_length=40, blank=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "ledger entries"
+        indexes = [models.Index(fields=["tenant", "-at"], name="heartbeats_ledger_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.model}: {self.input_tokens} + {self.output_tokens} tokens"

@@ -1,0 +1,30 @@
+"""The platform's processes, by their own word."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+
+class Process(models.Model):
+    """A process of the platform, by its own word: the console asks these rows, never the broker."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
+    ops_privileges: ClassVar[str] = "SELECT, DELETE"
+
+    #: `HOST:PID`
+    name = models.CharField(max_length=200, primary_key=True)
+    #: `worker` or `beat`.
+    kind = models.CharField(max_length=12)
+    queues = models.CharField(max_length=200, blank=True)
+    pool = models.CharField(max_length=12, blank=True)
+    concurrency = models.IntegerField(default=1)
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "processes"
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,75 @@
+"""When an agent beats: all that the dispatcher touches."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from apps.agents.models import Agent
+from apps.tenants.fields import TenantOneToOne
+from apps.tenants.models import TenantModel
+
+
+class ScheduleState(models.TextChoices):
+    """Where an agent stands in the dispatcher's eyes."""
+
+    #: Waits for its next time.
+    IDLE = "idle"
+    #: Claimed; a worker has been told.
+    QUEUED = "queued"
+    #: A worker walks the pipeline, or a model is being waited for.
+    RUNNING = "running"
+    #: Not dispatched: paused, stopped, dormant, or given up after too many lost leases.
+    OFF = "off"
+
+
+class Trigger(models.TextChoices):
+    """What brought a heartbeat about."""
+
+    #: Its time had come.
+    TIMER = "timer"
+    #: An operator asked for it.
+    OPERATOR = "operator"
+
+
+class HeartbeatSchedule(TenantModel):
+    """When an agent beats next. All that the dispatcher touches."""
+
+    ops_privileges: ClassVar[str] = "SELECT, UPDATE"
+
+    agent = TenantOneToOne(Agent, primary_key=True, related_name="schedule")
+    state = models.CharField(max_length=8, choices=ScheduleState, default=ScheduleState.OFF)
+    next_due_at = models.DateTimeField()
+    interval_s = models.FloatField()
+    #: The due time of the heartbeat under way: its identity, with the agent.
+    slot_at = models.DateTimeField(null=True)
+    #: What brought that heartbeat about.
+    trigger = models.CharField(max_length=12, choices=Trigger, default=Trigger.TIMER)
+    #: The lease's token: each claim makes a new one, and every later write carries it.
+    epoch = models.BigIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True)
+    #: Running leases lost in a row.
+    attempts = models.PositiveSmallIntegerField(default=0)
+    last_error = models.TextField(blank=True)
+
+    class Meta(TenantModel.Meta):
+        indexes = [
+            models.Index(fields=["next_due_at"], name="heartbeats_due", condition=models.Q(state="idle")),
+            models.Index(
+                fields=["tenant", "next_due_at"],
+                name="heartbeats_due_tenant",
+                condition=models.Q(state="idle"),
+            ),
+            models.Index(
+                fields=["lease_until"],
+                name="heartbeats_lease",
+                condition=models.Q(state__in=["queued", "running"]),
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(interval_s__gt=0), name="heartbeats_interval"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.state}, next {self.next_due_at:%Y-%m-%d %H:%M:%S}"
