@@ -1,4 +1,4 @@
-"""Addresses: the operator's console, and a probe that says the process is alive."""
+"""Addresses: the operator's console, figures for a monitor, and a probe that says the process is alive."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
+
+from apps.console.metrics import metrics
 
 
 @login_not_required
@@ -19,6 +21,7 @@ admin.autodiscover()
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", alive, name="alive"),
+    path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("", RedirectView.as_view(pattern_name="admin:index")),
 ]

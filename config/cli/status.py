@@ -21,13 +21,14 @@ from config.supervisor.run_folder import RunFolder
 
 REFRESHED_EVERY_S = 2.0
 _GOOD = {"ready", "done"}
+_COLOURS = {"ok": "green", "warn": "yellow", "critical": "red"}
 
 
 @click.command()
 @click.option("--watch", is_flag=True, help="Keep showing it; Ctrl-C ends.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object (with --watch: one per line).")
 def status(watch: bool, as_json: bool) -> None:
-    """Show heartbeats, agents, queues, workers, backlogs and addresses."""
+    """Show heartbeats, agents, queues, workers, backlogs, how maintenance keeps up, and addresses."""
     if as_json:
         while True:
             click.echo(json.dumps(_now(), indent=None if watch else 2))
@@ -70,6 +71,7 @@ def _render(now: dict[str, Any]) -> RenderableType:
     table.add_row("now", _counts(beats, "due", "queued", "running", "lost_leases") + _due(beats))
     table.add_row("agents", _counts(now["agents"], *now["agents"]))
     table.add_row("backlogs", _counts(now["backlogs"], *now["backlogs"]))
+    table.add_row("maintenance", _maintenance(now["maintenance"]))
     table.add_row("queues", _queues(now["queues"]))
     table.add_row("beat", Text("alive", "green") if now["beat_alive"] else Text("silent", "red"))
     table.add_row("model", now["model"])
@@ -87,6 +89,15 @@ def _render(now: dict[str, Any]) -> RenderableType:
 
 def _counts(figures: dict[str, int], *names: str) -> str:
     return ", ".join(f"{figures[name]} {name.replace('_', ' ')}" for name in names)
+
+
+def _maintenance(health: dict[str, Any]) -> Text:
+    text = Text("keeps up", "green") if not health["findings"] else Text()
+    for place, finding in enumerate(health["findings"]):
+        text.append("\n" if place else "")
+        text.append(finding["what"], _COLOURS[finding["state"]])
+        text.append(f"\n  → {finding['remedy']}", "dim")
+    return text
 
 
 def _due(beats: dict[str, Any]) -> str:

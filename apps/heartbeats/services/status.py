@@ -10,9 +10,11 @@ from django.db import connections
 
 from apps.heartbeats.models import HeartbeatStatus, Process
 from apps.heartbeats.services.processes import living_processes
+from apps.memories.services.health import read_health
 from apps.queues import Queue
 from apps.tenants.scope import OPS
 from arbor.agents.lifecycle import AgentStatus
+from arbor.memory.health import Metric
 
 #: Heartbeats are counted over this time; older ones are in the console.
 WINDOW = timedelta(hours=24)
@@ -29,12 +31,7 @@ SELECT count(*) FILTER (WHERE state = 'idle' AND next_due_at <= now()),
 FROM heartbeats_heartbeatschedule
 """
 _AGENTS = "SELECT status, count(*) FROM agents_agent GROUP BY status"
-_BACKLOGS = """
-SELECT (SELECT count(*) FROM memories_memory WHERE embedding IS NULL AND status = 'active'
-        AND embedding_model = ''),
-    (SELECT count(*) FROM memories_memory WHERE expires_at <= now() AND status = 'active'),
-    (SELECT count(*) FROM heartbeats_externalcall WHERE status = 'pending')
-"""
+_CALLS = "SELECT count(*) FROM heartbeats_externalcall WHERE status = 'pending'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +60,8 @@ class Fleet:
     queues: dict[str, int]
     workers: list[dict[str, Any]]
     backlogs: dict[str, int]
+    #: How maintenance is doing: `apps.memories.services.health.Health.as_json`.
+    maintenance: dict[str, Any]
     beat_alive: bool
 
     def as_json(self) -> dict[str, Any]:
@@ -71,7 +70,7 @@ class Fleet:
 
 
 def fleet_status() -> Fleet:
-    """Count everything. Five queries, over all tenants: figures only, no tenant's data."""
+    """Count everything. Nine queries, over all tenants: figures only, no tenant's data."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(_BEATS, [WINDOW.total_seconds()])
         ended: dict[str, int] = dict(cursor.fetchall())
@@ -79,8 +78,10 @@ def fleet_status() -> Fleet:
         due, oldest, queued, running, lost, next_in = cursor.fetchone()
         cursor.execute(_AGENTS)
         agents = dict.fromkeys((status.value for status in AgentStatus), 0) | dict(cursor.fetchall())
-        cursor.execute(_BACKLOGS)
-        unembedded, unexpired, calls = cursor.fetchone()
+        cursor.execute(_CALLS)
+        (calls,) = cursor.fetchone()
+    health = read_health()
+    waiting = {each.metric: each.count for each in health.figures}
     processes = living_processes()
     return Fleet(
         heartbeats=Beats(
@@ -100,7 +101,12 @@ def fleet_status() -> Fleet:
             queue.value: sum(queue.value in each.queues.split(",") for each in processes) for queue in Queue
         },
         workers=[_worker(process) for process in processes if process.kind == "worker"],
-        backlogs={"unembedded_memories": unembedded, "expired_memories": unexpired, "pending_calls": calls},
+        backlogs={
+            "unembedded_memories": waiting[Metric.UNEMBEDDED],
+            "expired_memories": waiting[Metric.EXPIRED],
+            "pending_calls": calls,
+        },
+        maintenance=health.as_json(),
         beat_alive=any(process.kind == "beat" for process in processes),
     )
 

@@ -1,0 +1,71 @@
+"""`/metrics`: closed by default, figures only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+
+from apps.memories.services.runs import note_run
+from tests.factories import UserFactory
+from tests.integration.console.conftest import World
+
+TOKEN = "a-long-random-token"
+
+
+def scrape(client: Client, authorization: str = "") -> Any:
+    return client.get("/metrics", headers={"Authorization": authorization} if authorization else {})
+
+
+def values(text: str) -> dict[str, dict[str, float]]:
+    return {
+        family.name: {",".join(sample.labels.values()): sample.value for sample in family.samples}
+        for family in text_string_to_metric_families(text)
+    }
+
+
+@pytest.mark.parametrize("token", ["", TOKEN])
+@pytest.mark.parametrize(
+    "authorization", ["", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", "Bearer \xe9", TOKEN]
+)
+def test_nobody_else_reads_them(token: str, authorization: str, world: World, settings: Any) -> None:
+    settings.ARBOR_METRICS_TOKEN = token
+    response = scrape(Client(), authorization)
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"] == "Bearer"
+    assert b"arbor_" not in response.content
+
+
+def test_a_tenants_owner_does_not_run_the_installation(owner: Client) -> None:
+    assert scrape(owner).status_code == 401
+
+
+def test_whoever_has_the_token_reads_figures_and_no_tenants_data(world: World, settings: Any) -> None:
+    settings.ARBOR_METRICS_TOKEN = TOKEN
+    note_run(name="arbor.decay.fade_memories", period_s=60, seconds=0.5, result=3)
+    response = scrape(Client(), f"Bearer {TOKEN}")
+    assert response.status_code == 200
+    assert response["Content-Type"].startswith("text/plain; version=")
+    text = response.content.decode()
+    found = values(text)
+    assert found["arbor_maintenance_backlog"]["stale_neighborhoods"] >= 1
+    assert found["arbor_maintenance_state"]["expired"] in (0, 1, 2)
+    assert found["arbor_job_done"] == {"arbor.decay.fade_memories": 3}
+    assert found["arbor_job_last_success_age_seconds"]["arbor.decay.fade_memories"] < 60
+    assert found["arbor_queue_workers"].keys() >= {"decay", "neighborhoods", "heartbeat"}
+    assert "completed" in found["arbor_heartbeats_day"]
+    for secret in (str(world.tenant.id), world.tenant.slug, str(world.agent.id), world.agent.name):
+        assert secret not in text
+
+
+def test_an_operator_of_the_installation_reads_them_when_signed_in(world: World) -> None:
+    client = Client()
+    client.force_login(UserFactory(username="root", is_superuser=True))
+    assert scrape(client).status_code == 200
+
+
+def test_nothing_is_changed_through_them(world: World, settings: Any) -> None:
+    settings.ARBOR_METRICS_TOKEN = TOKEN
+    assert Client().post("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).status_code in (403, 405)

@@ -1,0 +1,144 @@
+"""Health: what waits is counted, judged and shown, at a cost that does not grow with the memories."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.memories.models import BufferItem, Episode, JobRun, Memory, Mind, Upkeep
+from apps.memories.services import health as health_module
+from apps.memories.services.buffer import hold
+from apps.memories.services.health import Health, read_health
+from apps.memories.services.remember import store
+from apps.memories.services.rounds import Round
+from apps.memories.services.runs import note_run
+from apps.tenants.scope import OPS, tenant_transaction
+from arbor.memory.buffer import ToHold
+from arbor.memory.health import Figure, Limit, Metric, State
+from tests.integration.memories.conftest import a_memory
+
+
+def figure(health: Health, metric: Metric) -> Figure:
+    return next(each for each in health.figures if each.metric is metric)
+
+
+def keep(agent: Agent, count: int, **parts: Any) -> None:
+    with tenant_transaction(agent.tenant_id):
+        memories = [a_memory(f"Ticket {number} of {agent.id}.", **parts) for number in range(count)]
+        store(agent_id=agent.id, memories=memories, vectors=None)
+
+
+def test_an_installation_without_memories_is_well(database: None) -> None:
+    health = read_health()
+    assert health.state is State.OK
+    assert {each.metric for each in health.figures} == set(Metric)
+    assert health.findings == []
+
+
+def test_what_waits_is_counted_and_judged_by_the_most_of_one_agent(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent
+) -> None:
+    for agent, count in ((mind, 120), (other_mind, 3), (foreign_mind, 2)):
+        keep(agent, count)
+    health = read_health()
+    stale = figure(health, Metric.STALE_NEIGHBORHOODS)
+    assert (stale.count, stale.judged, stale.state) == (125, 120, State.WARN)
+    assert (
+        State.WARN,
+        "125 neighborhoods stale or missing (120 of one agent)",
+        stale.remedy,
+    ) in health.findings
+    with tenant_transaction(mind.tenant_id):
+        Upkeep.objects.update(stale=False)
+    assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).count == 2
+
+
+def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) -> None:
+    past = datetime.now(UTC) - timedelta(hours=7)
+    keep(mind, 1, expires_at=datetime.now(UTC) + timedelta(hours=1))
+    keep(foreign_mind, 2)
+    with tenant_transaction(foreign_mind.tenant_id):
+        Memory.objects.update(created_at=past, expires_at=past)
+        hold(agent_id=foreign_mind.id, things=[ToHold(content="A parcel.")])
+        BufferItem.objects.update(expires_at=past)
+        Mind.objects.update(forgot_at=past - timedelta(days=3), cleaned_at=past, counted_at=past)
+    health = read_health()
+    for metric, count in ((Metric.EXPIRED, 2), (Metric.BUFFER_EXPIRED, 1), (Metric.UNEMBEDDED, 3)):
+        found = figure(health, metric)
+        assert (found.count, round(found.judged / 3600), found.state) == (count, 7, State.CRITICAL), metric
+    untended = figure(health, Metric.UNTENDED)
+    assert (untended.count, untended.state) == (1, State.WARN)
+    assert "3 texts without a vector (the oldest for 7 h)" in [what for _, what, _ in health.findings]
+
+
+def test_closed_episodes_other_embedders_and_unreadable_texts_are_counted(mind: Agent, settings: Any) -> None:
+    keep(mind, 1)
+    now = datetime.now(UTC)
+    with tenant_transaction(mind.tenant_id):
+        Episode.objects.bulk_create(
+            [
+                Episode(
+                    tenant_id=mind.tenant_id,
+                    agent_id=mind.id,
+                    started_at=now,
+                    last_at=now,
+                    ended_at=now,
+                    session=str(n),
+                )
+                for n in range(12)
+            ]
+        )
+        Memory.objects.update(embedding_model="refused: wordllama")
+    settings.ARBOR_EMBEDDING_MODEL = "openai/other"
+    health = read_health()
+    assert (figure(health, Metric.UNSUMMARIZED_EPISODES).count, health.state) == (12, State.WARN)
+    assert figure(health, Metric.OTHER_EMBEDDER).count == 1
+    assert figure(health, Metric.UNREADABLE).count == 1
+
+
+def test_operators_turn_the_limits(mind: Agent, settings: Any) -> None:
+    keep(mind, 5)
+    settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: Limit(warn=2, critical=5)}
+    assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).state is State.CRITICAL
+
+
+def test_counting_stops_somewhere(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health_module, "COUNTED", 4)
+    keep(mind, 9)
+    assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).count == 4
+
+
+def test_health_takes_four_queries(mind: Agent) -> None:
+    keep(mind, 3)
+    sent: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        sent.append(sql)
+        return execute(sql, params, many, context)
+
+    with connections[OPS].execute_wrapper(note):
+        read_health()
+    assert len(sent) == 4
+
+
+def test_a_jobs_runs_are_noted_and_one_that_stops_is_told(database: None) -> None:
+    note_run(name="arbor.decay.fade", period_s=60, seconds=1.5, result=Round(steps=3, done=7, failed=1))
+    (job,) = read_health().jobs
+    assert (job.done, job.failed, job.state, job.error) == (7, 1, State.OK, "")
+    note_run(
+        name="arbor.decay.fade", period_s=60, seconds=0.1, error=ValueError("the text of somebody's memory")
+    )
+    (job,) = read_health().jobs
+    assert (job.error, job.state) == ("ValueError", State.OK)
+    JobRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=2))
+    health = read_health()
+    assert health.state is State.CRITICAL
+    ((state, what, remedy),) = health.findings
+    assert (state, what) == (State.CRITICAL, "the job arbor.decay.fade has not succeeded for 2 h")
+    assert "ValueError" in remedy
+    note_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
+    assert read_health().state is State.OK

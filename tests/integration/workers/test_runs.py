@@ -1,0 +1,45 @@
+"""Each job notes its runs, whoever wrote it."""
+
+from __future__ import annotations
+
+import pytest
+from celery import Celery
+
+from apps.memories.models import JobRun
+from apps.memories.services.rounds import Round
+from apps.queues import Task
+from workers import tasks
+from workers.schedule import entries
+
+JOBS = [Task(name) for name in entries() if name != Task.DISPATCH]
+
+
+@pytest.mark.parametrize("task", JOBS)
+def test_a_job_that_has_nothing_to_do_says_that_it_ran(task: Task, celery: Celery, database: None) -> None:
+    celery.tasks[task.value].apply()
+    run = JobRun.objects.get()
+    assert (run.name, run.done, run.failed, run.error) == (task.value, 0, 0, "")
+    assert run.succeeded_at is not None
+    assert run.period_s == entries()[task.value]["schedule"].total_seconds()
+
+
+def test_what_a_job_did_is_noted_and_a_fault_by_its_kind(
+    celery: Celery, database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "fade_memories", lambda: Round(steps=4, done=3, failed=1))
+    celery.tasks[Task.FADE_MEMORIES.value].apply()
+    run = JobRun.objects.get()
+    assert (run.done, run.failed) == (3, 1)
+
+    def fail() -> Round:
+        raise RuntimeError("something private")
+
+    monkeypatch.setattr(tasks, "fade_memories", fail)
+    celery.tasks[Task.FADE_MEMORIES.value].apply()
+    again = JobRun.objects.get()
+    assert (again.error, again.succeeded_at) == ("RuntimeError", run.succeeded_at)
+
+
+def test_the_dispatchers_tick_is_not_noted(celery: Celery, database: None) -> None:
+    celery.tasks[Task.DISPATCH.value].apply()
+    assert not JobRun.objects.exists()
