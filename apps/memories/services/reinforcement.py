@@ -19,6 +19,7 @@ from apps.memories.models import Memory
 from apps.memories.services.appraisal import Weight
 from apps.memories.services.embedding import Vectors
 from apps.tenants.statements import change, fetch
+from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import WORDINGS_KEPT, says_the_same
 from arbor.memory.importance import at_least
@@ -146,7 +147,7 @@ class Standing:
             self.retention, self.changed = kept, True
         if kept is Retention.PERMANENT and weight.importance > self.importance:
             self.importance, self.changed = weight.importance, True
-        if memory.content != self.content:
+        if content_hash(memory.content) != content_hash(self.content):
             self._keep_wording(memory.content)
         if self.type is MemoryType.SEMANTIC and memory.detail.get("sources"):
             before = _semantic(self.detail)

@@ -1,0 +1,279 @@
+"""What is remembered again is reinforced, not doubled."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import MemoryAccess, Upkeep
+from apps.memories.services.archive import archive
+from apps.memories.services.remember import Remembered, remember, store
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid
+from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.retention import Retention
+from arbor.memory.trust import cap
+from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+from tests.integration.memories.conftest import (
+    NOON,
+    a_memory,
+    at_once,
+    memories_of,
+    term_counts,
+    true_counts,
+    turns,
+)
+
+
+def keep(agent: Agent, *memories: NewMemory) -> Remembered:
+    return remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+
+
+def put(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
+    """Store memories with vectors of the test's choice."""
+    with tenant_transaction(agent.tenant_id):
+        return store(agent_id=agent.id, memories=memories, vectors=vectors)
+
+
+def towards(*cosines: float) -> Any:
+    """Return unit vectors with these cosines to the first axis, each leaning to an axis of its own."""
+    rows = np.zeros((len(cosines), 256), dtype=np.float32)
+    for number, cosine in enumerate(cosines):
+        rows[number, 0] = cosine
+        rows[number, number + 1] = np.sqrt(1 - cosine**2)
+    return rows
+
+
+def reinforced(agent: Agent) -> dict[str, int]:
+    with tenant_transaction(agent.tenant_id):
+        rows = MemoryAccess.objects.filter(memory__agent_id=agent.id)
+        return dict(rows.values_list("memory__content", "reinforced"))
+
+
+def test_the_same_text_standing_alone_is_reinforced_wherever_it_stands(mind: Agent) -> None:
+    first = keep(mind, a_memory("The gate code is 4711."))
+    again = keep(mind, a_memory("The gate  code is 4711.", position=7, occurred_at=NOON + timedelta(days=1)))
+    assert again.ids == first.ids
+    assert (again.stored, again.duplicates, again.reinforced) == (0, set(first.ids), set(first.ids))
+    assert first.reinforced == frozenset()
+    assert reinforced(mind) == {"The gate code is 4711.": 1}
+    assert memories_of(mind)[0].detail == {}
+
+
+def test_nearly_the_same_is_reinforced_and_its_wording_kept(mind: Agent) -> None:
+    first = put(mind, towards(1.0), a_memory("The river froze in January."))
+    again = put(mind, towards(0.97), a_memory("In January the river was frozen."))
+    assert (again.ids, again.reinforced) == (first.ids, set(first.ids))
+    (row,) = memories_of(mind)
+    assert row.content == "The river froze in January."
+    assert row.detail == {"wordings": ["In January the river was frozen."]}
+    assert reinforced(mind) == {row.content: 1}
+    assert term_counts(mind) == true_counts(mind)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "text", "parts"),
+    [
+        (0.94, "In January the river was frozen.", {}),
+        (0.99, "The river froze in January 4712.", {}),
+        (0.99, "The river never froze in January.", {}),
+        (0.99, "In January the river was frozen.", {"type": MemoryType.SEMANTIC}),
+        (0.99, "In January the river was frozen.", {"session": "talk"}),
+    ],
+)
+def test_what_is_less_near_or_says_something_else_is_another_memory(
+    mind: Agent, cosine: float, text: str, parts: dict[str, Any]
+) -> None:
+    put(mind, towards(1.0), a_memory("The river froze in January."))
+    assert put(mind, towards(cosine), a_memory(text, **parts)).stored == 1
+    assert len(memories_of(mind)) == 2
+    assert reinforced(mind) == {}
+
+
+def test_the_nearest_one_that_says_the_same_is_found_behind_nearer_ones_that_do_not(mind: Agent) -> None:
+    put(mind, towards(0.999), a_memory("The code is 4711."))
+    put(mind, towards(0.96), a_memory("The code of the gate: 4712."))
+    again = put(mind, towards(1.0), a_memory("The code is 4712."))
+    assert again.stored == 0
+    assert reinforced(mind) == {"The code of the gate: 4712.": 1}
+
+
+def test_within_one_batch_too(mind: Agent) -> None:
+    stored = put(
+        mind,
+        towards(1.0, 0.98, 0.98, 0.5),
+        a_memory("The ferry leaves at dawn."),
+        a_memory("At dawn the ferry leaves."),
+        a_memory("The ferry leaves at dawn."),
+        a_memory("The ferry is red."),
+    )
+    assert stored.stored == 2
+    assert stored.ids[0] == stored.ids[1] == stored.ids[2] != stored.ids[3]
+    assert stored.reinforced == {stored.ids[0]}
+    assert reinforced(mind) == {"The ferry leaves at dawn.": 2}
+    assert memories_of(mind)[0].detail == {"wordings": ["At dawn the ferry leaves."]}
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_turns_of_a_conversation_are_never_merged_by_what_they_mean(mind: Agent) -> None:
+    said = turns("The ferry leaves at dawn.", "At dawn the ferry leaves.")
+    assert put(mind, towards(1.0, 0.99), *said).stored == 2
+    # Read once more they are the same turns: nothing was said again.
+    assert keep(mind, *said).reinforced == frozenset()
+    assert reinforced(mind) == {}
+
+
+def test_what_was_archived_or_is_over_is_no_near_duplicate(mind: Agent) -> None:
+    old = put(mind, towards(1.0), a_memory("The ferry leaves at dawn.")).ids
+    put(mind, towards(0.9), a_memory("The bell rings.", expires_at=NOON))
+    with tenant_transaction(mind.tenant_id):
+        archive(memory_ids=old, reason="a test", actor="system:tests")
+    assert put(mind, towards(0.99), a_memory("At dawn the ferry leaves.")).stored == 1
+
+
+def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
+    old = keep(mind, a_memory("The ferry leaves at dawn."))
+    with tenant_transaction(mind.tenant_id):
+        archive(memory_ids=old.ids, reason="a test", actor="system:tests")
+    again = keep(mind, a_memory("The ferry leaves at dawn."))
+    assert (again.ids, again.stored, again.reinforced) == (old.ids, 1, set(old.ids))
+    (row,) = memories_of(mind)
+    assert (row.status, row.archived_at) == (MemoryStatus.ACTIVE, None)
+    assert term_counts(mind) == true_counts(mind)
+    with tenant_transaction(mind.tenant_id):
+        upkeep = Upkeep.objects.get(memory_id=row.id)
+    assert (upkeep.stale, upkeep.unclustered) == (True, True)
+
+
+def test_a_memory_that_is_asked_for_again_for_good_is_kept_for_good(mind: Agent) -> None:
+    keep(mind, a_memory("The code is 4711.", retention=Retention.ROUTINE, importance=0.3))
+    assert memories_of(mind)[0].expires_at is not None
+    keep(mind, a_memory("The code is 4711.", retention=Retention.PERMANENT, importance=1.0))
+    (row,) = memories_of(mind)
+    assert (row.retention, row.expires_at, row.importance) == (Retention.PERMANENT, None, 1.0)
+
+
+def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
+    def fact(text: str, reference: str) -> NewMemory:
+        source = {"kind": "url", "reference": reference, "trust": 0.5}
+        return a_memory(text, type=MemoryType.SEMANTIC, detail={"sources": [source], "category": "ice"})
+
+    put(mind, towards(1.0), fact("The river froze.", "a"))
+    assert memories_of(mind)[0].trust == pytest.approx(0.575)
+    put(mind, towards(0.98), fact("The river was frozen.", "b"))
+    put(mind, towards(0.98), fact("The river was frozen.", " B "))
+    (row,) = memories_of(mind)
+    detail = read_detail(MemoryType.SEMANTIC, row.detail)
+    assert isinstance(detail, SemanticDetail)
+    assert [each.reference for each in detail.sources] == ["a", "b"]
+    assert row.trust == pytest.approx(0.7875) == cap(detail.sources)
+    assert row.detail["wordings"] == ["The river was frozen."]
+    assert row.detail["category"] == "ice"
+
+
+def test_above_1_only_the_same_text_is_the_same(mind: Agent, settings: Any) -> None:
+    settings.ARBOR_DUPLICATE_SIMILARITY = 1.5
+    put(mind, towards(1.0), a_memory("The ferry leaves at dawn."))
+    assert put(mind, towards(1.0), a_memory("At dawn the ferry leaves.")).stored == 1
+    assert put(mind, towards(1.0), a_memory("At dawn the ferry leaves.")).stored == 0
+
+
+def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
+    said = ["The ferry leaves at dawn.", "At dawn the ferry leaves."]
+    told = at_once(
+        lambda writer: put(mind, towards(1.0, 0.98)[writer % 2 :][:1], a_memory(said[writer % 2])), writers=8
+    )
+    (row,) = memories_of(mind)
+    assert {each.ids for each in told} == {(row.id,)}
+    assert sum(reinforced(mind).values()) == 7
+    assert term_counts(mind) == true_counts(mind)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "complaint"),
+    [
+        (towards(1.0, 0.5), "one row for each of 1 memories, got the shape"),
+        (np.zeros(256), "got the shape"),
+        (np.full((1, 256), np.nan), "finite"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused_whole(mind: Agent, vectors: Any, complaint: str) -> None:
+    with pytest.raises(Invalid, match=complaint):
+        put(mind, vectors, a_memory("The ferry leaves at dawn."))
+    assert memories_of(mind) == []
+
+
+def test_vectors_of_another_length_than_the_agents_are_not_kept(mind: Agent) -> None:
+    put(mind, towards(1.0), a_memory("The ferry leaves at dawn."))
+    put(mind, np.ones((1, 64), dtype=np.float32), a_memory("The bell rings at noon."))
+    assert [row.embedding is None for row in memories_of(mind)] == [False, True]
+
+
+# --- What is written with a memory -------------------------------------------------------------------
+
+
+def test_every_chore_waits_for_a_new_memory_and_its_agent_has_a_mind(mind: Agent) -> None:
+    keep(mind, a_memory("The ferry leaves at dawn."))
+    keep(mind, a_memory("The bell rings at noon."))
+    with tenant_transaction(mind.tenant_id):
+        chores = list(Upkeep.objects.values_list("stale", "unclustered", "unextracted", "unweighed"))
+        mind.refresh_from_db()
+        assert mind.mind.embedding_dimension == 256
+    assert chores == [(True, True, True, False)] * 2
+
+
+def test_a_model_weighs_what_nobody_has_weighed(mind: Agent, settings: Any) -> None:
+    settings.ARBOR_MAINTENANCE_MODEL = "openai/small"
+    settings.ARBOR_WEIGH_MEMORIES = True
+    keep(mind, a_memory("The ferry leaves at dawn."), a_memory("The bell rings at noon.", importance=0.4))
+    with tenant_transaction(mind.tenant_id):
+        waiting = Upkeep.objects.filter(unweighed=True).values_list("memory__content", flat=True)
+        assert list(waiting) == ["The ferry leaves at dawn."]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "importance", "retention", "days"),
+    [
+        ("Ok, thanks!", {}, 0.15, Retention.ROUTINE, 7),
+        ("We decided on the red one.", {}, 0.7, Retention.DECISION, 90),
+        ("The request failed.", {"role": "assistant"}, 0.6, Retention.ERROR, 14),
+        ("I submitted the form.", {"role": "assistant"}, 0.6, Retention.TASK, 30),
+        ("Remember this: pier 3.", {}, 1.0, Retention.PERMANENT, None),
+        ("The river froze.", {}, 0.5, Retention.LASTING, None),
+        ("Ok, thanks!", {"importance": 0.9, "retention": Retention.LASTING}, 0.9, Retention.LASTING, None),
+        ("Remember this: pier 3.", {"importance": 0.2}, 0.2, Retention.PERMANENT, None),
+        # It happened long ago; it is kept from now on.
+        ("We decided.", {"occurred_at": NOON - timedelta(days=900)}, 0.7, Retention.DECISION, 90),
+    ],
+)
+def test_what_nobody_has_weighed_is_appraised_as_it_is_stored(
+    mind: Agent, text: str, parts: dict[str, Any], importance: float, retention: Retention, days: int | None
+) -> None:
+    keep(mind, a_memory(text, **parts))
+    (row,) = memories_of(mind)
+    assert (row.importance, row.retention) == (pytest.approx(importance), retention)
+    if days is None:
+        assert row.expires_at is None
+    else:
+        assert row.expires_at is not None
+        assert abs(row.expires_at - datetime.now(UTC) - timedelta(days=days)) < timedelta(minutes=5)
+
+
+def test_an_expiry_that_is_given_holds_and_then_nothing_is_for_good(mind: Agent) -> None:
+    until = NOON + timedelta(days=9000)
+    keep(mind, a_memory("Remember this: pier 3.", expires_at=until))
+    (row,) = memories_of(mind)
+    assert (row.expires_at, row.retention) == (until, Retention.LASTING)
+
+
+def test_an_operator_turns_the_times(mind: Agent, settings: Any) -> None:
+    settings.ARBOR_TTL_DAYS = {"routine": 0.0, "decision": 2.0}
+    keep(mind, a_memory("Ok, thanks!"), a_memory("We decided on the red one."))
+    small_talk, decision = memories_of(mind)
+    assert small_talk.expires_at is None
+    assert decision.expires_at is not None
+    assert decision.expires_at < datetime.now(UTC) + timedelta(days=3)
