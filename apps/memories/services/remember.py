@@ -19,6 +19,7 @@ from apps.memories.services.appraisal import weigh
 from apps.memories.services.embedding import Vectors, embed_for_storage, embedder_for
 from apps.memories.services.literals import fitting, halfvec_texts, sparsevec_text
 from apps.memories.services.minds import installation_model, model_of
+from apps.memories.services.quota import note_growth
 from apps.memories.services.reinforcement import (
     COLUMNS,
     Alike,
@@ -146,7 +147,7 @@ def store(
     importance or retention is appraised. `model` made the vectors; those of another than the agent's are not kept.
 
     Three statements, however many memories; one more with vectors of memories without a session, one more with episodic
-    memories, and up to four for what was remembered again. Raises Invalid for vectors that do not fit the memories.
+    memories, one more for twenty new ones (`quota`), and up to four for what was remembered again. Raises Invalid for vectors that do not fit the memories.
     """
     if not memories:
         return Remembered(ids=(), duplicates=frozenset())
@@ -155,7 +156,9 @@ def store(
     batch = _Batch(agent_id, memories)
     batch.place(vectors, model)
     batch.write()
-    return batch.result()
+    result = batch.result()
+    note_growth(agent_id, stored=result.stored)
+    return result
 
 
 def lock_minds(agent_ids: Iterable[UUID]) -> None:
