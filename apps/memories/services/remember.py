@@ -147,7 +147,8 @@ def store(
     importance or retention is appraised. `model` made the vectors; those of another than the agent's are not kept.
 
     Three statements, however many memories; one more with vectors of memories without a session, one more with episodic
-    memories, one more for twenty new ones (`quota`), and up to four for what was remembered again. Raises Invalid for vectors that do not fit the memories.
+    memories, one more from twenty new ones on (`quota`), and up to four for what was remembered again. Raises Invalid for
+    vectors that do not fit the memories.
     """
     if not memories:
         return Remembered(ids=(), duplicates=frozenset())
