@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.errors import Invalid
+from arbor.memory.values import ScoreTerms
 
 type Vectors = npt.NDArray[np.float32]
 
@@ -37,6 +38,8 @@ LEAVES_BELOW = 0.5
 #: clear to it at so many. (The origin's 0.7 and 0.5, made relative; measured in docs/clusters.md.)
 RESONATES_AT = 3.0
 CLEAR_AT = 3.5
+#: A memory is clear by its words if it has them for so much of what the query's weigh, 0 to 1.
+CLEAR_WORDS = 0.5
 #: Themes that are on the tip of the tongue at once.
 MOST_PARTIAL = 3
 #: Below this cosine nothing is near, however unlike everything else is.
@@ -65,6 +68,11 @@ class Cosines:
         """
         reachable = (1 + self.mean) / 2
         return max(LEAST_COSINE, min(self.mean + deviations * self.deviation, reachable)) - ROUNDING
+
+    @property
+    def clear(self) -> float:
+        """The cosine from which a memory is clear to a query."""
+        return self.mean + CLEAR_AT * self.deviation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,6 +248,11 @@ class Resonance:
     best_memory: float
 
 
+def is_clear(terms: ScoreTerms) -> bool:
+    """Say whether a recalled memory is clear by its words alone. By its meaning, `Cosines.clear` says."""
+    return terms.words >= CLEAR_WORDS
+
+
 def tip_of_tongue(resonances: Sequence[Resonance], cosines: Cosines) -> list[Resonance]:
     """Return the themes that a query brings to mind without any of their memories being clear, the nearest first.
 
@@ -247,10 +260,9 @@ def tip_of_tongue(resonances: Sequence[Resonance], cosines: Cosines) -> list[Res
     its best memory is below CLEAR_AT, and less near than the theme as a whole (seed 004, `find_partial_activations`).
     At most MOST_PARTIAL.
     """
-    clear = cosines.mean + CLEAR_AT * cosines.deviation
     found = [
         each
         for each in resonances
-        if each.centre >= cosines.at(RESONATES_AT) and each.best_memory < min(clear, each.centre)
+        if each.centre >= cosines.at(RESONATES_AT) and each.best_memory < min(cosines.clear, each.centre)
     ]
     return sorted(found, key=lambda each: (-each.centre, each.id))[:MOST_PARTIAL]

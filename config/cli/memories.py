@@ -13,11 +13,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from apps.memories.services.ingest import OnProgress, ingest
+from apps.memories.services.partial import tip_of_the_tongue_about
 from apps.memories.services.recall import MAX_LIMIT, recall
 from apps.memories.services.teach import teach_agent
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.values import MemoryType, NewMemory
-from config.cli.memory_views import recalled_line, render_ingested, render_recalled
+from config.cli.memory_views import recalled_line, render_ingested, render_recalled, theme_line
 from config.cli.output import console, json_option, show
 from config.cli.tenancy import actor, choose_agent, tenant_option
 from config.cli.values import Expiry
@@ -180,15 +181,17 @@ def recall_memories(name: str, query: str, limit: int, tenant_slug: str | None, 
     """
     agent = choose_agent(name, tenant_slug)
     found = recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=limit)
+    themes = tip_of_the_tongue_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=found)
     told = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "query": query,
         "results": [recalled_line(memory) for memory in found],
+        "tip_of_the_tongue": [theme_line(theme) for theme in themes],
     }
     empty = (
         f"{agent.name} remembers nothing that fits. Give it something:"
         f' [bold]arbor remember {escape(agent.name)} "…"[/bold], or [bold]arbor ingest FILE --agent'
         f" {escape(agent.name)}[/bold]"
     )
-    show(told, as_json=as_json, people=render_recalled(found) if found else empty)
+    show(told, as_json=as_json, people=render_recalled(found, themes) if found else empty)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from apps.memories.services.ingest import Ingested
+from apps.memories.services.partial import PartialActivation
 from arbor.memory.values import Recalled, ScoreTerms
 from config.cli.output import console, table
 
@@ -48,9 +49,26 @@ def recalled_line(memory: Recalled) -> dict[str, Any]:
     }
 
 
-def render_recalled(found: Sequence[Recalled]) -> RenderableType:
-    """Return recalled memories for a terminal: a column for each term where there is room, else a line."""
-    return _wide(found) if console().width >= _WIDE else _narrow(found)
+def theme_line(theme: PartialActivation) -> dict[str, Any]:
+    """Return a theme on the tip of the tongue as JSON shows it."""
+    return {
+        "cluster_id": str(theme.cluster_id),
+        "name": theme.name,
+        "keywords": list(theme.keywords),
+        "strength": round(theme.strength, 4),
+    }
+
+
+def render_recalled(found: Sequence[Recalled], themes: Sequence[PartialActivation] = ()) -> RenderableType:
+    """Return recalled memories for a terminal: a column for each term where there is room, else a line.
+
+    Below them, the themes that are on the tip of the tongue when none of the memories is clear.
+    """
+    shown = _wide(found) if console().width >= _WIDE else _narrow(found)
+    if not themes:
+        return shown
+    names = "; ".join(", ".join(theme.keywords) or theme.name for theme in themes)
+    return Group(shown, Text(f"Nothing clear, but on the tip of the tongue: {names}", style="italic"))
 
 
 def _wide(found: Sequence[Recalled]) -> RenderableType:

@@ -1,0 +1,128 @@
+"""The tip of the tongue: from stored memories to clusters to what a recall says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import Cluster, Mind
+from apps.memories.services.clustering import order_clusters
+from apps.memories.services.partial import (
+    find_partial_activations,
+    on_the_tip_of_the_tongue,
+    tip_of_the_tongue_about,
+)
+from apps.memories.services.recall import recall_in_scope
+from apps.memories.services.remember import store
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid
+from arbor.memory.clusters import Vectors
+from tests.integration.memories.conftest import RemoteEmbedder, a_memory
+
+#: Directions at right angles to each other: the theme's, one for each memory, and one for the query.
+AXES = np.eye(256)
+MEMBERS, OTHERS = 10, 100
+
+
+def vector_at(cosine: float, *, axis: int) -> Vectors:
+    """Return a vector at this cosine with the theme, the rest of it along an axis of its own."""
+    return np.asarray(cosine * AXES[0] + math.sqrt(1 - cosine**2) * AXES[axis], dtype=np.float32)
+
+
+@pytest.fixture
+def musical(mind: Agent) -> Agent:
+    """Return an agent with a theme that is more than any of its memories, among a hundred others."""
+    said = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
+    said += [f"Something else {number}" for number in range(OTHERS)]
+    vectors = np.stack(
+        [vector_at(0.65 if place < MEMBERS else 0.0, axis=place + 1) for place in range(MEMBERS + OTHERS)]
+    )
+    with tenant_transaction(mind.tenant_id):
+        memories = [a_memory(text, session="talk", position=place) for place, text in enumerate(said)]
+        store(agent_id=mind.id, memories=memories, vectors=vectors)
+    order_clusters(mind.tenant_id, mind.id)
+    return mind
+
+
+def vague() -> list[float]:
+    """Return a query that is about the theme, and about none of its memories."""
+    query: list[float] = vector_at(0.6, axis=255).tolist()
+    return query
+
+
+def test_a_theme_resonates_while_none_of_its_memories_is_clear(musical: Agent, statements: list[str]) -> None:
+    with tenant_transaction(musical.tenant_id):
+        cluster = Cluster.objects.get()
+        statements.clear()
+        (found,) = find_partial_activations(agent_id=musical.id, vector=vague())
+    assert len(statements) == 2
+    assert (found.cluster_id, found.name, found.keywords) == (
+        cluster.id,
+        cluster.name,
+        tuple(cluster.keywords),
+    )
+    assert {"coltrane", "saxophone"} <= set(found.keywords)
+    assert found.strength > 0.45 > found.best_memory
+
+
+def test_a_memory_that_is_clear_leaves_nothing_on_the_tip_of_the_tongue(musical: Agent) -> None:
+    with tenant_transaction(musical.tenant_id):
+        first = Cluster.objects.get().members.order_by("-strength").first()
+        clear = first.memory.embedding
+        assert find_partial_activations(agent_id=musical.id, vector=clear) == []
+        far = vector_at(0.0, axis=255).tolist()
+        assert find_partial_activations(agent_id=musical.id, vector=far) == []
+
+
+def test_a_recall_says_it_only_when_nothing_clear_came(musical: Agent, statements: list[str]) -> None:
+    with tenant_transaction(musical.tenant_id):
+        vector = vague()
+
+        def after(text: str) -> list[str]:
+            found = recall_in_scope(agent_id=musical.id, text=text, vector=vector, limit=5)
+            statements.clear()
+            themes = on_the_tip_of_the_tongue(agent_id=musical.id, recalled=found, vector=vector)
+            return [theme.name for theme in themes]
+
+        assert after("who was it again") == [Cluster.objects.get().name]
+        assert after("coltrane saxophone") == []
+        assert statements == [], "words decided"
+        assert on_the_tip_of_the_tongue(agent_id=musical.id, recalled=[], vector=None) == []
+        assert on_the_tip_of_the_tongue(agent_id=musical.id, recalled=[], vector=[math.nan] * 256) == []
+
+
+@pytest.mark.parametrize("vector", [[math.nan] * 256, [math.inf] * 256, [0.0] * 256, [1.0] * 128, []])
+def test_a_vector_that_cannot_be_compared_is_refused(musical: Agent, vector: list[float]) -> None:
+    with tenant_transaction(musical.tenant_id), pytest.raises(Invalid, match="vectors must"):
+        find_partial_activations(agent_id=musical.id, vector=vector)
+
+
+def test_a_query_made_before_the_agent_was_moved_to_other_vectors_brings_nothing_to_mind(
+    musical: Agent,
+) -> None:
+    with tenant_transaction(musical.tenant_id):
+        Mind.objects.filter(agent_id=musical.id).update(embedding_dimension=128)
+        assert on_the_tip_of_the_tongue(agent_id=musical.id, recalled=[], vector=vague()) == []
+
+
+def test_another_agents_themes_do_not_resonate(
+    musical: Agent, other_mind: Agent, foreign_mind: Agent
+) -> None:
+    for agent in (other_mind, foreign_mind):
+        with tenant_transaction(agent.tenant_id):
+            assert find_partial_activations(agent_id=agent.id, vector=vague()) == []
+    with tenant_transaction(foreign_mind.tenant_id):
+        assert find_partial_activations(agent_id=musical.id, vector=vague()) == []
+
+
+def test_a_text_is_asked_about_by_the_agents_embedder_and_without_it_nothing_comes(
+    mind: Agent, remote: RemoteEmbedder
+) -> None:
+    asked = {"tenant_id": mind.tenant_id, "agent_id": mind.id, "text": "Who was it?"}
+    assert tip_of_the_tongue_about(**asked, recalled=[]) == []
+    assert remote.asked == ["Who was it?"]
+    remote.away = True
+    assert tip_of_the_tongue_about(**(asked | {"text": "And when?"}), recalled=[]) == []
