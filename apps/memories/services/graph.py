@@ -6,6 +6,7 @@ from uuid import UUID
 
 from apps.memories.services.neighborhoods import mark_around
 from apps.memories.services.nodes import find_nodes, id_of, require
+from apps.selves.services.alignment import colour
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
@@ -69,13 +70,15 @@ def connect(
 def unrelate(*, agent_id: UUID, source: Node, target: Node, relation: Relation | None = None) -> int:
     """Take back a relation, or all from one thing to the other; return how many there were. Two statements."""
     _mark(agent_id, source, target)
-    return change(
+    taken = change(
         _TAKE_BACK,
         agent=agent_id,
         source=source.id,
         target=target.id,
         relation=None if relation is None else Relation(relation).value,
     )
+    _colour(agent_id, source, target)
+    return taken
 
 
 def relate_cause_effect(
@@ -146,6 +149,7 @@ def _draw(
         origin=origin,
     )
     _mark(agent_id, source, target)
+    _colour(agent_id, source, target)
     return Tie(source=source, target=target, relation=Relation(relation), weight=reached)
 
 
@@ -155,3 +159,10 @@ def _mark(agent_id: UUID, source: Node, target: Node) -> None:
     # Between two concepts or goals it is three edges from one memory to the next: further than neighborhoods reach.
     if memories:
         mark_around(agent_id, [each.id for each in ends], memories)
+
+
+def _colour(agent_id: UUID, source: Node, target: Node) -> None:
+    """Let a fact be trusted by its bearing on a belief: three statements more, between such two alone."""
+    ends = (source, target)
+    if any(each.kind is NodeKind.BELIEF for each in ends):
+        colour(agent_id=agent_id, memory_ids=[each.id for each in ends if each.kind is NodeKind.MEMORY])

@@ -1,4 +1,4 @@
-"""Beliefs changed by a person's hand; each change is on record with what it was before."""
+"""Beliefs changed by a person's hand, each change on record with what it was before; facts that are tied follow."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Belief
+from apps.selves.services.alignment import colour_tied
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -37,6 +38,8 @@ def hold_belief(*, agent_id: UUID, belief: NewBelief, actor: str) -> Belief:
     row.category, row.statement, row.status = belief.category, belief.statement, Standing.HELD
     row.confidence, row.stability, row.source = belief.confidence, belief.stability, belief.source
     row.save()
+    if found is not None:
+        colour_tied(agent_id=agent_id, belief_id=row.id)
     _put_on_record(row, actor, f"let the agent believe: {row.statement}", {"again": found is not None})
     return row
 
@@ -71,6 +74,7 @@ def revise_belief(
         setattr(belief, name, change["to"])
     if changes:
         belief.save()
+        colour_tied(agent_id=belief.agent_id, belief_id=belief.id)
         verb = "dropped" if status is Standing.DROPPED else "revised"
         _put_on_record(
             belief, actor, f"{verb} the belief: {belief.statement}", {"changes": changes, "reason": reason}

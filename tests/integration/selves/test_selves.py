@@ -9,6 +9,9 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
+from apps.memories.models import Memory
+from apps.memories.services.create import create_semantic_memory
+from apps.memories.services.graph import relate_to_belief, unrelate
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.alignment import alignments
 from apps.selves.services.aspects import drop_aspect, revise_aspect, take_aspect
@@ -16,6 +19,9 @@ from apps.selves.services.beliefs import drop_belief, hold_belief, revise_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.trust import Source
+from arbor.memory.walks import Node
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
 from tests.factories import AgentFactory, BeliefFactory, EdgeFactory, IdentityAspectFactory, MemoryFactory
 
@@ -153,3 +159,42 @@ def test_beliefs_that_are_held_colour_memories(agent: Agent) -> None:
         assert found == {fits.id: pytest.approx(0.4), clashes.id: pytest.approx(-0.4)}
         assert alignments(agent_id=agent.id, memory_ids=[]) == {}
         assert alignments(agent_id=AgentFactory().id, memory_ids=[fits.id]) == {}
+
+
+def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
+    source = Source(kind="document", reference="harbour log", trust=0.5)
+    with tenant_transaction(agent.tenant_id):
+        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+    fact = create_semantic_memory(
+        tenant_id=agent.tenant_id, agent_id=agent.id, content="The ice broke.", sources=[source]
+    )
+
+    def trust() -> float:
+        return float(Memory.objects.values_list("trust", flat=True).get(id=fact))
+
+    with tenant_transaction(agent.tenant_id):
+        before = trust()
+        relate_to_belief(
+            agent_id=agent.id, memory_id=fact, belief_id=belief.id, relation=Relation.CONTRADICTS
+        )
+        assert trust() == pytest.approx(before * 0.2)
+        revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.5)
+        assert trust() == pytest.approx(before * 0.5)
+        drop_belief(belief_id=belief.id, actor=ACTOR)
+        assert trust() == pytest.approx(before)
+        hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        assert trust() == pytest.approx(before * 0.2)
+        unrelate(
+            agent_id=agent.id, source=Node(NodeKind.MEMORY, fact), target=Node(NodeKind.BELIEF, belief.id)
+        )
+        assert trust() == pytest.approx(before)
+
+
+def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        fact = MemoryFactory(agent=agent, type="semantic", trust=0.9, detail={})
+        relate_to_belief(
+            agent_id=agent.id, memory_id=fact.id, belief_id=belief.id, relation=Relation.CONTRADICTS
+        )
+        assert Memory.objects.get(id=fact.id).trust == 0.9

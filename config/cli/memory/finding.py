@@ -1,0 +1,105 @@
+"""Which row of an agent a command means: by its id, the end of one, or a concept's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import click
+from django.db.models import CharField, Model, QuerySet
+from django.db.models.functions import Cast
+
+from apps.goals.models import Goal
+from apps.memories.models import Cluster, Concept, Episode, Memory
+from apps.selves.models import Belief, IdentityAspect
+from arbor.errors import NotFound
+from arbor.memory.concepts import concept_key
+from arbor.memory.relations import NodeKind
+from arbor.memory.walks import Node
+from config.cli.tenancy import ChosenAgent
+
+#: Of an id, so many last characters are shown, and suffice where they are unique.
+SHORT = 8
+
+NODES: dict[NodeKind, type[Model]] = {
+    NodeKind.MEMORY: Memory,
+    NodeKind.CONCEPT: Concept,
+    NodeKind.BELIEF: Belief,
+    NodeKind.ASPECT: IdentityAspect,
+    NodeKind.GOAL: Goal,
+}
+
+
+def short(row_id: UUID | str) -> str:
+    """Return the end of an id, as lists show it."""
+    return str(row_id)[-SHORT:]
+
+
+def find_id(agent: ChosenAgent, model: type[Model], text: str) -> UUID:
+    """Return the id that a text stands for among the agent's rows of a model, in its tenant's transaction.
+
+    Raises NotFound; an end that several ids have is wrong usage.
+    """
+    found = _ids(agent, model, text)
+    name = str(model._meta.verbose_name)
+    if not found:
+        raise NotFound(f"{agent.name} has no {name} {text!r}: give an id, or its last {SHORT} characters")
+    if len(found) > 1:
+        ids = ", ".join(map(str, found))
+        raise click.UsageError(f"several of them end in {text!r}: give one of the ids {ids}")
+    return found[0]
+
+
+def find_memories(agent: ChosenAgent, texts: Sequence[str]) -> list[UUID]:
+    """Return the ids of the agent's memories that texts stand for. Raises NotFound."""
+    return [find_id(agent, Memory, text) for text in texts]
+
+
+def find_node(agent: ChosenAgent, text: str) -> Node:
+    """Return the memory, concept, belief, aspect or goal that a text stands for: ID, KIND:ID or concept:NAME.
+
+    Raises NotFound; a text that stands for several is wrong usage.
+    """
+    kind, colon, rest = text.partition(":")
+    if colon and kind in NodeKind:
+        if kind == NodeKind.CONCEPT and (named := _concept(agent, rest)):
+            return Node(NodeKind.CONCEPT, named)
+        return Node(NodeKind(kind), find_id(agent, NODES[NodeKind(kind)], rest))
+    found = [Node(each, row_id) for each, model in NODES.items() for row_id in _ids(agent, model, text)]
+    if not found:
+        kinds = ", ".join(NodeKind)
+        raise NotFound(f"{agent.name} has nothing with the id {text!r} among {kinds}")
+    if len(found) > 1:
+        several = ", ".join(f"{node.kind}:{node.id}" for node in found)
+        raise click.UsageError(f"{text!r} stands for several: give one of {several}")
+    return found[0]
+
+
+def find_episode(agent: ChosenAgent, text: str) -> UUID:
+    """Return the id of the agent's episode that a text stands for. Raises NotFound."""
+    return find_id(agent, Episode, text)
+
+
+def find_theme(agent: ChosenAgent, text: str) -> UUID:
+    """Return the id of the agent's theme that a text stands for. Raises NotFound."""
+    return find_id(agent, Cluster, text)
+
+
+def _ids(agent: ChosenAgent, model: type[Model], text: str) -> list[UUID]:
+    rows: QuerySet[Any] = model._default_manager.filter(agent_id=agent.id)
+    wanted = text.strip().lower()
+    try:
+        rows = rows.filter(id=UUID(wanted))
+    except ValueError:
+        if len(wanted) < SHORT:
+            return []
+        rows = rows.annotate(as_text=Cast("id", CharField())).filter(as_text__endswith=wanted)
+    return list(rows.values_list("id", flat=True)[:3])
+
+
+def _concept(agent: ChosenAgent, name: str) -> UUID | None:
+    found: UUID | None = (
+        Concept.objects.filter(agent_id=agent.id, key=concept_key(name)).values_list("id", flat=True).first()
+    )
+    return found

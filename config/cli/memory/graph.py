@@ -1,0 +1,264 @@
+"""`arbor memory relate` and the questions to the knowledge graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.services.graph import relate
+from apps.memories.services.walks import (
+    EVIDENCE_HOPS,
+    find_causes,
+    find_connected,
+    find_contradictions,
+    find_path,
+    find_supporting_evidence,
+)
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.relations import Relation
+from arbor.memory.walks import MAX_HOPS, Found, Tie
+from config.cli.memory.finding import find_node, short
+from config.cli.memory.listing import cut
+from config.cli.output import json_option, show, table
+from config.cli.tenancy import actor, choose_agent, tenant_option
+
+hops_range = click.IntRange(1, MAX_HOPS)
+
+
+@click.command("relate")
+@click.argument("agent")
+@click.argument("source")
+@click.argument("relation", type=click.Choice([each.value for each in Relation]))
+@click.argument("target")
+@click.option("--weight", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="How sure.")
+@click.option("--note", default="", help="Why.")
+@tenant_option
+@json_option
+def relate_them(
+    agent: str,
+    source: str,
+    relation: str,
+    target: str,
+    weight: float,
+    note: str,
+    tenant_slug: str | None,
+    as_json: bool,
+) -> None:
+    """Relate two things: memories, concepts, beliefs, aspects, goals. Each is ID, KIND:ID or concept:NAME.
+
+    \b
+    Examples:
+      arbor memory relate Vega 4cd01f7e causes 91ee00b3
+      arbor memory relate Vega 4cd01f7e supports belief:0c5512aa --weight 0.7 --note "seen twice"
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        tie = relate(
+            agent_id=chosen.id,
+            source=find_node(chosen, source),
+            target=find_node(chosen, target),
+            relation=Relation(relation),
+            weight=weight,
+            note=note,
+            origin=actor(),
+        )
+        record(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor(),
+            agent_id=chosen.id,
+            message=f"related two things of {chosen.name}: {_tie(tie)}",
+            detail=_tie_line(tie),
+        )
+    show({"agent": chosen.name, **_tie_line(tie)}, as_json=as_json, people=f"{_tie(tie)}.")
+
+
+@click.command("causes")
+@click.argument("agent")
+@click.argument("what", metavar="ID")
+@click.option("--hops", type=hops_range, default=MAX_HOPS, show_default=True, help="How many edges far.")
+@tenant_option
+@json_option
+def causes(agent: str, what: str, hops: int, tenant_slug: str | None, as_json: bool) -> None:
+    """Show what brought something about, and what brought that about.
+
+    \b
+    Example: arbor memory causes Vega 4cd01f7e
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        found = find_causes(agent_id=chosen.id, node=find_node(chosen, what), hops=hops)
+    _show_found(chosen.name, found, as_json, "Nothing is known to have brought it about.")
+
+
+@click.command("evidence")
+@click.argument("agent")
+@click.argument("what", metavar="ID")
+@click.option("--hops", type=hops_range, default=EVIDENCE_HOPS, show_default=True, help="How many edges far.")
+@tenant_option
+@json_option
+def evidence(agent: str, what: str, hops: int, tenant_slug: str | None, as_json: bool) -> None:
+    """Show what speaks for something, and what speaks for that.
+
+    \b
+    Example: arbor memory evidence Vega belief:0c5512aa
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        found = find_supporting_evidence(agent_id=chosen.id, node=find_node(chosen, what), hops=hops)
+    _show_found(chosen.name, found, as_json, "Nothing speaks for it.")
+
+
+@click.command("connected")
+@click.argument("agent")
+@click.argument("what", metavar="ID")
+@click.option("--hops", type=hops_range, default=2, show_default=True, help="How many edges far.")
+@click.option(
+    "--relation",
+    "relations",
+    multiple=True,
+    type=click.Choice([each.value for each in Relation]),
+    help="Along these only.",
+)
+@tenant_option
+@json_option
+def connected(
+    agent: str, what: str, hops: int, relations: tuple[str, ...], tenant_slug: str | None, as_json: bool
+) -> None:
+    """Show everything within some edges of something, along any relation, either way.
+
+    \b
+    Example: arbor memory connected Vega concept:water --hops 2
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        found = find_connected(
+            agent_id=chosen.id,
+            node=find_node(chosen, what),
+            hops=hops,
+            relations=[Relation(each) for each in relations] or None,
+        )
+    _show_found(chosen.name, found, as_json, "Nothing is tied to it.")
+
+
+@click.command("path")
+@click.argument("agent")
+@click.argument("start")
+@click.argument("end")
+@click.option("--directed", is_flag=True, help="Only in the direction of relations.")
+@tenant_option
+@json_option
+def path(agent: str, start: str, end: str, directed: bool, tenant_slug: str | None, as_json: bool) -> None:
+    """Show how two things are tied together: a shortest path. Exit code 1 when there is none.
+
+    \b
+    Example: arbor memory path Vega 4cd01f7e concept:water
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        found = find_path(
+            agent_id=chosen.id,
+            start=find_node(chosen, start),
+            end=find_node(chosen, end),
+            directed=directed,
+        )
+    told = {"agent": chosen.name, "path": _found_line(found) if found else None}
+    ways = "\n".join(_tie(tie) for tie in found.path) if found else ""
+    people = (ways or "They are the same.") if found else f"No path of at most {MAX_HOPS} edges joins them."
+    show(told, as_json=as_json, people=people)
+    if found is None:
+        raise click.exceptions.Exit(1)
+
+
+@click.command("contradictions")
+@click.argument("agent")
+@click.argument("what", metavar="[ID]", required=False)
+@tenant_option
+@json_option
+def contradictions(agent: str, what: str | None, tenant_slug: str | None, as_json: bool) -> None:
+    """Show what cannot both be true: of all that the agent knows, or about one thing.
+
+    \b
+    Examples:
+      arbor memory contradictions Vega
+      arbor memory contradictions Vega belief:0c5512aa
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        about = find_node(chosen, what) if what else None
+        found = find_contradictions(agent_id=chosen.id, about=about)
+    told = {
+        "agent": chosen.name,
+        "contradictions": [
+            {
+                "first": {"kind": each.first.kind, "id": each.first.id, "text": each.first.label},
+                "second": {"kind": each.second.kind, "id": each.second.id, "text": each.second.label},
+                "weight": each.weight,
+                "note": each.note,
+            }
+            for each in found
+        ],
+    }
+    people: Any = table(
+        ("sure", "id", "this", "id", "or this", "note"),
+        (
+            (
+                f"{each.weight:.2f}",
+                short(each.first.id),
+                cut(each.first.label, 70),
+                short(each.second.id),
+                cut(each.second.label, 70),
+                cut(each.note, 60),
+            )
+            for each in found
+        ),
+    )
+    show(told, as_json=as_json, people=people if found else "Nothing contradicts anything.")
+
+
+def _show_found(agent: str, found: Sequence[Found], as_json: bool, nothing: str) -> None:
+    people: Any = table(
+        ("edges", "kind", "id", "text", "by"),
+        (
+            (
+                each.hops,
+                each.kind,
+                short(each.id),
+                cut(each.label),
+                " · ".join(tie.relation.replace("_", " ") for tie in each.path),
+            )
+            for each in found
+        ),
+    )
+    told = {"agent": agent, "found": [_found_line(each) for each in found]}
+    show(told, as_json=as_json, people=people if found else nothing)
+
+
+def _found_line(found: Found) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "id": found.id,
+        "text": found.label,
+        "hops": found.hops,
+        "path": [_tie_line(tie) for tie in found.path],
+    }
+
+
+def _tie_line(tie: Tie) -> dict[str, Any]:
+    return {
+        "source": f"{tie.source.kind}:{tie.source.id}",
+        "relation": str(tie.relation),
+        "target": f"{tie.target.kind}:{tie.target.id}",
+        "weight": tie.weight,
+    }
+
+
+def _tie(tie: Tie) -> str:
+    relation = tie.relation.replace("_", " ")
+    return escape(
+        f"{tie.source.kind} {short(tie.source.id)} {relation} {tie.target.kind} {short(tie.target.id)}"
+    )

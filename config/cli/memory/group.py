@@ -1,0 +1,42 @@
+"""`arbor memory`: its commands, by what they are about."""
+
+from __future__ import annotations
+
+import click
+
+from config.cli.memory import adding, episodes, graph, keeping, listing, showing, themes, upkeep
+
+
+@click.group()
+def memory() -> None:
+    """An agent's memory. ID is an id, or the last characters of one (eight or more).
+
+    \b
+    Examples:
+      arbor memory list Vega --type semantic --min-importance 0.6
+      arbor memory show Vega 4cd01f7e
+      arbor memory episodes Vega
+    """
+
+
+for each in (
+    listing.list_them,
+    showing.show_one,
+    adding.add,
+    keeping.archive_them,
+    keeping.restore_them,
+    keeping.purge_them,
+    keeping.forget,
+    episodes.episodes,
+    themes.themes,
+    themes.concepts,
+    graph.relate_them,
+    graph.causes,
+    graph.evidence,
+    graph.connected,
+    graph.path,
+    graph.contradictions,
+    upkeep.buffer,
+    upkeep.health,
+):
+    memory.add_command(each)
