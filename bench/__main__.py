@@ -128,6 +128,14 @@ def neighborhoods(**options: Any) -> dict[str, Any]:
 
 
 @_measured
+@click.option("--memories", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of each agent.")
+@click.option("--agents", type=click.IntRange(min=1), default=10, show_default=True)
+def reembed(**options: Any) -> dict[str, Any]:
+    """Moving one agent to vectors of another length: how long, and what recall costs before, meanwhile, afterwards."""
+    return _on_servers("bench.reembed", **options)
+
+
+@_measured
 @click.option("--agents", type=click.IntRange(min=1), default=100_000, show_default=True)
 @click.option("--tenants", type=click.IntRange(min=1), default=20, show_default=True)
 def dispatch(**options: Any) -> dict[str, Any]:

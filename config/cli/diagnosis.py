@@ -24,6 +24,7 @@ from apps.tenants.checks import unprotected_tables, unsafe_role
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.agents.identity import SealedKey, open_private_key
+from arbor.embedding.models import AtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.memory.health import State
 from arbor.models.handles import Handle
@@ -263,6 +264,7 @@ def check_model() -> Finding:
 def check_embedder() -> Finding:
     """See that the embedder of new minds gives vectors of the right dimension."""
     try:
+        AtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE)
         found = embedders.check_embedder()
     except ConfigurationInvalid as error:
         return _fail("embedder", str(error), _EMBEDDER_REMEDY)

@@ -88,3 +88,8 @@ def test_settings_that_name_no_possible_model_are_told(remembering: Arbor, setti
         found = check()
         assert found.verdict is Verdict.FAIL
         assert "must be at most 1024, got 4096" in found.detail
+
+
+def test_a_setting_that_says_nothing_is_told(remembering: Arbor, settings: Any) -> None:
+    settings.ARBOR_EMBED_AT_STORAGE = "sometimes"
+    assert "is auto, always, never, got 'sometimes'" in check_embedder().detail

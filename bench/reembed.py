@@ -1,0 +1,105 @@
+"""How long an agent with a full mind takes to be moved to another embedding dimension, and what recall costs meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connections
+
+from apps.memories.services.minds import open_mind
+from apps.memories.services.recall import recall
+from apps.memories.services.reembed import Reembedding, find_moves
+from apps.tenants.scope import tenant_transaction
+from arbor.embedding.models import EmbeddingModel
+from bench import minds
+from bench.database import superuser
+from bench.figures import quantile
+from bench.installation import Installation
+from bench.population import Inhabitant, populate
+from bench.progress import say
+
+_QUERIES = 100
+
+
+def measure(place: Installation, *, memories: int, agents: int) -> dict[str, Any]:
+    """Return the pace of the new vectors, the time of the takeover, and recall before, meanwhile and afterwards."""
+    population = populate(agents=agents, tenants=1)
+    turns = minds.conversations(memories)
+    asked = minds.queries(turns, _QUERIES)
+    with superuser(place) as database:
+        minds.load(database, turns, population)
+        for each in population:
+            with tenant_transaction(each.tenant_id):
+                open_mind(each.agent_id)
+        moved = population[0]
+        _recalls(moved, asked)
+        before = _recalls(moved, asked)
+        say(f"moving {memories} memories of one agent of {agents}")
+        with _asking(moved, asked) as meanwhile:
+            to_short = _move(moved, 128)
+        after = _recalls(moved, asked)
+        minds.settle(database)
+        vacuumed = _recalls(moved, asked)
+        back = _move(moved, minds.dimension())
+    return {
+        "memories": memories,
+        "agents": agents,
+        **to_short,
+        "takeover_back_s": back["takeover_s"],
+        "recall_ms_p95": quantile(before, 0.95),
+        "recall_meanwhile_ms_p95": quantile(meanwhile, 0.95),
+        "recall_after_ms_p95": quantile(after, 0.95),
+        "recall_vacuumed_ms_p95": quantile(vacuumed, 0.95),
+        "recalls_meanwhile": len(meanwhile),
+    }
+
+
+def _move(agent: Inhabitant, dimension: int) -> dict[str, Any]:
+    model = EmbeddingModel(name="wordllama", dimension=dimension)
+    moves = find_moves(model=model, actor="bench", tenant_id=agent.tenant_id, agent_id=agent.agent_id)
+    started = time.perf_counter()
+    (taken,) = Reembedding(model=model, actor="bench").run(moves)
+    took_s = time.perf_counter() - started
+    assert (taken.left, taken.refused) == (0, 0)
+    return {
+        "vectors_per_s": round(taken.memories / (took_s - taken.seconds)),
+        "takeover_s": round(taken.seconds, 2),
+    }
+
+
+def _recalls(agent: Inhabitant, asked: Sequence[str]) -> list[float]:
+    ms = []
+    for text in asked:
+        begun = time.perf_counter()
+        found = recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text)
+        ms.append((time.perf_counter() - begun) * 1000)
+        assert found
+    return ms
+
+
+@contextmanager
+def _asking(agent: Inhabitant, asked: Sequence[str]) -> Iterator[list[float]]:
+    """Recall in a thread of its own all the while; the list fills with milliseconds."""
+    ms: list[float] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        try:
+            while not stop.is_set():
+                for text in asked[:10]:
+                    ms.extend(_recalls(agent, [text]))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(ask)
+        try:
+            yield ms
+        finally:
+            stop.set()
+        asking.result()
