@@ -61,7 +61,9 @@ ON CONFLICT (tenant_id, memory_id) DO UPDATE
 SET reinforced = memories_memoryaccess.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
 """
 _TAKE_UP = """
-UPDATE memories_upkeep SET stale = true, unclustered = true
+UPDATE memories_upkeep u SET stale = true, unclustered = true, unextracted = NOT EXISTS (
+    SELECT FROM memories_memoryconcept c WHERE c.tenant_id = u.tenant_id AND c.memory_id = u.memory_id
+)
 WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
 """
 
