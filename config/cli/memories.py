@@ -18,6 +18,7 @@ from apps.memories.services.recall import MAX_LIMIT, recall
 from apps.memories.services.teach import teach_agent
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.values import MemoryType, NewMemory
+from config.cli.memory.recalled_episodes import show_recalled_episodes
 from config.cli.memory_views import recalled_line, render_ingested, render_recalled, theme_line
 from config.cli.output import console, json_option, show
 from config.cli.tenancy import actor, choose_agent, tenant_option
@@ -166,9 +167,12 @@ def remember_text(
     show_default=True,
     help="How many memories.",
 )
+@click.option("--episodes", is_flag=True, help="Recall whole episodes, by their summaries.")
 @tenant_option
 @json_option
-def recall_memories(name: str, query: str, limit: int, tenant_slug: str | None, as_json: bool) -> None:
+def recall_memories(
+    name: str, query: str, limit: int, episodes: bool, tenant_slug: str | None, as_json: bool
+) -> None:
     """Show what an agent remembers about QUERY, best first, with what each term adds to the score.
 
     Only a look: it does not count as the agent's own recall. Terms: meaning, words, neighbours (what was said just
@@ -178,8 +182,12 @@ def recall_memories(name: str, query: str, limit: int, tenant_slug: str | None, 
     Examples:
       arbor recall Vega "What did Nora plant in May?"
       arbor recall Vega quince -k 3 --json
+      arbor recall Vega "the garden in spring" --episodes
     """
     agent = choose_agent(name, tenant_slug)
+    if episodes:
+        show_recalled_episodes(agent, query, limit, as_json=as_json)
+        return
     found = recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=limit)
     themes = tip_of_the_tongue_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=found)
     told = {

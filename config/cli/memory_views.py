@@ -12,6 +12,7 @@ from rich.text import Text
 
 from apps.memories.services.ingest import Ingested
 from apps.memories.services.partial import PartialActivation
+from arbor.memory.episodes import EpisodeTerms
 from arbor.memory.values import Recalled, ScoreTerms
 from config.cli.output import console, table
 
@@ -99,7 +100,7 @@ def _narrow(found: Sequence[Recalled]) -> RenderableType:
     return made
 
 
-def receipt_of(terms: ScoreTerms) -> str:
+def receipt_of(terms: ScoreTerms | EpisodeTerms) -> str:
     """Say what a score is made of, the largest term first: `words .31 + meaning .12`."""
     counted = sorted(terms.as_dict().items(), key=lambda term: -term[1])
     return " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _NOTHING) or "nothing"
