@@ -19,6 +19,8 @@ FLOOR = 0.01
 #: Memories that one recall brings to mind, and those that are kept there.
 MOST_REACHED = 64
 MOST_KEPT = 500
+#: The most present ones, which say what the agent's mind is on.
+MOST_TELLING = 100
 #: What an agent is shown of its themes.
 THEMES_SHOWN = 5
 

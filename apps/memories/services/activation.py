@@ -21,6 +21,7 @@ from arbor.memory.activation import (
     FLOOR,
     MOST_KEPT,
     MOST_REACHED,
+    MOST_TELLING,
     SPREAD,
     THEMES_SHOWN,
     ActiveCluster,
@@ -74,13 +75,15 @@ SELECT %(tenant)s, id, %(agent)s, level, coalesce(%(now)s::timestamptz, now()) F
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET level = least({CAP}, {_LEVEL} + EXCLUDED.level), at = EXCLUDED.at
 """  # noqa: S608 (our own numbers)
 _PRESENT = f"""
-SELECT memory_id, {_LEVEL} AS level FROM memories_activation a
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s ORDER BY at DESC LIMIT {MOST_KEPT}
+SELECT memory_id, level FROM (
+    SELECT memory_id, {_LEVEL} AS level FROM memories_activation a
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s ORDER BY at DESC LIMIT {MOST_KEPT}
+) latest WHERE level >= {FLOOR} ORDER BY level DESC, memory_id
 """  # noqa: S608
 _MEMORIES = f"""
 SELECT m.id, present.level FROM ({_PRESENT}) present
 JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = present.memory_id AND m.status = 'active'
-WHERE present.level >= {FLOOR} ORDER BY present.level DESC, m.id LIMIT %(limit)s
+ORDER BY present.level DESC, m.id LIMIT %(limit)s
 """  # noqa: S608
 #: An agent's themes, the most present first: to be read alone, or within another statement. Its values are
 #: `theme_values()`, and `agent`.
@@ -89,9 +92,9 @@ SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotio
     theme.members
 FROM (
     SELECT m.cluster_id, sum(present.level * m.strength) AS activation, count(*) AS members
-    FROM ({_PRESENT}) present
+    FROM ({_PRESENT} LIMIT {MOST_TELLING}) present
     JOIN memories_clustermember m ON m.tenant_id = %(tenant)s AND m.memory_id = present.memory_id
-    WHERE present.level >= {FLOOR} GROUP BY m.cluster_id
+    GROUP BY m.cluster_id
 ) theme JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.id = theme.cluster_id
 ORDER BY theme.activation DESC, c.id LIMIT %(themes)s
 """  # noqa: S608

@@ -232,32 +232,29 @@ class _Surroundings:
             for other in set(computed[each.id]).difference(map(UUID, each.before or ())) - self._hops.keys():
                 met.setdefault(other, set()).add(each.id)
         fresh = [_Fresh(*row) for row in fetch(_FRESH, ids=sorted(met))] if met else []
-        lacking = {each.id: met[each.id].difference(map(UUID, each.neighbors)) for each in fresh}
-        asked = [each for each in fresh if lacking[each.id]]
-        nearest = self._vectors.nearest([(each.id, each.vector) for each in asked])
-        takers = {
-            each.id: roots
-            for each in asked
-            if (roots := self._taken(each, lacking[each.id], nearest.get(each.id, {})))
-        }
+        takers = self._takers(fresh, met)
         marked = {row[0] for row in fetch(_MARK_FRESH, ids=sorted(takers))} if takers else set()
         return {root for other, roots in takers.items() if other not in marked for root in roots}
 
-    def _taken(self, other: _Fresh, roots: set[UUID], nearest: Mapping[UUID, float]) -> set[UUID]:
-        """Return the memories of the batch that a neighbor, which lacks them, would take in."""
-        similar = _similar(nearest)
-        return {
-            root
-            for root in roots
-            if accepts(
-                other.neighbors.values(),
-                weight(
-                    hops=self._hops[root].get(other.id),
-                    similarity=similar.get(root),
-                    beside=other.id in self._beside[root],
-                ),
-            )
-        }
+    def _takers(self, fresh: Sequence[_Fresh], met: Mapping[UUID, set[UUID]]) -> dict[UUID, set[UUID]]:
+        """Return which neighbors would take which memories of the batch in, that they lack."""
+        takers: dict[UUID, set[UUID]] = {}
+        by_meaning: dict[UUID, set[UUID]] = {}
+        for other in fresh:
+            weights = other.neighbors.values()
+            for root in met[other.id].difference(map(UUID, other.neighbors)):
+                hops, beside = self._hops[root].get(other.id), other.id in self._beside[root]
+                similarity = _similar(self._nearest.get(root, {})).get(other.id)
+                if accepts(weights, weight(hops=hops, beside=beside)):
+                    takers.setdefault(other.id, set()).add(root)
+                elif accepts(weights, weight(hops=hops, similarity=similarity, beside=beside)):
+                    by_meaning.setdefault(other.id, set()).add(root)
+        # It is among the nearest of the one; only where that decides is it asked whether it is of the other, too.
+        asked = [(other.id, other.vector) for other in fresh if other.id in by_meaning]
+        for other_id, nearest in self._vectors.nearest(asked).items():
+            if roots := by_meaning[other_id] & nearest.keys():
+                takers.setdefault(other_id, set()).update(roots)
+        return takers
 
 
 def _similar(nearest: Mapping[UUID, float]) -> dict[UUID, float]:

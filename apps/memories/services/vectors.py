@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import batched
 from uuid import UUID
 
 import numpy as np
@@ -12,8 +13,9 @@ from django.db import connection
 from apps.tenants.scope import current_tenant
 from arbor.memory.neighborhood import Nearest, Vectors
 
-#: Vectors in memory at once: 20 MB at 256 dimensions, and as much again for their cosines with a batch.
+#: Vectors in memory at once, 20 MB at 256 dimensions, and those that are compared with them, another 20 MB of cosines.
 BLOCK = 20_000
+AT_ONCE = 256
 #: Before the numbers of a `halfvec` on the wire stand its length and two bytes that are not used.
 _HEAD_BYTES = 4
 _NUMBER_BYTES = 2
@@ -44,10 +46,13 @@ class AgentVectors:
         if not having:
             return {}
         length = Counter(len(vector) for _, vector in having).most_common(1)[0][0]
-        search = Nearest(*decoded(having, length))
-        for ids, vectors in self._blocks(length):
-            search.look_at(ids, vectors)
-        return search.found()
+        found: dict[UUID, dict[UUID, float]] = {}
+        for some in batched(having, AT_ONCE, strict=False):
+            search = Nearest(*decoded(some, length))
+            for ids, vectors in self._blocks(length):
+                search.look_at(ids, vectors)
+            found |= search.found()
+        return found
 
     def _blocks(self, length: int) -> Iterator[_Block]:
         if self._kept is not None:
