@@ -108,9 +108,12 @@ def on_the_tip_of_the_tongue(
 
 
 def tip_of_the_tongue_about(
-    *, tenant_id: UUID, agent_id: UUID, text: str, recalled: Sequence[Recalled]
+    *, tenant_id: UUID, agent_id: UUID, text: str, recalled: Sequence[Recalled] | None = None
 ) -> list[PartialActivation]:
-    """Return the same for a text, in transactions of its own; none when the agent's embedder cannot be asked."""
+    """Return the same for a text, in transactions of its own; none when the agent's embedder cannot be asked.
+
+    Without `recalled`, all themes that resonate while none of their own memories is clear.
+    """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
     try:
@@ -119,6 +122,8 @@ def tip_of_the_tongue_about(
         log.warning("no_tip_of_the_tongue", agent_id=str(agent_id), error=str(error))
         return []
     with tenant_transaction(tenant_id):
+        if recalled is None:
+            return find_partial_activations(agent_id=agent_id, vector=vector, model=model)
         return on_the_tip_of_the_tongue(agent_id=agent_id, recalled=recalled, vector=vector, model=model)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from config.cli.memory import adding, episodes, graph, keeping, listing, showing, themes, upkeep
+from config.cli.memory import adding, episodes, graph, keeping, listing, ordering, showing, themes, upkeep
 
 
 @click.group()
@@ -30,6 +30,13 @@ for each in (
     episodes.episodes,
     themes.themes,
     themes.concepts,
+    ordering.tip,
+    ordering.name_theme,
+    ordering.refresh_theme,
+    ordering.assign_one,
+    ordering.link_one,
+    ordering.place_concept,
+    ordering.merge_two,
     graph.relate_them,
     graph.causes,
     graph.evidence,

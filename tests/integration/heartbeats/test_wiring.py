@@ -18,6 +18,7 @@ from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, Led
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import (
     Activation,
+from apps.memories.services.embedding import embed_texts
     Cluster,
     ClusterMember,
     Edge,
@@ -196,6 +197,25 @@ def test_recall_finds_a_memory_counts_it_as_used_and_tells_the_next_beat(
     with tenant_transaction(agent.tenant_id):
         assert MemoryAccess.objects.get(memory_id=memory_id).count >= 1
     assert "The lighthouse keeper is called Ines." in beater.beat(REST)
+
+
+def test_a_recall_without_a_clear_memory_says_what_is_on_the_tip_of_the_tongue(
+    beater: Beater, agent: Agent
+) -> None:
+    memory_id = _memory(agent, "The lighthouse keeper is called Ines.")
+    query = "Which tune was it?"
+    centre = embed_texts(tenant_id=agent.tenant_id, texts=[query])[0].tolist()
+    with tenant_transaction(agent.tenant_id):
+        theme = Cluster.objects.create(
+            tenant_id=agent.tenant_id, agent_id=agent.id, name="evenings, club", centroid=centre
+        )
+        ClusterMember.objects.create(
+            tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=memory_id, strength=0.5
+        )
+    beater.beat(_reply(actions=[_action("recall", query=query)]))
+    (action,) = _last(agent).actions
+    assert action["summary"].endswith("on the tip of the tongue: theme evenings, club")
+    assert "on the tip of the tongue: theme evenings, club" in beater.beat(REST)
 
 
 def test_remember_and_reflect_store_what_is_found_again_by_its_meaning(beater: Beater, agent: Agent) -> None:
@@ -430,3 +450,49 @@ def test_no_private_key_or_seal_is_in_what_a_beat_stores(beater: Beater, agent: 
         sealed = agent.key.sealed_private_key["ct"]
         stored = json.dumps([call.request, call.sections, _last(agent).situation, _last(agent).actions])
     assert sealed not in stored
+
+
+# --- What is kept, and for how long ------------------------------------------------------------------
+
+
+def _kept(agent: Agent, **conditions: Any) -> Memory:
+    with tenant_transaction(agent.tenant_id):
+        return Memory.objects.get(agent_id=agent.id, **conditions)
+
+
+def test_what_it_decides_to_remember_is_weighed_by_what_it_says_and_lasts_unless_it_failed(
+    beater: Beater, agent: Agent
+) -> None:
+    texts = ("We agreed on 40 dollars.", "The upload failed.", "The reef is red.")
+    actions = [_action("remember", content=text, type="episodic") for text in texts[:2]]
+    beater.beat(_reply(actions=[*actions, _action("remember", content=texts[2], importance=0.9)]))
+    agreed, failed, red = (_kept(agent, content=text) for text in texts)
+    assert (agreed.importance, agreed.retention, agreed.expires_at) == (pytest.approx(0.85), "lasting", None)
+    assert (failed.retention, failed.expires_at is None) == ("error", False)
+    assert (red.importance, red.retention) == (0.9, "lasting")
+
+
+def test_its_notes_last_and_those_it_is_asked_to_remember_stay(beater: Beater, agent: Agent) -> None:
+    notes = ["The reef is red.", "Remember this: the gate code is 4711."]
+    beater.beat(_reply(memory_notes=[{"text": text, "referenced_date": None} for text in notes]))
+    plain, asked = (_kept(agent, content=text) for text in notes)
+    assert (plain.importance, plain.retention, plain.expires_at) == (0.6, "lasting", None)
+    assert (asked.importance, asked.retention, asked.expires_at) == (1.0, "permanent", None)
+
+
+def test_a_beat_is_remembered_for_a_month_and_one_in_which_nothing_worked_for_two_weeks(
+    beater: Beater, agent: Agent
+) -> None:
+    nowhere = "00000000-0000-0000-0000-000000000001"
+    beater.beat(_reply())
+    beater.beat(_reply(actions=[_action("connect", from_id=nowhere, to_id=nowhere, relation="causes")]))
+    with tenant_transaction(agent.tenant_id):
+        first, second = Memory.objects.filter(agent_id=agent.id, session="heartbeats").order_by("position")
+    assert (first.retention, second.retention) == ("task", "error")
+    assert [
+        round((each.expires_at - each.created_at).total_seconds() / 86_400)
+        for each in (first, second)
+        if each.expires_at
+    ] == [30, 14]
+    assert first.episode_id == second.episode_id
+    assert (first.sequence, second.sequence) == (1, 2)

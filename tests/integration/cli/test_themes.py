@@ -1,0 +1,113 @@
+"""Themes and concepts from the command line: found, named, placed, merged, and on the tip of the tongue."""
+
+from __future__ import annotations
+
+import math
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
+from apps.memories.models import Cluster
+from apps.memories.services import partial
+from apps.memories.services.clustering import order_clusters
+from apps.memories.services.remember import store
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from tests.integration.cli.conftest import Arbor
+from tests.integration.memories.conftest import a_memory
+
+AXES = np.eye(256)
+MEMBERS, OTHERS = 10, 100
+
+
+@pytest.fixture
+def vega(arbor: Arbor, one_tenant: str) -> Agent:
+    """Return an agent with a theme that is more than any of its memories, among a hundred others."""
+    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
+    tenant_id = tenant_by_slug(one_tenant).id
+    said = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
+    said += [f"Something else {number}" for number in range(OTHERS)]
+    near = [0.65] * MEMBERS + [0.0] * OTHERS
+    rows = [
+        cosine * AXES[0] + math.sqrt(1 - cosine**2) * AXES[place + 1] for place, cosine in enumerate(near)
+    ]
+    with tenant_transaction(tenant_id):
+        agent: Agent = Agent.objects.get(name="Vega")
+        store(
+            agent_id=agent.id,
+            memories=[a_memory(text, session="talk", position=place) for place, text in enumerate(said)],
+            vectors=np.asarray(rows, dtype=np.float32),
+        )
+    order_clusters(tenant_id, agent.id)
+    return agent
+
+
+def theme_of(agent: Agent) -> Cluster:
+    with tenant_transaction(agent.tenant_id):
+        cluster: Cluster = Cluster.objects.get(agent_id=agent.id)
+        return cluster
+
+
+def member_of(agent: Agent) -> UUID:
+    with tenant_transaction(agent.tenant_id):
+        memory_id: UUID = theme_of(agent).members.values_list("memory_id", flat=True)[0]
+        return memory_id
+
+
+@pytest.fixture
+def _vague(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every text be about the theme, and about none of its memories."""
+    monkeypatch.setattr(partial, "embed_texts", lambda **_: np.asarray([0.6 * AXES[0] + 0.8 * AXES[255]]))
+
+
+@pytest.mark.usefixtures("_vague")
+def test_a_recall_without_a_clear_memory_shows_what_is_on_the_tip_of_the_tongue(
+    arbor: Arbor, vega: Agent
+) -> None:
+    told = arbor("recall", "Vega", "who was it again", "--json").json
+    (theme,) = told["tip_of_the_tongue"]
+    assert theme["name"] == theme_of(vega).name
+    assert "on the tip of the tongue: coltrane" in arbor("recall", "Vega", "who was it again").out
+    assert arbor("recall", "Vega", "coltrane saxophone", "--json").json["tip_of_the_tongue"] == []
+    (same,) = arbor("memory", "tip", "Vega", "coltrane saxophone", "--json").json["themes"]
+    assert same["cluster_id"] == theme["cluster_id"]
+
+
+def test_a_theme_is_named_and_computed_anew_by_hand(arbor: Arbor, vega: Agent) -> None:
+    theme = str(theme_of(vega).id)
+    assert arbor("memory", "name-theme", "Vega", theme, "Evenings at the club").code == 0
+    with tenant_transaction(vega.tenant_id):
+        Cluster.objects.update(stale=True, keywords=[])
+    assert arbor("memory", "refresh-theme", "Vega", theme[-8:]).code == 0
+    found = theme_of(vega)
+    assert (found.name, found.stale, found.size) == ("Evenings at the club", False, MEMBERS)
+    assert {"coltrane", "saxophone"} <= set(found.keywords)
+    with tenant_transaction(vega.tenant_id):
+        assert AuditEvent.objects.filter(message__contains="named the theme").count() == 1
+    refused = arbor("memory", "name-theme", "Vega", theme, " ")
+    assert refused.code == 1
+    assert "1 to 200" in refused.err
+
+
+def test_a_memory_is_assigned_and_linked_by_hand(arbor: Arbor, vega: Agent) -> None:
+    memory_id = str(member_of(vega))
+    themes = arbor("memory", "assign", "Vega", memory_id, "--json").json["themes"]
+    assert list(themes) == [str(theme_of(vega).id)]
+    told = arbor("memory", "link", "Vega", memory_id, "Jazz", "--strength", "0.8", "--json").json
+    assert told["concepts"]["Jazz"] == 0.8
+
+
+def test_concepts_are_placed_and_merged_by_hand(arbor: Arbor, vega: Agent) -> None:
+    memory_id = str(member_of(vega))
+    for name in ("jazz", "music", "jazz music"):
+        assert arbor("memory", "link", "Vega", memory_id, name).code == 0
+    assert arbor("memory", "place-concept", "Vega", "jazz", "--below", "music").code == 0
+    circle = arbor("memory", "place-concept", "Vega", "music", "--below", "jazz")
+    assert circle.code == 1
+    assert "cannot stand above itself" in circle.err
+    assert arbor("memory", "merge-concepts", "Vega", "jazz", "jazz music").code == 0
+    tree = arbor("memory", "concepts", "Vega", "--json").out
+    assert "jazz music" not in tree
