@@ -13,7 +13,7 @@ from apps.heartbeats.models import PerceptKind
 from apps.heartbeats.services.sight import see
 from apps.memories.services.activation import note_recall
 from apps.memories.services.buffer import search_buffer
-from apps.memories.services.embedding import embed_texts
+from apps.memories.services.embedding import embed_query
 from apps.memories.services.recall import (
     meaning_texts,
     recall_in_scope,
@@ -131,7 +131,7 @@ class Focus:
         vector: list[float] | None = None
         if focus["text"]:
             try:
-                (found,) = embed_texts(
+                (found,) = embed_query(
                     tenant_id=UUID(context["tenant_id"]), texts=[focus["meaning"]], model=model_in(context)
                 )
                 vector = found.tolist()

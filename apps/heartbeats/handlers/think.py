@@ -12,7 +12,7 @@ from django.conf import settings
 
 from apps.heartbeats.handlers.observe import model_in
 from apps.heartbeats.models import CallStatus, ExternalCall
-from apps.memories.services.embedding import embed_for_storage, embed_texts
+from apps.memories.services.embedding import embed_for_storage, embed_query
 from apps.memories.services.recall import meaning_texts
 from arbor.errors import EmbeddingFailed, ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
@@ -176,7 +176,7 @@ class Embed:
         if searched:
             meanings = [context["meanings"].get(text, text) for text in searched]
             try:
-                found = embed_texts(tenant_id=tenant_id, texts=meanings, model=model)
+                found = embed_query(tenant_id=tenant_id, texts=meanings, model=model)
                 vectors |= {text: vector.tolist() for text, vector in zip(searched, found, strict=True)}
             except EmbeddingFailed as error:
                 log.warning("acting_by_words_alone", agent_id=context["agent_id"], error=str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,7 @@ from apps.memories.services.minds import checked, installation_model
 from apps.providers import credentials
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.adapters.embedders import connect_embedder
+from arbor.embedding.backoff import FIRST_REST
 from arbor.embedding.models import AtStorage, EmbeddingModel
 from arbor.embedding.ports import Embedder
 from arbor.embedding.vectors import unit_rows
@@ -36,6 +38,8 @@ type Vectors = npt.NDArray[np.float32]
 _KEPT = 4096
 #: Embedders that one process keeps.
 _EMBEDDERS = 32
+#: A failure that came sooner held nobody up.
+_LONG_WAIT_S = 2.0
 #: A use of the tenant's cache is noted once in so long: reading it writes nothing else.
 _USE_NOTED = timedelta(days=1)
 
@@ -94,6 +98,29 @@ class _Kept:
 
 
 _kept = _Kept()
+#: Until when a model's embedder is not waited for, by this process's clock.
+_rests: dict[EmbeddingModel | None, float] = {}
+
+
+def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None = None) -> Vectors:
+    """Embed as `embed_texts` does, for somebody who waits for an answer and can do without.
+
+    An embedder that kept a caller of this process waiting for long, in vain, is not waited for again for 10 s.
+    """
+    rests_until = _rests.get(model)
+    if rests_until is not None and time.monotonic() < rests_until:
+        raise EmbeddingFailed(
+            f"{model or 'the embedder'} did not answer just now, and is left alone for some seconds"
+        )
+    started = time.monotonic()
+    try:
+        vectors = embed_texts(tenant_id=tenant_id, texts=texts, model=model)
+    except EmbeddingFailed:
+        if time.monotonic() - started > _LONG_WAIT_S:
+            _rests[model] = time.monotonic() + FIRST_REST.total_seconds()
+        raise
+    _rests.pop(model, None)
+    return vectors
 
 
 def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel | None = None) -> Vectors:

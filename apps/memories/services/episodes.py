@@ -12,7 +12,7 @@ import structlog
 from django.conf import settings
 
 from apps.memories.models import Episode
-from apps.memories.services.embedding import embed_texts
+from apps.memories.services.embedding import embed_query
 from apps.memories.services.literals import sparsevec_text
 from apps.memories.services.minds import QUERY_VECTOR, model_of, query_vector
 from apps.memories.services.remember import ALL_MEMORIES, lock_minds
@@ -141,7 +141,7 @@ def recall_episodes(
         model = model_of(agent_id)
     vector: Sequence[float] | None = None
     try:
-        vector = embed_texts(tenant_id=tenant_id, texts=[reading.meaning_text], model=model)[0].tolist()
+        vector = embed_query(tenant_id=tenant_id, texts=[reading.meaning_text], model=model)[0].tolist()
     except EmbeddingFailed as error:
         log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
     with tenant_transaction(tenant_id):

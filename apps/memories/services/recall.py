@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 
 from apps.memories.services.activation import note_recall
-from apps.memories.services.embedding import embed_texts
+from apps.memories.services.embedding import embed_query
 from apps.memories.services.remember import ALL_MEMORIES
 from apps.memories.services.scan import Found, Query, scan
 from apps.tenants.scope import tenant_transaction
@@ -197,7 +197,7 @@ def _embed(
 ) -> Sequence[float] | None:
     """Return the query's vector; none when the agent's embedder cannot be asked: words must do."""
     try:
-        vector: list[float] = embed_texts(tenant_id=tenant_id, texts=[meaning], model=model)[0].tolist()
+        vector: list[float] = embed_query(tenant_id=tenant_id, texts=[meaning], model=model)[0].tolist()
     except EmbeddingFailed as error:
         log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
         return None

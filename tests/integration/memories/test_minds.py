@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from django.db import connection
 
 from apps.agents.models import Agent
-from apps.memories.services.embedding import embed_for_storage, embed_texts, embedder_for
+from apps.memories.services import embedding
+from apps.memories.services.embedding import embed_for_storage, embed_query, embed_texts, embedder_for
 from apps.memories.services.minds import (
     QUERY_VECTOR,
     installation_model,
@@ -158,3 +160,36 @@ def test_a_querys_vector_counts_only_where_it_can_be_compared(
         open_mind(mind.id)
         assert counts(asked) is compared
         assert not counts({**asked, **query_vector(None, model)})
+
+
+def test_an_embedder_that_is_slow_and_fails_holds_up_one_query_not_all(
+    mind: Agent, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(embedding.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(embedding, "_rests", {})
+    answer = remote.embed
+
+    def slow(texts: Sequence[str]) -> Any:
+        clock[0] += 30
+        return answer(texts)
+
+    def ask(text: str) -> None:
+        embed_query(tenant_id=mind.tenant_id, texts=[text], model=WORDLLAMA)
+
+    remote.away = True
+    for text in ("At once.", "Also at once."):
+        with pytest.raises(EmbeddingFailed, match="does not answer"):
+            ask(text)
+    monkeypatch.setattr(remote, "embed", slow)
+    with pytest.raises(EmbeddingFailed, match="does not answer"):
+        ask("After half a minute.")
+    asked = len(remote.asked)
+    with pytest.raises(EmbeddingFailed, match="did not answer just now"):
+        ask("Not at all.")
+    assert len(remote.asked) == asked
+    remote.away = False
+    clock[0] += 11
+    ask("Slow, but it answers.")
+    ask("And again.")
+    assert len(remote.asked) == asked + 2

@@ -270,11 +270,11 @@ def test_a_query_embedded_before_the_move_is_asked_again_after_it(
 
     def moved_meanwhile(**asked: Any) -> Any:
         vectors = embed_texts(**asked)
-        monkeypatch.setattr("apps.memories.services.recall.embed_texts", embed_texts)
+        monkeypatch.setattr("apps.memories.services.recall.embed_query", embed_texts)
         move(mind, SHORT)
         return vectors
 
-    monkeypatch.setattr("apps.memories.services.recall.embed_texts", moved_meanwhile)
+    monkeypatch.setattr("apps.memories.services.recall.embed_query", moved_meanwhile)
     found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="Who naps, dozes, slumbers?")
     assert "asleep" in found[0].content
     assert mind_of(mind) == SHORT
