@@ -18,7 +18,6 @@ from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, Led
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import (
     Activation,
-from apps.memories.services.embedding import embed_texts
     Cluster,
     ClusterMember,
     Edge,
@@ -26,6 +25,7 @@ from apps.memories.services.embedding import embed_texts
     MemoryAccess,
     Upkeep,
 )
+from apps.memories.services.embedding import embed_texts
 from apps.memories.services.neighborhoods import refresh_neighborhoods
 from apps.memories.services.remember import remember
 from apps.selves.models import Belief, IdentityAspect
