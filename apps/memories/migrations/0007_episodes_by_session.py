@@ -1,4 +1,4 @@
-"""Storing asks for the episodes of a session that are near a moment, and for its latest."""
+"""What storing asks and writes most: the episodes of a session by time, and the counts of words."""
 
 from __future__ import annotations
 
@@ -14,5 +14,9 @@ class Migration(migrations.Migration):
             index=models.Index(
                 fields=["tenant", "agent", "session", "-last_at"], name="memories_episode_session"
             ),
+        ),
+        # Every memory that is stored changes counts: with room beside them their index need not change too.
+        migrations.RunSQL(
+            "ALTER TABLE memories_term SET (fillfactor = 70)", "ALTER TABLE memories_term RESET (fillfactor)"
         ),
     ]
