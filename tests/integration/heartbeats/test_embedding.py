@@ -13,6 +13,7 @@ from apps.heartbeats.handlers.observe import Focus
 from apps.heartbeats.handlers.think import Embed
 from apps.memories.services import embedding
 from apps.tenants.models import Tenant
+from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 
@@ -46,7 +47,7 @@ class _Remote:
 def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
     """Put a remote embedder beside the one in this process, and return it."""
     made = _Remote()
-    connect = embedding.connect_embedder
+    connect = connect_embedder
 
     def connected(name: str, *parts: Any, **named: Any) -> Any:
         return made if name == MIND["name"] else connect(name, *parts, **named)

@@ -12,7 +12,7 @@ import pytest
 from django.db.models import F
 
 from apps.agents.models import Agent
-from apps.memories.models import BufferItem, EmbedderFault, Episode, Mind, Upkeep
+from apps.memories.models import BufferItem, EmbedderFault, EmbeddingCacheEntry, Episode, Mind, Upkeep
 from apps.memories.services import embedding, embedding_backlog
 from apps.memories.services.embedders import check_embedder, embedder_faults, other_models
 from apps.memories.services.embedding import embed_texts
@@ -23,6 +23,7 @@ from apps.memories.services.recall import recall
 from apps.memories.services.remember import store
 from apps.memories.services.upkeep import expire_memories
 from apps.tenants.scope import tenant_transaction
+from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.content import content_hash
 from arbor.memory.values import NewMemory
@@ -66,7 +67,7 @@ def lengths(agent: Agent) -> set[int]:
 def two_embedders(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
     """Put a remote embedder beside the one in this process, and return it."""
     made = RemoteEmbedder(REMOTE.dimension)
-    connect = embedding.connect_embedder
+    connect = connect_embedder
 
     def connected(name: str, *parts: Any, **named: Any) -> Any:
         return made if name == REMOTE.name else connect(name, *parts, **named)
@@ -348,7 +349,7 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
     assert said in fault.error
     assert unembedded(mind) == ["One.", "Two."]
     with tenant_transaction(mind.tenant_id):
-        assert not embedding.EmbeddingCacheEntry.objects.exists()
+        assert not EmbeddingCacheEntry.objects.exists()
 
 
 # --- What an operator sees ---------------------------------------------------------------------------
@@ -387,13 +388,15 @@ def test_an_embedder_that_does_not_work_says_why(model: EmbeddingModel, said: st
     assert said in check_embedder(model).error
 
 
-def test_an_embedder_of_another_length_or_of_moods_does_not_pass(remote: RemoteEmbedder) -> None:
+def test_an_embedder_of_another_length_or_of_moods_does_not_pass(
+    remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "vectors of 256 numbers" in check_embedder(REMOTE).error
     remote.away = True
     assert check_embedder().error == "the embedding server does not answer"
     remote.away = False
     rows = iter(np.eye(2, 256, dtype=np.float32))
-    remote.embed = lambda _: next(rows)[None]  # type: ignore[method-assign]
+    monkeypatch.setattr(remote, "embed", lambda _: next(rows)[None])
     assert "two different vectors" in check_embedder().error
 
 

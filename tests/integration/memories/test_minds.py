@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,7 @@ def test_an_embedder_that_is_slow_and_fails_holds_up_one_query_not_all(
     mind: Agent, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr(embedding.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(embedding, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(embedding, "_rests", {})
     answer = remote.embed
 

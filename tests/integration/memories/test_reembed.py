@@ -13,17 +13,27 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
-from apps.memories.models import BufferItem, Cluster, Episode, Memory, Mind, NextEmbedding, Upkeep
-from apps.memories.services import embedding, reembed, takeover
+from apps.memories.models import (
+    BufferItem,
+    Cluster,
+    EmbeddingCacheEntry,
+    Episode,
+    Memory,
+    Mind,
+    NextEmbedding,
+    Upkeep,
+)
+from apps.memories.services import embedding, reembed
 from apps.memories.services.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding_backlog import embed_backlog
 from apps.memories.services.literals import fitting
 from apps.memories.services.minds import model_of, open_mind
 from apps.memories.services.recall import recall, recall_in_scope
 from apps.memories.services.reembed import Reembedding, find_moves
-from apps.memories.services.remember import remember, store
+from apps.memories.services.remember import count_terms, remember, store, terms_of
 from apps.memories.services.takeover import TakenOver, take_over
 from apps.tenants.scope import APP, tenant_transaction
+from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, ConfigurationInvalid, EmbeddingFailed
 from arbor.memory.lexical import document_vector
@@ -54,7 +64,7 @@ SAID = [
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
     """Put a remote embedder of 512 dimensions beside the one in this process, and return it."""
     made = RemoteEmbedder(REMOTE.dimension)
-    connect = embedding.connect_embedder
+    connect = connect_embedder
 
     def connected(name: str, *parts: Any, **named: Any) -> Any:
         return made if name == REMOTE.name else connect(name, *parts, **named)
@@ -208,7 +218,7 @@ def test_as_many_words_are_kept_as_the_index_holds_beside_the_new_vector(
 ) -> None:
     wide = EmbeddingModel(name="tei/wide", dimension=1024)
     made = RemoteEmbedder(1024)
-    connect = embedding.connect_embedder
+    connect = connect_embedder
     monkeypatch.setattr(
         embedding,
         "connect_embedder",
@@ -219,9 +229,7 @@ def test_as_many_words_are_kept_as_the_index_holds_beside_the_new_vector(
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(content__startswith="word1 word2 are").update(status=MemoryStatus.ARCHIVED)
         # Word statistics leave archived memories out, as archiving does.
-        takeover.count_terms(
-            mind.id, [takeover.terms_of(Memory.objects.get(status="archived").lexical)], sign=-1
-        )
+        count_terms(mind.id, [terms_of(Memory.objects.get(status="archived").lexical)], sign=-1)
     models = [wide] if way == "longer" else [wide, LONG]
     for model in models:
         move(mind, model)
@@ -458,7 +466,7 @@ def test_an_embedder_that_goes_away_is_waited_for_and_then_the_run_ends(
     move(mind, LONG)
     forget: dict[str, Any] = {"model": REMOTE, "actor": "cli:test", "agent_id": mind.id}
     with tenant_transaction(mind.tenant_id):
-        embedding.EmbeddingCacheEntry.objects.all().delete()
+        EmbeddingCacheEntry.objects.all().delete()
     embedding._kept = embedding._Kept()
     server.lasts = 20
     with pytest.raises(EmbeddingFailed, match="does not answer"):
