@@ -92,8 +92,11 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
 @click.option(
     "--memories", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of each agent."
 )
-@click.option("--agents", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--agents", type=click.IntRange(min=1), default=100, show_default=True)
 @click.option("--queries", type=click.IntRange(min=10), default=300, show_default=True)
+@click.option(
+    "--clients", type=click.IntRange(min=1), default=16, show_default=True, help="Recalling at once."
+)
 def recall(**options: Any) -> dict[str, Any]:
     """One recall, end to end: by the index alone, and side by side the same query through the table."""
     return _on_servers("bench.recall", **options)

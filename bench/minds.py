@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import batched
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +28,8 @@ SPEAKERS = ("Ada", "Bela", "Caro", "Dmitri")
 SESSION_TURNS = 30
 _WORDS = 4000
 _CHUNK = 2000
+#: Progress is told so many times.
+_PARTS = 10
 _ONSETS = (
     "b",
     "br",
@@ -138,12 +141,14 @@ def load(
     ]
     ids = [agent.agent_id for agent in agents]
     copied = ", ".join(f"loaded.{name}" for name in names)
-    database.execute(
-        f"INSERT INTO memories_memory (tenant_id, agent_id, id, {', '.join(names)})"
-        f" SELECT a.tenant_id, a.id, gen_random_uuid(), {copied} FROM loaded, agents_agent a"
-        " WHERE a.id = ANY(%s) ORDER BY loaded.occurred_at, a.id",
-        [ids],
-    )
+    for number, part in enumerate(batched(turns, max(1, len(turns) // _PARTS), strict=False)):
+        say(f"  {number * len(part) * len(agents)} of {len(turns) * len(agents)}")
+        database.execute(
+            f"INSERT INTO memories_memory (tenant_id, agent_id, id, {', '.join(names)})"
+            f" SELECT a.tenant_id, a.id, gen_random_uuid(), {copied} FROM loaded, agents_agent a"
+            " WHERE a.id = ANY(%s) AND loaded.occurred_at BETWEEN %s AND %s ORDER BY loaded.occurred_at, a.id",
+            [ids, part[0].occurred_at, part[-1].occurred_at],
+        )
     database.execute(
         "INSERT INTO memories_term (tenant_id, agent_id, term, memories)"
         " SELECT a.tenant_id, a.id, term, memories FROM unnest(%s::int[], %s::int[]) AS t (term, memories), agents_agent a"

@@ -6,7 +6,7 @@ Nothing is approximate: the scan reads `memories_memory_mind` alone and scores e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
 from arbor.memory.candidates import moment
+from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.fusion import rank
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.query import Reading, read_query
@@ -63,6 +64,7 @@ def recall(
     limit: int = 10,
     counts: bool = False,
     now: datetime | None = None,
+    only: RecallFilter = EVERYTHING,
 ) -> list[Recalled]:
     """Return what an agent remembers about a text, best first, each with the terms of its score.
 
@@ -77,7 +79,7 @@ def recall(
             asked = _know(agent_id, [text])
         vector = _embed(tenant_id, agent_id, _read(text, asked, now).meaning_text, asked.model)
         with tenant_transaction(tenant_id):
-            query = _query(agent_id, text, asked, vector, asked.model, limit, now)
+            query = _query(agent_id, text, asked, vector, asked.model, limit, now, only)
             found = scan(query)
             if vector is None or moved or found.compared:
                 memories = _ranked(query, found)
@@ -114,6 +116,7 @@ def recall_in_scope(
     now: datetime | None = None,
     without_session: str = "",
     model: EmbeddingModel | None = None,
+    only: RecallFilter = EVERYTHING,
 ) -> list[Recalled]:
     """Recall in the transaction that is open, given the query's vector, if there is one. Two statements, one more for
     long texts.
@@ -123,7 +126,9 @@ def recall_in_scope(
     """
     check_query(text, limit)
     now = now or datetime.now(UTC)
-    query = _query(agent_id, text, _know(agent_id, [text]), vector, model, limit, now, without_session)
+    if without_session:
+        only = replace(only, without_session=without_session)
+    query = _query(agent_id, text, _know(agent_id, [text]), vector, model, limit, now, only)
     return _ranked(query, scan(query))
 
 
@@ -135,7 +140,7 @@ def _query(
     model: EmbeddingModel | None,
     limit: int,
     now: datetime,
-    without_session: str = "",
+    only: RecallFilter,
 ) -> Query:
     return Query(
         agent_id=agent_id,
@@ -145,7 +150,7 @@ def _query(
         model=model,
         limit=limit,
         now=now,
-        without_session=without_session,
+        only=only,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -17,11 +17,13 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from apps.memories.services.filtering import filter_conditions
 from apps.memories.services.literals import sparsevec_text
 from apps.memories.services.minds import QUERY_VECTOR, query_vector
 from apps.memories.services.packed import FLAG, FLOAT, ID, INTEGER, MOMENT, fetch_packed, moments, unpack
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.candidates import Candidates, session_numbers
+from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background
 from arbor.memory.query import Reading
 
@@ -87,6 +89,7 @@ WITH asked AS MATERIALIZED (
     (SELECT id FROM best WHERE away IS NOT NULL ORDER BY away, id LIMIT %(kept)s)
     UNION (SELECT id FROM best WHERE unsaid < 0 ORDER BY unsaid, id LIMIT %(kept)s)
     {or_timely}
+    {or_recent}
 ), found AS MATERIALIZED (
     SELECT {row} FROM chosen JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
 ), stretch AS (
@@ -101,7 +104,7 @@ WITH asked AS MATERIALIZED (
     SELECT turn.* FROM stretch CROSS JOIN LATERAL (
         SELECT {row} FROM memories_memory m
         WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = stretch.session AND status = 'active'
-            AND position BETWEEN stretch.since AND stretch.until AND (expires_at IS NULL OR expires_at > %(now)s)
+            AND position BETWEEN stretch.since AND stretch.until AND (expires_at IS NULL OR expires_at > %(now)s){conditions}
         ORDER BY position LIMIT {most_beside}
     ) turn
 )
@@ -116,7 +119,9 @@ FROM candidate c LEFT JOIN memories_memoryaccess a ON a.tenant_id = %(tenant)s A
 _MIND = """memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
         AND (expires_at IS NULL OR expires_at > %(now)s)"""
-_ELSEWHERE = " AND session <> %(without)s"
+_RECENT = """UNION (SELECT id FROM (
+        SELECT id, occurred_at FROM {mind} ORDER BY occurred_at DESC, id LIMIT %(limit)s
+    ) recent)"""
 _AMONG = "(WHERE away <= (SELECT away FROM edge) OR unsaid < (SELECT unsaid FROM edge){or_timely})"
 _TIMELY = "occurred_at BETWEEN %(from)s AND %(to)s"
 _BY_TIME = """UNION (
@@ -139,8 +144,7 @@ class Query:
     model: EmbeddingModel | None
     limit: int
     now: datetime
-    #: Memories of this session are left out, if it is named.
-    without_session: str = ""
+    only: RecallFilter = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +164,8 @@ class Found:
 def scan(query: Query) -> Found:
     """Return the nearest by meaning, the best by words, the best of the time that is spoken of, and the turns beside them.
 
-    SEEDS or `limit` of each of the first two, SPAN_SEEDS of the third, REACH turns on either side. One statement, seldom
-    a second one.
+    SEEDS or `limit` of each of the first two, SPAN_SEEDS of the third, REACH turns on either side. Where that is less
+    than the limit, also what happened last. One statement, seldom more.
     """
     kept = max(SEEDS, query.limit)
     around = query.reading.span.around() if query.reading.span else None
@@ -171,28 +175,40 @@ def scan(query: Query) -> Found:
         **query_vector(query.vector, query.model),
         "lexical": sparsevec_text(query.reading.lexical),
         "kept": kept,
+        "limit": query.limit,
     }
     if around:
         values |= {"from": around[0], "to": around[1]}
         values |= {"kept_by_time": SPAN_SEEDS, "beside_words": _MEANING_BESIDE_WORDS}
-    if query.without_session:
-        values["without"] = query.without_session
-    statement = _statement(timed=around is not None, elsewhere=bool(query.without_session))
-    share, sample = _guess(query.documents, kept)
+    conditions, filtered = filter_conditions(query.only)
+    values |= filtered
+    timed, filled = around is not None, False
+    # How many a filter leaves is not known; a session to be left out is seldom most of a mind.
+    narrow = replace(query.only, without_session="") != EVERYTHING
+    share, sample = (1.0, 0) if narrow else _guess(query.documents, kept)
     while True:
+        statement = _statement(timed=timed, filled=filled, conditions=conditions)
         row = fetch_packed(statement, share=share, sample=sample, **values)
-        if row[-1]:
-            return _found(row)
-        sample = 0
+        if not row[-1]:
+            sample = 0
+            continue
+        found = _found(row)
+        if filled or len(found.candidates) >= min(query.limit, query.documents):
+            return found
+        # Too little fits at all: what happened last comes with it.
+        filled = True
 
 
 @cache
-def _statement(*, timed: bool, elsewhere: bool) -> str:
+def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
+    mind = _MIND + conditions
     among = _AMONG.format(or_timely=f" OR {_TIMELY}" if timed else "")
     return _STATEMENT.format(
         vector=QUERY_VECTOR,
         row=_ROW.format(short=_SHORT),
-        mind=_MIND + (_ELSEWHERE if elsewhere else ""),
+        mind=mind,
+        conditions=conditions,
+        or_recent=_RECENT.format(mind=mind) if filled else "",
         among=among,
         timely=f"array_agg({_TIMELY}) FILTER {among}" if timed else "NULL::bool[]",
         or_timely=_BY_TIME if timed else "",

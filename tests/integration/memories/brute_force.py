@@ -12,6 +12,7 @@ from apps.agents.models import Agent
 from apps.memories.models import Memory, MemoryAccess
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.candidates import Candidate, Candidates
+from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background, Ranked, rank
 from arbor.memory.query import Reading, read_query
 from arbor.memory.values import MemoryStatus
@@ -28,6 +29,7 @@ def recall_slowly(
     limit: int,
     now: datetime,
     without_session: str = "",
+    only: RecallFilter = EVERYTHING,
 ) -> list[Ranked]:
     """Return what recall must return, with the terms of each score."""
     with tenant_transaction(agent.tenant_id):
@@ -41,6 +43,7 @@ def recall_slowly(
         for row in rows
         if (row.expires_at is None or row.expires_at > now)
         and not (without_session and row.session == without_session)
+        and _passes(row, only)
     ]
     candidates = [_candidate(row, accesses.get(row.id), reading, vector) for row in rows]
     near = [each.similarity for each in candidates if each.similarity is not None]
@@ -51,6 +54,19 @@ def recall_slowly(
         background=background,
         now=now,
         limit=limit,
+    )
+
+
+def _passes(row: Memory, only: RecallFilter) -> bool:
+    return (
+        (not only.types or row.type in only.types)
+        and (only.since is None or row.occurred_at >= only.since)
+        and (only.until is None or row.occurred_at < only.until)
+        and (not only.session or row.session == only.session)
+        and not (only.without_session and row.session == only.without_session)
+        and row.importance >= only.min_importance
+        and row.trust >= only.min_trust
+        and (only.episode is None or row.episode_id == only.episode)
     )
 
 
@@ -102,6 +118,14 @@ def _choose(
     if around is not None:
         timely = [each for each in all_of_them if around[0] <= each.occurred_at <= around[1]]
         chosen += sorted(timely, key=lambda each: (-fit(each), each.id))[:SPAN_SEEDS]
+    found = _with_neighbours(chosen, all_of_them)
+    if len(found) < limit:
+        latest = sorted(all_of_them, key=lambda each: (-each.occurred_at.timestamp(), each.id))[:limit]
+        found = _with_neighbours(chosen + latest, all_of_them)
+    return found
+
+
+def _with_neighbours(chosen: list[Candidate], all_of_them: list[Candidate]) -> list[Candidate]:
     places = {(each.session, each.position) for each in chosen if each.session}
     ids = {each.id for each in chosen}
     return [

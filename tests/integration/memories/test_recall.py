@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.memories.models import Memory, MemoryAccess
+from apps.memories.models import Concept, Memory, MemoryAccess, MemoryConcept
 from apps.memories.services.activation import note_recall
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.recall import MAX_LIMIT, QUERY_LENGTH, recall, recall_in_scope
 from apps.memories.services.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
+from arbor.memory.filters import RecallFilter
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
 from tests.integration.memories.conftest import (
     NOON,
@@ -77,6 +78,47 @@ def test_the_limit_is_filled_when_the_agent_remembers_enough(mind: Agent) -> Non
     for limit in (1, 7, 60, 120, 150):
         assert len(find(mind, "something else entirely", limit=limit)) == limit
     assert len(find(mind, "something else entirely", limit=MAX_LIMIT)) == 150
+
+
+def test_the_limit_is_filled_with_what_happened_last_where_nothing_fits(
+    mind: Agent, remote: RemoteEmbedder
+) -> None:
+    remote.away = True
+    keep(mind, *(a_memory(f"Stone {n}.", occurred_at=NOON - timedelta(days=n)) for n in range(30)))
+    found = find(mind, "the ferry", limit=5)
+    assert [each.content for each in found] == [f"Stone {n}." for n in range(5)]
+
+
+def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) -> None:
+    keep(mind, *turns("The oak is old.", "The tulip is red.", "The boat is green."))
+    oak, tulip, _ = memories_of(mind)
+    with tenant_transaction(mind.tenant_id):
+        plant = Concept.objects.create(tenant_id=mind.tenant_id, agent_id=mind.id, name="Plant", key="plant")
+        tree = Concept.objects.create(
+            tenant_id=mind.tenant_id,
+            agent_id=mind.id,
+            name="Tree",
+            key="tree",
+            parent=plant,
+            ancestors=[str(plant.id)],
+        )
+        for concept, memory in ((tree, oak), (plant, tulip)):
+            MemoryConcept.objects.create(tenant_id=mind.tenant_id, concept_id=concept.id, memory_id=memory.id)
+
+    def told(concept: Any) -> set[str]:
+        return {each.content for each in find(mind, "the boat", only=RecallFilter(concept=concept))}
+
+    assert told("Plant") == told(plant.id) == {"The oak is old.", "The tulip is red."}
+    assert told("tree") == told(tree.id) == {"The oak is old."}
+    assert told("river") == set()
+
+
+def test_only_memories_of_an_episode_are_recalled(mind: Agent) -> None:
+    keep(mind, *turns("The oak is old."), *turns("The tulip is red.", session="other"))
+    oak, _ = memories_of(mind)
+    assert oak.episode_id is not None
+    found = find(mind, "the tulip", only=RecallFilter(episode=oak.episode_id))
+    assert [each.content for each in found] == ["The oak is old."]
 
 
 def test_an_agent_without_memories_recalls_nothing(mind: Agent) -> None:
@@ -189,9 +231,7 @@ def test_a_persons_look_changes_nothing(mind: Agent, statements: list[str]) -> N
     before = [(row.id, row.status, row.importance) for row in memories_of(mind)]
     statements.clear()
     find(mind, "the boat")
-    assert not [
-        each for each in statements if not each.lstrip().startswith(("SELECT", "WITH asked"))
-    ]
+    assert not [each for each in statements if not each.lstrip().startswith(("SELECT", "WITH asked"))]
     assert access_counts(mind) == {}
     assert [(row.id, row.status, row.importance) for row in memories_of(mind)] == before
 

@@ -19,7 +19,8 @@ from apps.memories.models import Memory, MemoryAccess
 from apps.memories.services.recall import recall, recall_in_scope
 from apps.memories.services.remember import store
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.memory.values import NewMemory, Recalled
+from arbor.memory.filters import RecallFilter
+from arbor.memory.values import MemoryType, NewMemory, Recalled
 from tests.integration.memories.brute_force import recall_slowly
 from tests.integration.memories.conftest import turns
 
@@ -163,6 +164,28 @@ def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent)
     assert_same(found, recall_slowly(mind, QUERIES[1], vector, **without))
 
 
+@pytest.mark.parametrize(
+    "only",
+    [
+        RecallFilter(since=NOW - timedelta(days=90), until=NOW - timedelta(days=20)),
+        RecallFilter(session="session 3"),
+        RecallFilter(min_importance=0.9),
+        RecallFilter(min_trust=0.5, without_session="session 3"),
+        RecallFilter(types=frozenset({MemoryType.EPISODIC}), since=NOW - timedelta(days=5)),
+        RecallFilter(types=frozenset({MemoryType.SEMANTIC})),
+    ],
+)
+def test_a_filtered_recall_equals_scoring_every_memory_that_passes(mind: Agent, only: RecallFilter) -> None:
+    chance = random.Random(8)
+    populate(mind, chance, 300)
+    for vector in (random_vectors(chance, 1)[0].tolist(), None):
+        for limit in (5, 60):
+            asked: dict[str, Any] = {"vector": vector, "limit": limit, "now": NOW, "only": only}
+            with tenant_transaction(mind.tenant_id):
+                found = recall_in_scope(agent_id=mind.id, text=QUERIES[1], **asked)
+            assert_same(found, recall_slowly(mind, QUERIES[1], vector, limit=limit, now=NOW, only=only))
+
+
 def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> None:
     told = turns(*(f"The lighthouse needs paint, part {number}." for number in range(6)))
     own = turns(
@@ -190,7 +213,9 @@ def test_what_the_sample_does_not_foresee_is_found_all_the_same(mind: Agent, sta
     far = random_vectors(chance, 1350)
     rows = np.concatenate([near / np.linalg.norm(near, axis=1, keepdims=True), far])
     memories = [
-        replace(memory, content=f"lantern bridge {place}." if place < 150 else memory.content, expires_at=None)
+        replace(
+            memory, content=f"lantern bridge {place}." if place < 150 else memory.content, expires_at=None
+        )
         for place, memory in enumerate(random_memories(chance, 1500))
     ]
     with tenant_transaction(mind.tenant_id):

@@ -1,0 +1,49 @@
+"""Which memories a recall is about: a value that says it, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from arbor.errors import Invalid
+from arbor.memory.values import MemoryType
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallFilter:
+    """What a memory must be to be recalled; what is left empty does not matter. Raises Invalid for what cannot be."""
+
+    types: frozenset[MemoryType] = frozenset()
+    #: When it happened: from `since` on, before `until`.
+    since: datetime | None = None
+    until: datetime | None = None
+    session: str = ""
+    without_session: str = ""
+    #: From 0 to 1.
+    min_importance: float = 0.0
+    min_trust: float = 0.0
+    #: A concept it is a case of, or of a narrower one: its id or its name.
+    concept: UUID | str | None = None
+    episode: UUID | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("min_importance", self.min_importance),
+            ("min_trust", self.min_trust),
+        ):
+            if not 0 <= value <= 1:
+                raise Invalid(f"{name} must be 0 to 1, got {value}")
+        for name, moment in (("since", self.since), ("until", self.until)):
+            if moment is not None and moment.tzinfo is None:
+                raise Invalid(f"{name} must have a time zone, got {moment.isoformat()}")
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise Invalid(
+                f"since must be before until, got {self.since.isoformat()} and {self.until.isoformat()}"
+            )
+        if self.concept == "":
+            raise Invalid("a concept is named by its id or its name, got an empty name")
+
+
+#: Every memory.
+EVERYTHING = RecallFilter()

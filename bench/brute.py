@@ -1,0 +1,129 @@
+"""Recall done the slow way, in numpy, from all of an agent's rows: what the fast way is compared with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+
+from apps.memories.services.embedding import embedder
+from apps.memories.services.recall import recall
+from arbor.memory.candidates import Candidate, Candidates
+from arbor.memory.fusion import REACH, SEEDS, Background, rank
+from arbor.memory.lexical import looked_up, query_terms
+from arbor.memory.query import Reading, read_query
+from bench import minds
+from bench.population import Inhabitant
+
+LIMIT = 10
+
+
+def share_exact(database: psycopg.Connection[Any], agent: Inhabitant, asked: Sequence[str]) -> float:
+    """Return for which share of the queries recall answers as brute force does, in the same order."""
+    mind = _Mind(database, agent)
+    now = datetime.now(UTC)
+    same = 0
+    for text in asked:
+        answer = recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text, limit=LIMIT, now=now)
+        same += [each.id for each in answer] == mind.recall(text, now)
+    return same / len(asked)
+
+
+class _Mind:
+    """All memories of one agent in numpy."""
+
+    def __init__(self, database: psycopg.Connection[Any], agent: Inhabitant) -> None:
+        rows = database.execute(
+            "SELECT id, embedding::text, lexical::text, session, position, role, content, occurred_at, importance,"
+            " decay_rate, trust FROM memories_memory WHERE agent_id = %s AND status = 'active'",
+            [agent.agent_id],
+        ).fetchall()
+        self._rows = rows
+        self._matrix: npt.NDArray[np.float32] = np.array(
+            [json.loads(row[1]) if row[1] else [0.0] * minds.dimension() for row in rows], dtype=np.float32
+        )
+        self._embedded = np.array([row[1] is not None for row in rows])
+        self._words = [_weights(row[2]) for row in rows]
+        self._df: dict[int, int] = dict(
+            database.execute(
+                "SELECT term, memories FROM memories_term WHERE agent_id = %s", [agent.agent_id]
+            ).fetchall()
+        )
+
+    def recall(self, text: str, now: datetime) -> list[UUID]:
+        """Return the ids that the rule of `apps.memories.services.recall` asks for."""
+        df = {term: self._df[term] for term in looked_up(query_terms(text)) if term in self._df}
+        reading = read_query(text, df=df, documents=self._df.get(0, 0), now=now)
+        similarity = self._matrix @ _halved(embedder().embed([reading.meaning_text])[0])
+        words = np.array(
+            [
+                sum(weight * each.get(term, 0.0) for term, weight in reading.lexical.items())
+                for each in self._words
+            ]
+        )
+        chosen = self._chosen(similarity, words)
+        background = Background(
+            mean=float(similarity[self._embedded].mean()), deviation=float(similarity[self._embedded].std())
+        )
+        candidates = Candidates.of([self._candidate(i, similarity, words) for i in sorted(chosen)])
+        ranked = rank(candidates, reading=_timeless(reading), background=background, now=now, limit=LIMIT)
+        return [each.id for each in ranked]
+
+    def _chosen(self, similarity: npt.NDArray[Any], words: npt.NDArray[Any]) -> set[int]:
+        """Return the nearest by meaning, the best by words, and the turns beside them."""
+        kept = max(SEEDS, LIMIT)
+        near = sorted(np.flatnonzero(self._embedded), key=lambda i: (-similarity[i], self._rows[i][0]))[:kept]
+        said = sorted(np.flatnonzero(words > 0), key=lambda i: (-words[i], self._rows[i][0]))[:kept]
+        found = {int(i) for i in (*near, *said)}
+        places = {(row[3], row[4]): i for i, row in enumerate(self._rows) if row[3]}
+        beside = {
+            places[(self._rows[i][3], self._rows[i][4] + step)]
+            for i in found
+            for step in range(-REACH, REACH + 1)
+            if (self._rows[i][3], self._rows[i][4] + step) in places
+        }
+        return found | beside
+
+    def _candidate(self, i: int, similarity: npt.NDArray[Any], words: npt.NDArray[Any]) -> Candidate:
+        row = self._rows[i]
+        return Candidate(
+            id=row[0],
+            words=float(words[i]),
+            similarity=float(similarity[i]) if self._embedded[i] else None,
+            session=row[3],
+            position=row[4],
+            role=row[5],
+            asks="?" in row[6],
+            occurred_at=row[7],
+            last_access_at=None,
+            importance=row[8],
+            decay_rate=row[9],
+            trust=row[10],
+        )
+
+
+def _timeless(reading: Reading) -> Reading:
+    # The synthetic questions name no time.
+    assert reading.span is None, reading.span
+    return reading
+
+
+def _halved(vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    return vector.astype(np.float16).astype(np.float32)
+
+
+def _weights(text: str | None) -> dict[int, float]:
+    """Read a `sparsevec`."""
+    if not text:
+        return {}
+    inside = text[1 : text.index("}")]
+    return {
+        int(place): float(weight)
+        for place, _, weight in (pair.partition(":") for pair in inside.split(",") if pair)
+    }

@@ -1,0 +1,32 @@
+"""What a recall may be narrowed to, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from arbor.errors import Invalid
+from arbor.memory.filters import EVERYTHING, RecallFilter
+
+MAY = datetime(2024, 5, 1, tzinfo=UTC)
+
+
+def test_a_filter_that_says_nothing_is_everything() -> None:
+    assert RecallFilter() == EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"min_importance": 1.5}, "min_importance must be 0 to 1, got 1.5"),
+        ({"min_trust": -0.1}, "min_trust must be 0 to 1, got -0.1"),
+        ({"since": MAY, "until": MAY}, "since must be before until"),
+        ({"since": datetime(2024, 5, 1)}, "since must have a time zone"),  # noqa: DTZ001
+        ({"concept": ""}, "a concept is named by its id or its name"),
+    ],
+)
+def test_what_cannot_be_is_refused(parts: dict[str, Any], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        RecallFilter(**parts)
