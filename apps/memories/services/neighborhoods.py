@@ -90,9 +90,12 @@ JOIN memories_memory o ON o.tenant_id = %(tenant)s AND o.episode_id = m.episode_
 WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])
 """
 _FRESH = """
-SELECT u.memory_id, u.neighbors::json, halfvec_send(m.embedding) FROM memories_upkeep u
+SELECT u.memory_id, u.neighbors::json FROM memories_upkeep u
 JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = u.memory_id AND m.status = 'active'
 WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ids)s::uuid[]) AND NOT u.stale AND u.neighbors IS NOT NULL
+"""
+_VECTORS_OF = """
+SELECT id, halfvec_send(embedding) FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
 """
 _MARK_FRESH = """
 WITH mine AS MATERIALIZED (
@@ -152,8 +155,8 @@ class _Fresh(NamedTuple):
     """A memory whose neighborhood is up to date, as far as is known."""
 
     id: UUID
+    #: By id as text: thousands of them are looked at, and few are used.
     neighbors: dict[str, float]
-    vector: bytes | None
 
 
 def mark_stale(memory_ids: Collection[UUID], *, listed: bool = True) -> int:
@@ -178,7 +181,7 @@ def refresh_neighborhoods() -> Round:
 
 
 def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:
-    """Compute up to BATCH neighborhoods of one agent; return how many. Nine statements at most.
+    """Compute up to BATCH neighborhoods of one agent; return how many. Ten statements at most.
 
     0 when another worker is at it. Those whose rows change meanwhile stay stale, and are not counted.
     """
@@ -198,11 +201,12 @@ class _Surroundings:
     """What the neighborhoods of a batch are computed from."""
 
     def __init__(self, agent_id: UUID, batch: Sequence[_Waiting]) -> None:
-        self._agent_id = agent_id
         self._batch = [each for each in batch if each.active]
         ids = [each.id for each in self._batch]
         self._vectors = AgentVectors(agent_id)
-        self._nearest = self._vectors.nearest([(each.id, each.vector) for each in self._batch])
+        nearest = self._vectors.nearest([(each.id, each.vector) for each in self._batch])
+        threshold = settings.ARBOR_NEIGHBOR_SIMILARITY
+        self._similar = {each: similar_enough(nearest.get(each, {}), threshold) for each in ids}
         self._hops: _Pairs = {each: {} for each in ids}
         for root, other, hops in fetch(_HOPS, agent=agent_id, ids=ids, most=MOST_EDGES):
             self._hops[root][other] = hops
@@ -215,7 +219,7 @@ class _Surroundings:
         return {
             each.id: neighborhood(
                 hops=self._hops[each.id],
-                similar=_similar(self._nearest.get(each.id, {})),
+                similar=self._similar[each.id],
                 beside=self._beside[each.id],
             )
             for each in self._batch
@@ -229,8 +233,9 @@ class _Surroundings:
         """
         met: dict[UUID, set[UUID]] = {}
         for each in self._batch:
-            for other in set(computed[each.id]).difference(map(UUID, each.before or ())) - self._hops.keys():
-                met.setdefault(other, set()).add(each.id)
+            for other in computed[each.id]:
+                if other not in computed and str(other) not in (each.before or ()):
+                    met.setdefault(other, set()).add(each.id)
         fresh = [_Fresh(*row) for row in fetch(_FRESH, ids=sorted(met))] if met else []
         takers = self._takers(fresh, met)
         marked = {row[0] for row in fetch(_MARK_FRESH, ids=sorted(takers))} if takers else set()
@@ -242,23 +247,21 @@ class _Surroundings:
         by_meaning: dict[UUID, set[UUID]] = {}
         for other in fresh:
             weights = other.neighbors.values()
-            for root in met[other.id].difference(map(UUID, other.neighbors)):
+            for root in met[other.id]:
+                if str(root) in other.neighbors:
+                    continue
                 hops, beside = self._hops[root].get(other.id), other.id in self._beside[root]
-                similarity = _similar(self._nearest.get(root, {})).get(other.id)
+                similarity = self._similar[root].get(other.id)
                 if accepts(weights, weight(hops=hops, beside=beside)):
                     takers.setdefault(other.id, set()).add(root)
                 elif accepts(weights, weight(hops=hops, similarity=similarity, beside=beside)):
                     by_meaning.setdefault(other.id, set()).add(root)
         # It is among the nearest of the one; only where that decides is it asked whether it is of the other, too.
-        asked = [(other.id, other.vector) for other in fresh if other.id in by_meaning]
-        for other_id, nearest in self._vectors.nearest(asked).items():
+        asked = fetch(_VECTORS_OF, ids=sorted(by_meaning)) if by_meaning else []
+        for other_id, nearest in self._vectors.nearest([(row[0], row[1]) for row in asked]).items():
             if roots := by_meaning[other_id] & nearest.keys():
                 takers.setdefault(other_id, set()).update(roots)
         return takers
-
-
-def _similar(nearest: Mapping[UUID, float]) -> dict[UUID, float]:
-    return similar_enough(nearest, settings.ARBOR_NEIGHBOR_SIMILARITY)
 
 
 def _write(batch: Sequence[_Waiting], computed: Mapping[UUID, Mapping[UUID, float]]) -> int:

@@ -261,10 +261,10 @@ def test_vectors_of_two_lengths_are_never_compared(mind: Agent) -> None:
     assert neighbors_of(mind, ids[5])
 
 
-def test_a_step_takes_nine_statements_at_most(mind: Agent, statements: list[str]) -> None:
+def test_a_step_takes_ten_statements_at_most(mind: Agent, statements: list[str]) -> None:
     plant(mind, directions(40))
     refresh_batch(mind.tenant_id, mind.id)
     plant(mind, directions(40, seed=2), first=40)
     statements.clear()
     refresh_batch(mind.tenant_id, mind.id)
-    assert len(statements) <= 9, statements
+    assert len(statements) <= 10, statements
