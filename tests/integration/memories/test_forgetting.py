@@ -25,7 +25,6 @@ from apps.memories.services.forgetting import (
     plan_forgetting,
     take_mind,
 )
-from apps.memories.services.quota import note_growth
 from apps.memories.services.remember import store
 from apps.memories.services.upkeep import expire_memories
 from apps.tenants.scope import tenant_transaction
@@ -228,10 +227,12 @@ def test_an_agent_is_looked_at_once_a_day_and_soon_after_it_has_grown(mind: Agen
     assert (grown.done, keep_quotas().steps) == (11, 0)
 
 
-def test_few_new_memories_do_not_ask_for_a_look(mind: Agent, statements: list[str]) -> None:
-    statements.clear()
-    note_growth(mind.id, stored=3)
-    assert statements == []
+def test_few_new_memories_do_not_ask_for_a_look(mind: Agent, settings: Any) -> None:
+    settings.ARBOR_MEMORY_QUOTA = 1
+    keep(mind, {"importance": 0.5})
+    keep_quotas()
+    keep(mind, *({"content": f"A beat's memory {number}."} for number in range(3)))
+    assert keep_quotas().steps == 0
 
 
 def test_a_look_from_the_future_is_a_clocks_that_jumped_back(mind: Agent) -> None:
