@@ -75,7 +75,7 @@ def take_over(*, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool 
     """Give the agent its next vectors, in the open transaction; return none, and do nothing, while some are missing.
 
     `leave` takes over in any case: the backlog embeds what is missing. An agent that has the model already only loses
-    the rows that were made for it. Thirteen statements, however many memories.
+    the rows that were made for it. At most fifteen statements, however many memories.
     """
     lock_minds([agent_id])
     started = time.perf_counter()
