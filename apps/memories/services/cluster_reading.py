@@ -21,6 +21,7 @@ _MEMORIES = """
 SELECT id, halfvec_send(embedding), importance, emotional_valence, occurred_at FROM memories_memory
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND embedding IS NOT NULL
     AND (expires_at IS NULL OR expires_at > now()) AND vector_dims(embedding) = %(dimension)s
+    AND l2_norm(embedding) > 0
 """
 _CLUSTERS = """
 SELECT id, name, keywords::json, stale FROM memories_cluster WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s

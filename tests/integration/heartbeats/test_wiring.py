@@ -203,6 +203,8 @@ def test_a_recall_without_a_clear_memory_says_what_is_on_the_tip_of_the_tongue(
     beater: Beater, agent: Agent
 ) -> None:
     memory_id = _memory(agent, "The lighthouse keeper is called Ines.")
+    for other in ("It rained.", "The path is mud.", "Trains run late.", "Taxes are due in April."):
+        _memory(agent, other)
     query = "Which tune was it?"
     centre = embed_texts(tenant_id=agent.tenant_id, texts=[query])[0].tolist()
     with tenant_transaction(agent.tenant_id):

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
+from pgvector import HalfVector
 
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, ClusterMember, ClusterRelation, Edge, Memory, Mind, Upkeep
@@ -155,6 +156,14 @@ def test_putting_in_order_twice_changes_nothing(mind: Agent) -> None:
     assert order(mind) == 30
     assert members(mind) == before
     assert tend_clusters().steps == 0
+
+
+def test_a_vector_that_means_nothing_does_not_stop_the_others(mind: Agent) -> None:
+    told = tell_of_everything(mind)
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=told["jazz"][0]).update(embedding=HalfVector([0.0] * 256))
+    assert tend_clusters().failed == 0
+    assert members(mind)[about(mind, told["jazz"][1:]).id] == set(told["jazz"][1:])
 
 
 def test_a_mind_without_memories_or_without_a_row_is_in_order_at_once(mind: Agent, other_mind: Agent) -> None:
