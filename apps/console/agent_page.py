@@ -13,7 +13,6 @@ from apps.agents.models import Agent, AgentKey, AgentState
 from apps.agents.services.profile import system_prompt_of
 from apps.console.acts import Act, possible_acts
 from apps.console.fleet import last_beats
-from apps.console.listing import ROWS_COUNTED
 from apps.console.memory_panel import MemoryPanel, read_memory_panel
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept
@@ -84,8 +83,6 @@ class AgentPage:
     intents: Sequence[Intent]
     percepts: Sequence[Percept]
     memories: Sequence[Memory]
-    memory_count: int
-    unembedded: int
     memory: MemoryPanel
     system_prompt: str
     acts: Sequence[Act]
@@ -103,11 +100,6 @@ class AgentPage:
     def last(self) -> Heartbeat | None:
         """Return its last heartbeat."""
         return self.strip[-1] if self.strip else None
-
-    @property
-    def more_memories(self) -> bool:
-        """Tell whether there are more memories than were counted."""
-        return self.memory_count > ROWS_COUNTED
 
 
 def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
@@ -136,8 +128,6 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
             Percept.objects.filter(agent_id=agent.id, heartbeat__isnull=True).order_by("at")[:PERCEPTS_LISTED]
         ),
         memories=list(memories.defer("embedding", "lexical").order_by("-occurred_at")[:MEMORIES_LISTED]),
-        memory_count=memories[: ROWS_COUNTED + 1].count(),
-        unembedded=memories.filter(embedding__isnull=True, status="active")[:ROWS_COUNTED].count(),
         memory=read_memory_panel(agent.id),
         system_prompt=_system_prompt(agent),
         acts=possible_acts(agent.status) if may_operate else (),

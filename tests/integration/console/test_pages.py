@@ -34,6 +34,9 @@ from tests.factories import (
 )
 from tests.integration.console.conftest import World, make_world, page_of
 
+#: A test that opens every page takes its time on a busy machine.
+pytestmark = pytest.mark.timeout(300)
+
 #: More than these for one page, the session and its user included, is a fault.
 QUERIES_AT_MOST = 24
 LIST_QUERIES_AT_MOST = 9
