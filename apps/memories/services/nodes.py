@@ -37,16 +37,6 @@ _PLACES: Mapping[NodeKind, _Place] = MappingProxyType(
 _READ = 1_000
 
 
-def node_of(kind: str, text: str) -> Node:
-    """Return the node of a kind with an id, both as text. Raises Invalid for no kind, NotFound for what is no id."""
-    try:
-        named = NodeKind(kind)
-    except ValueError as error:
-        kinds = ", ".join(NodeKind)
-        raise Invalid(f"the graph holds {kinds}; {kind!r} is none of them") from error
-    return Node(named, id_of(text))
-
-
 def id_of(text: str) -> UUID:
     """Return an id written as text. Raises NotFound for what is none: nothing has it."""
     try:

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.services.graph import relate
+from apps.memories.services.graph import relate, unrelate
 from apps.memories.services.walks import (
     EVIDENCE_HOPS,
     find_causes,
@@ -75,6 +75,41 @@ def relate_them(
             detail=_tie_line(tie),
         )
     show({"agent": chosen.name, **_tie_line(tie)}, as_json=as_json, people=f"{_tie(tie)}.")
+
+
+@click.command("unrelate")
+@click.argument("agent")
+@click.argument("source")
+@click.argument("target")
+@click.option("--relation", type=click.Choice([each.value for each in Relation]), help="Only this one.")
+@tenant_option
+@json_option
+def unrelate_them(
+    agent: str, source: str, target: str, relation: str | None, tenant_slug: str | None, as_json: bool
+) -> None:
+    """Take back what was said to relate one thing to another, in that direction.
+
+    \b
+    Example: arbor memory unrelate Vega 4cd01f7e 91ee00b3 --relation causes
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        ends = (find_node(chosen, source), find_node(chosen, target))
+        taken = unrelate(
+            agent_id=chosen.id,
+            source=ends[0],
+            target=ends[1],
+            relation=Relation(relation) if relation else None,
+        )
+        if taken:
+            record(
+                action=AuditAction.OPERATOR_ACT,
+                actor=actor(),
+                agent_id=chosen.id,
+                message=f"took back {taken} relations of {chosen.name}",
+                detail={"source": str(ends[0].id), "target": str(ends[1].id), "relation": relation or "any"},
+            )
+    show({"agent": chosen.name, "taken_back": taken}, as_json=as_json, people=f"Taken back: {taken}.")
 
 
 @click.command("causes")

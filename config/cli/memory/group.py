@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import click
 
-from config.cli.memory import adding, episodes, graph, keeping, listing, ordering, showing, themes, upkeep
+from config.cli.memory import (
+    adding,
+    episodes,
+    graph,
+    keeping,
+    listing,
+    ordering,
+    present,
+    showing,
+    themes,
+    upkeep,
+)
 
 
 @click.group()
@@ -38,11 +49,13 @@ for each in (
     ordering.place_concept,
     ordering.merge_two,
     graph.relate_them,
+    graph.unrelate_them,
     graph.causes,
     graph.evidence,
     graph.connected,
     graph.path,
     graph.contradictions,
+    present.mind,
     upkeep.buffer,
     upkeep.health,
 ):

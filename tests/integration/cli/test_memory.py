@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
+from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import BufferItem, Cluster, Edge, Episode, Memory, MemoryAccess
+from apps.memories.services.activation import note_recall
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from config.cli.memory.finding import short
@@ -313,6 +315,34 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
         origins = Edge.objects.values_list("origin", flat=True).distinct()
         assert all(origin.startswith("cli:") for origin in origins)
         assert AuditEvent.objects.filter(message__startswith="related two things of Vega").count() == 3
+
+
+def test_a_relation_is_taken_back_on_record(arbor: Arbor, vega: str) -> None:
+    frost, ice = added(arbor, "Frost came."), added(arbor, "The river froze.")
+    for relation in ("causes", "supports"):
+        arbor("memory", "relate", vega, frost, relation, ice)
+    only = arbor("memory", "unrelate", vega, frost, ice, "--relation", "causes", "--json")
+    assert only.json["taken_back"] == 1
+    assert "Taken back: 1." in arbor("memory", "unrelate", vega, frost, ice).out
+    assert arbor("memory", "unrelate", vega, frost, ice, "--json").json["taken_back"] == 0
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert not Edge.objects.exists()
+        assert AuditEvent.objects.filter(message__startswith="took back 1 relations").count() == 2
+
+
+def test_what_is_in_mind_is_shown_and_looking_brings_nothing_there(arbor: Arbor, vega: str) -> None:
+    ice = added(arbor, "The river froze.")
+    assert "Nothing" in arbor("memory", "mind", vega).out
+    arbor("recall", vega, "the river")
+    assert arbor("memory", "mind", vega, "--json").json["memories"] == []
+    tenant = tenant_by_slug("acme")
+    with tenant_transaction(tenant.id):
+        agent = Agent.objects.get(name=vega)
+        note_recall(agent_id=agent.id, recalled={UUID(ice): 1.0})
+    (only,) = arbor("memory", "mind", vega, "--json").json["memories"]
+    assert (only["id"], only["text"]) == (ice, "The river froze.")
+    assert only["level"] > 0.9
+    assert "The river froze." in arbor("memory", "mind", vega).out
 
 
 @pytest.mark.parametrize("relation", ["causes", "adores"])

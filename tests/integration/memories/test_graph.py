@@ -20,7 +20,6 @@ from apps.memories.services.graph import (
     temporal_next,
     unrelate,
 )
-from apps.memories.services.nodes import node_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.relations import NodeKind, Relation
@@ -124,10 +123,6 @@ def test_what_is_no_id_is_not_found(mind: Agent, nonsense: str) -> None:
     ebb, _ = memories_in(mind)
     with tenant_transaction(mind.tenant_id), pytest.raises(NotFound):
         connect(agent_id=mind.id, source_id=str(ebb.id), target_id=nonsense, relation=Relation.CAUSES)
-    with pytest.raises(NotFound):
-        node_of("memory", nonsense)
-    with pytest.raises(Invalid, match="memory, concept, belief, aspect, goal"):
-        node_of("dream", str(ebb.id))
 
 
 @pytest.mark.parametrize("weight", [-1, 2, float("nan")])
