@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from arbor.heartbeat.energy import ACTION_COSTS
 from arbor.heartbeat.situation import ActionOffer
@@ -65,7 +65,16 @@ class RememberParams(ActionParams):
         Field(description="episodic, semantic, procedural or strategic (default semantic)"),
     ] = MemoryType.SEMANTIC
     importance: Annotated[
-        float | None, Field(ge=0, le=1, description="0 to 1 (default: by what it says)")
+        float | None,
+        Field(ge=0, le=1),
+        WithJsonSchema(
+            {
+                "type": ["number", "null"],
+                "minimum": 0,
+                "maximum": 1,
+                "description": "0 to 1 (default: by what it says)",
+            }
+        ),
     ] = None
 
 
