@@ -34,12 +34,16 @@ _AGENTS = """
     )
     SELECT agent_id FROM found WHERE agent_id IS NOT NULL
 """
+# One memory at a time, by its key: where many were stored just now, the planner knows too little to join well.
 _WAITING = """
-SELECT m.id, left(m.content, %(longest)s), m.role, m.type, m.occurred_at
-FROM memories_upkeep u JOIN memories_memory m
-    ON m.tenant_id = %(tenant)s AND m.id = u.memory_id AND m.status = 'active'
-WHERE u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.{chore} AND u.memory_id <> ALL(%(without)s::uuid[])
-ORDER BY u.memory_id LIMIT %(limit)s
+SELECT m.* FROM (
+    SELECT memory_id FROM memories_upkeep
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {chore} AND memory_id <> ALL(%(without)s::uuid[])
+    ORDER BY memory_id OFFSET 0
+) u CROSS JOIN LATERAL (
+    SELECT id, left(content, %(longest)s), role, type, occurred_at FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND id = u.memory_id AND status = 'active' LIMIT 1
+) m LIMIT %(limit)s
 """
 _STILL = """
 SELECT memory_id FROM memories_upkeep

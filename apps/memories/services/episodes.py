@@ -50,11 +50,13 @@ WITH asked AS MATERIALIZED (SELECT {vector} AS vector), mine AS MATERIALIZED (
         CASE WHEN vector_dims(e.embedding) = %(vector_dimension)s THEN -(e.embedding <#> asked.vector) END AS similarity
     FROM memories_episode e, asked WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s
 ), looked_into AS (
-    SELECT e.id, max(-(m.lexical <#> %(lexical)s::sparsevec)) AS words, max(-(m.embedding <#> asked.vector)) AS similarity
+    SELECT e.id, best.words, best.similarity
     FROM asked, (SELECT id FROM mine WHERE NOT summed ORDER BY last_at DESC LIMIT %(looked_into)s) e
-    JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.episode_id = e.id AND m.status = 'active'
-        AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
-    GROUP BY e.id
+    CROSS JOIN LATERAL (
+        SELECT max(-(lexical <#> %(lexical)s::sparsevec)) AS words, max(-(embedding <#> asked.vector)) AS similarity
+        FROM memories_memory WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
+            AND (expires_at IS NULL OR expires_at > %(now)s)
+    ) best
 )
 SELECT mine.id, coalesce(l.words, mine.words), coalesce(l.similarity, mine.similarity), mine.started_at, mine.last_at
 FROM mine LEFT JOIN looked_into l ON l.id = mine.id

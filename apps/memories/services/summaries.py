@@ -35,12 +35,12 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_SETTLED} AND id <> A
 ORDER BY ended_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 """  # noqa: S608 (our own words)
 _MEMBERS = """
-SELECT e.id, left(m.content, %(longest)s), m.role, m.type, m.occurred_at
-FROM memories_episode e JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.episode_id = e.id
-    AND m.status = 'active' AND (m.expires_at IS NULL OR m.expires_at > now())
-    AND m.sequence %% (e.size / %(read)s + 1) = 0
-WHERE e.tenant_id = %(tenant)s AND e.id = ANY(%(ids)s::uuid[])
-ORDER BY e.id, m.sequence, m.id
+SELECT e.id, m.* FROM memories_episode e CROSS JOIN LATERAL (
+    SELECT left(content, %(longest)s), role, type, occurred_at FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > now()) AND sequence %% (e.size / %(read)s + 1) = 0
+    ORDER BY sequence, id LIMIT %(read)s
+) m WHERE e.tenant_id = %(tenant)s AND e.id = ANY(%(ids)s::uuid[])
 """
 _STORE = """
 UPDATE memories_episode e SET summary = r.summary, summarized_by = r.by, summarized_at = now(), lexical = r.lexical,
