@@ -9,7 +9,7 @@ from typing import Any
 from apps.console.theme import UNFOLD as CONSOLE_THEME
 from arbor.agents.identity import derive_secret, parse_master_key
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA
+from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
 from arbor.memory.health import parse_limits
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
 from config.logs import logging_config
@@ -239,6 +239,13 @@ ARBOR_DUPLICATE_SIMILARITY = env.float("ARBOR_DUPLICATE_SIMILARITY", default=0.9
 #: The longest silence within an episode.
 ARBOR_EPISODE_GAP = timedelta(minutes=env.float("ARBOR_EPISODE_GAP_MINUTES", default=30.0))
 
+# Refused now, not in the middle of a job.
+Policy(
+    archive_below=ARBOR_ARCHIVE_BELOW,
+    cleanup_below=ARBOR_CLEANUP_BELOW,
+    grace=ARBOR_FORGETTING_GRACE,
+    quota=ARBOR_MEMORY_QUOTA,
+)
 #: Where maintenance is behind: `NAME=WARN:CRITICAL`, by commas, instead of the limits of `arbor.memory.health`.
 ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
 #: Whoever scrapes `/metrics` shows it as a bearer token; empty: only operators of the installation see that page.

@@ -41,4 +41,4 @@ def decayed_importance(*, importance: float, days_since_use: float) -> float:
 
     A memory that was never used counts from when it was made.
     """
-    return importance * KEPT_PER_WEEK ** (max(0.0, days_since_use) / _DAYS_PER_WEEK)
+    return importance * math.pow(KEPT_PER_WEEK, max(0.0, days_since_use) / _DAYS_PER_WEEK)

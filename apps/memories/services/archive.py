@@ -214,9 +214,11 @@ def _record(
     action: AuditAction, by_agent: _Locked, *, verb: str, reason: str, actor: str, **detail: Any
 ) -> None:
     for agent_id, ids in sorted(by_agent.items()):
-        of_agent = {name: {str(each): values[each] for each in ids} for name, values in detail.items()} or {
-            "memory_ids": [str(each) for each in ids]
+        of_agent: dict[str, Any] = {
+            name: {str(each): values[each] for each in ids} for name, values in detail.items()
         }
+        if not of_agent:
+            of_agent = {"memory_ids": [str(each) for each in ids]}
         record(
             action=action,
             actor=actor,
