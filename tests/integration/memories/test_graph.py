@@ -20,11 +20,13 @@ from apps.memories.services.graph import (
     temporal_next,
     unrelate,
 )
+from apps.memories.services.walks import find_connected, find_supporting_evidence
+from apps.selves.models import Belief
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.walks import Node
-from tests.factories import GoalFactory
+from tests.factories import BeliefFactory, GoalFactory
 from tests.integration.memories.near import neighbors_of, plant, refresh_all, stale_of
 
 
@@ -156,6 +158,24 @@ def test_the_verbs_draw_what_they_say(mind: Agent) -> None:
         (wet.id, "similar_to", damp.id, 0.85),
         (rain.id, "temporal_next", mud.id, 1.0),
     ]
+
+
+def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind: Agent) -> None:
+    (seen,) = memories_in(mind, 1)
+    with tenant_transaction(mind.tenant_id):
+        belief = BeliefFactory.create(agent=mind, statement="Tides keep their hours.")
+        theirs = BeliefFactory.create(agent=other_mind)
+        before = Belief.objects.values().get(id=belief.id)
+        relate_to_belief(agent_id=mind.id, memory_id=seen.id, belief_id=belief.id, relation=Relation.SUPPORTS)
+        with pytest.raises(NotFound, match="there is no belief"):
+            relate_to_belief(
+                agent_id=mind.id, memory_id=seen.id, belief_id=theirs.id, relation=Relation.SUPPORTS
+            )
+        (found,) = find_supporting_evidence(agent_id=mind.id, node=Node(NodeKind.BELIEF, belief.id))
+        (path,) = find_connected(agent_id=mind.id, node=Node(NodeKind.MEMORY, seen.id), hops=1)
+        assert Belief.objects.values().get(id=belief.id) == before
+    assert found.id == seen.id
+    assert (path.kind, path.label) == (NodeKind.BELIEF, "Tides keep their hours.")
 
 
 def test_a_relation_drawn_or_taken_back_reaches_the_neighborhoods_it_bears_on(mind: Agent) -> None:
