@@ -14,7 +14,6 @@ import pytest
     [
         ("ARBOR_MAINTENANCE_SHARE", "0", "above 0 and at most 1, got 0"),
         ("ARBOR_MAINTENANCE_SHARE", "1.5", "above 0 and at most 1, got 1.5"),
-        ("ARBOR_MAINTENANCE_SHARE", "nan", "above 0 and at most 1, got nan"),
         ("ARBOR_MEMORY_QUOTA", "0", "must be 1 at least, got 0"),
         ("ARBOR_ARCHIVE_BELOW", "2", "must be 0 to 1, got 2"),
         ("ARBOR_HEALTH_LIMITS", "expired=soon", "NAME=WARN:CRITICAL"),
