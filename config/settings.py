@@ -222,6 +222,17 @@ ARBOR_CLEANUP_BELOW = env.float("ARBOR_CLEANUP_BELOW", default=CLEANUP_BELOW)
 ARBOR_FORGETTING_GRACE = timedelta(
     hours=env.float("ARBOR_FORGETTING_GRACE_H", default=GRACE / timedelta(hours=1))
 )
+# Refused now, not in the middle of a job.
+Policy(
+    archive_below=ARBOR_ARCHIVE_BELOW,
+    cleanup_below=ARBOR_CLEANUP_BELOW,
+    grace=ARBOR_FORGETTING_GRACE,
+    quota=ARBOR_MEMORY_QUOTA,
+)
+#: Where maintenance is behind: `NAME=WARN:CRITICAL`, by commas, instead of the limits of `arbor.memory.health`.
+ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
+#: Whoever scrapes `/metrics` shows it as a bearer token; empty: only operators of the installation see that page.
+ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
 
 # --- Storing memories ----------------------------------------------------------------------------------
 
@@ -238,18 +249,6 @@ ARBOR_TTL_DAYS = {
 ARBOR_DUPLICATE_SIMILARITY = env.float("ARBOR_DUPLICATE_SIMILARITY", default=0.95)
 #: The longest silence within an episode.
 ARBOR_EPISODE_GAP = timedelta(minutes=env.float("ARBOR_EPISODE_GAP_MINUTES", default=30.0))
-
-# Refused now, not in the middle of a job.
-Policy(
-    archive_below=ARBOR_ARCHIVE_BELOW,
-    cleanup_below=ARBOR_CLEANUP_BELOW,
-    grace=ARBOR_FORGETTING_GRACE,
-    quota=ARBOR_MEMORY_QUOTA,
-)
-#: Where maintenance is behind: `NAME=WARN:CRITICAL`, by commas, instead of the limits of `arbor.memory.health`.
-ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
-#: Whoever scrapes `/metrics` shows it as a bearer token; empty: only operators of the installation see that page.
-ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
 
 # --- Heartbeats ----------------------------------------------------------------------------------------
 
