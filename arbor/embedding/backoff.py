@@ -15,4 +15,5 @@ def rest_after(failures: int) -> timedelta:
         return timedelta(0)
     # So many that the longest is reached for certain, and no number grows without end.
     doublings = min(failures - 1, (LONGEST_REST // FIRST_REST).bit_length())
-    return min(FIRST_REST * 2**doublings, LONGEST_REST)
+    rest: timedelta = min(FIRST_REST * 2**doublings, LONGEST_REST)
+    return rest

@@ -139,7 +139,7 @@ def assign(
     A row stays where it is `held` while it is at `leaves` or nearer; the rest of its `most` places go to the nearest at
     `least` or nearer, of equally near ones to the first.
     """
-    cosines = np.clip(vectors @ centroids.T, 0.0, 1.0)
+    cosines: Vectors = np.clip(vectors @ centroids.T, 0.0, 1.0)
     stays = held & (cosines >= leaves) if held is not None else np.zeros(cosines.shape, dtype=bool)
     cosines[~(stays | (cosines >= least))] = 0.0
     if cosines.shape[1] > most:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+
 from apps.memories.services.cluster_reading import Order
 from apps.memories.services.literals import halfvec_texts
 from apps.memories.services.remember import ALL_MEMORIES
@@ -200,7 +202,7 @@ class Plan:
             )
 
     def _rows(self) -> list[dict[str, Any]]:
-        centres = halfvec_texts([theme.centroid for theme in self._themes.values()])
+        centres = halfvec_texts(np.array([theme.centroid for theme in self._themes.values()]))
         rows = []
         for (each, theme), centroid in zip(self._themes.items(), centres, strict=True):
             feeling = feeling_of(

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.memories.services.cluster_plan import Order, plan_order
+from apps.memories.services.cluster_plan import plan_order
+from apps.memories.services.cluster_reading import Order
 from apps.memories.services.minds import model_of
 from apps.memories.services.remember import lock_minds
 from apps.memories.services.rounds import Round, make_round
