@@ -18,6 +18,8 @@ from django.conf import settings
 from apps.memories.models import Memory
 from apps.memories.services.appraisal import Weight
 from apps.memories.services.embedding import Vectors
+from apps.memories.services.neighborhoods import mark_stale
+from apps.memories.services.words import terms_of
 from apps.tenants.statements import change, fetch
 from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail, read_detail
@@ -256,11 +258,8 @@ def write_changes(standings: Iterable[Standing]) -> list[list[int]]:
     if not (woken := [each.id for each in known if each.archived and each.changed]):
         return []
     change(_TAKE_UP, ids=woken)
+    # Those that it was near to take it in again.
+    mark_stale(woken)
     return [
         terms_of(lexical) for lexical in Memory.objects.filter(id__in=woken).values_list("lexical", flat=True)
     ]
-
-
-def terms_of(lexical: Any) -> list[int]:
-    """Return the terms of a stored vector: pgvector counts its places from 0 here, and from 1 in the database."""
-    return [place + 1 for place in lexical.indices()] if lexical else []

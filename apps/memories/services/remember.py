@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +12,6 @@ from uuid import UUID
 import numpy as np
 import structlog
 from django.conf import settings
-from django.db import connection
 
 from apps.memories.services.appraisal import weigh
 from apps.memories.services.embedding import Vectors, embed_for_storage, embedder_for
@@ -25,10 +23,17 @@ from apps.memories.services.reinforcement import (
     Alike,
     Standing,
     find_near,
-    terms_of,
     write_changes,
 )
 from apps.memories.services.segment import WRITE_EPISODES, Episodes, segment_memories
+from apps.memories.services.words import (
+    ALL_MEMORIES,
+    COUNT_TERMS,
+    count_terms,
+    counted,
+    lock_minds,
+    terms_of,
+)
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
@@ -42,19 +47,11 @@ __all__ = ["ALL_MEMORIES", "Remembered", "count_terms", "lock_minds", "remember"
 
 log = structlog.get_logger(__name__)
 
-#: The row of `memories_term` that counts the agent's memories.
-ALL_MEMORIES = 0
-
 type _Key = tuple[bytes, str, int]
 
-_COUNT_TERMS = """
-INSERT INTO memories_term (tenant_id, agent_id, term, memories)
-SELECT %(tenant)s, %(agent)s, * FROM unnest(%(terms)s::int[], %(changes)s::int[])
-ON CONFLICT (tenant_id, agent_id, term) DO UPDATE SET memories = greatest(0, memories_term.memories + EXCLUDED.memories)
-"""
 # One parameter instead of 25 for each row: four times as fast as the ORM's insert, which spends its time on quoting.
 _WRITE = f"""
-WITH episodes AS ({WRITE_EPISODES}), terms AS ({_COUNT_TERMS}), grown AS ({MARK_GROWN}), mind AS (
+WITH episodes AS ({WRITE_EPISODES}), terms AS ({COUNT_TERMS}), grown AS ({MARK_GROWN}), mind AS (
     INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)
     SELECT %(tenant)s, %(agent)s, %(model)s, %(dimension)s WHERE %(first)s
 ), stored AS (
@@ -159,36 +156,6 @@ def store(
     return batch.result()
 
 
-def lock_minds(agent_ids: Iterable[UUID]) -> None:
-    """Let one transaction at a time change what these agents remember. One statement.
-
-    Two that store the same could otherwise wait for each other, and would count its words twice.
-    """
-    places = sorted({int.from_bytes(agent_id.bytes[8:], signed=True) for agent_id in agent_ids})
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%s::bigint[]) place", [places])
-
-
-def count_terms(agent_id: UUID, words: Iterable[Mapping[int, float] | Sequence[int]], *, sign: int) -> None:
-    """Count in (`sign` 1) or out (-1) the terms of memories, in one statement. The agent's mind is locked."""
-    counted = _counted(words, sign=sign)
-    if counted["terms"]:
-        change(_COUNT_TERMS, agent=agent_id, **counted)
-
-
-def _counted(words: Iterable[Mapping[int, float] | Sequence[int]], *, sign: int) -> dict[str, list[int]]:
-    """Return in how many memories each term occurs, as _COUNT_TERMS reads it, in the order in which rows are locked."""
-    counts: Counter[int] = Counter()
-    memories = 0
-    for terms in words:
-        counts.update(terms.keys() if isinstance(terms, Mapping) else set(terms))
-        memories += 1
-    if memories:
-        counts[ALL_MEMORIES] = memories
-    terms_in_order = sorted(counts)
-    return {"terms": terms_in_order, "changes": [sign * counts[term] for term in terms_in_order]}
-
-
 def _check_vectors(memories: Sequence[NewMemory], vectors: Vectors | None) -> None:
     if vectors is None:
         return
@@ -288,7 +255,7 @@ class _Batch:
                 dimension=self._mind.dimension,
                 made_by=embedder_for(self._mind).model if any(self._literals) else "",
                 unweighed=self._waiting_for_weight(),
-                **_counted(words.values(), sign=1),
+                **counted(words.values(), sign=1),
                 **growth(stored=len(rows)),
             )
         if self._new.keys() != set(range(len(self._memories))):

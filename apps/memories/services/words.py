@@ -1,0 +1,57 @@
+"""The statistics of an agent's words, and the lock under which its mind is changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from apps.tenants.statements import change
+
+#: The row of `memories_term` that counts the agent's memories.
+ALL_MEMORIES = 0
+
+#: May be part of another statement; `counted` gives its values.
+COUNT_TERMS = """
+INSERT INTO memories_term (tenant_id, agent_id, term, memories)
+SELECT %(tenant)s, %(agent)s, * FROM unnest(%(terms)s::int[], %(changes)s::int[])
+ON CONFLICT (tenant_id, agent_id, term) DO UPDATE SET memories = greatest(0, memories_term.memories + EXCLUDED.memories)
+"""
+
+
+def lock_minds(agent_ids: Iterable[UUID]) -> None:
+    """Let one transaction at a time change what these agents remember. One statement.
+
+    Two that store the same could otherwise wait for each other, and would count its words twice.
+    """
+    places = sorted({int.from_bytes(agent_id.bytes[8:], signed=True) for agent_id in agent_ids})
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%s::bigint[]) place", [places])
+
+
+def count_terms(agent_id: UUID, words: Iterable[Mapping[int, float] | Sequence[int]], *, sign: int) -> None:
+    """Count in (`sign` 1) or out (-1) the terms of memories, in one statement. The agent's mind is locked."""
+    values = counted(words, sign=sign)
+    if values["terms"]:
+        change(COUNT_TERMS, agent=agent_id, **values)
+
+
+def counted(words: Iterable[Mapping[int, float] | Sequence[int]], *, sign: int) -> dict[str, list[int]]:
+    """Return in how many memories each term occurs, as COUNT_TERMS reads it, in the order in which rows are locked."""
+    counts: Counter[int] = Counter()
+    memories = 0
+    for terms in words:
+        counts.update(terms.keys() if isinstance(terms, Mapping) else set(terms))
+        memories += 1
+    if memories:
+        counts[ALL_MEMORIES] = memories
+    terms_in_order = sorted(counts)
+    return {"terms": terms_in_order, "changes": [sign * counts[term] for term in terms_in_order]}
+
+
+def terms_of(lexical: Any) -> list[int]:
+    """Return the terms of a stored vector: pgvector counts its places from 0 here, and from 1 in the database."""
+    return [place + 1 for place in lexical.indices()] if lexical else []
