@@ -11,14 +11,16 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.memories.models import Memory, Upkeep
 from apps.memories.services import neighborhoods, vectors
+from apps.memories.services.archive import archive, restore
 from apps.memories.services.neighborhoods import (
     mark_stale,
     refresh_batch,
     refresh_neighborhoods,
 )
+from apps.memories.services.remember import remember
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.relations import NodeKind
-from tests.integration.memories.conftest import at_once
+from tests.integration.memories.conftest import a_memory, at_once
 from tests.integration.memories.near import (
     directions,
     draw,
@@ -127,6 +129,26 @@ def test_a_change_marks_a_memory_and_those_it_is_near_to_in_one_statement(
     refresh_all(mind)
     assert all(ids[0] not in neighbors_of(mind, each) for each in near)
     assert_true(mind)
+
+
+@pytest.mark.parametrize("door", ["restored", "remembered again"])
+def test_what_comes_back_is_among_the_neighbors_again(mind: Agent, door: str) -> None:
+    tide, moon = a_memory("The tide turns at noon."), a_memory("The moon was full.")
+    stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[tide, moon])
+    draw(mind, *stored.ids)
+    refresh_all(mind)
+    with tenant_transaction(mind.tenant_id):
+        archive(memory_ids=stored.ids[:1], reason="a test", actor="cli:test")
+    refresh_all(mind)
+    assert neighbors_of(mind, stored.ids[1]) == {}
+    if door == "restored":
+        with tenant_transaction(mind.tenant_id):
+            restore(memory_ids=stored.ids[:1], reason="a test", actor="cli:test")
+    else:
+        remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[tide])
+    refresh_all(mind)
+    assert stored.ids[0] in neighbors_of(mind, stored.ids[1])
+    assert stored.ids[1] in neighbors_of(mind, stored.ids[0])
 
 
 def test_a_memory_without_upkeep_gets_one_when_it_is_marked(mind: Agent) -> None:
