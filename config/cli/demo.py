@@ -24,7 +24,19 @@ from config.cli.output import console, json_option, show
 from config.cli.tenancy import ChosenAgent, actor
 from config.cli.trace import model_line, render
 from config.demo.installation import CONVERSATION
-from config.demo.story import QUESTIONS, State, an_agent, ask, home, look_at, require_templates, wish
+from config.demo.story import (
+    QUESTIONS,
+    Grown,
+    State,
+    an_agent,
+    ask,
+    grown,
+    home,
+    look_at,
+    require_templates,
+    tend,
+    wish,
+)
 
 BEATS = 3
 #: Of a thought or a result, so much is told; the trace has it whole.
@@ -85,6 +97,7 @@ class _Story:
         )
         self._print(render(beats[-1]))
         recalled = self._recall()
+        made = self._grow()
         after = look_at(self._agent)
         self._say(
             "What changed", "Goals move only by a heartbeat's decision; each heartbeat is itself remembered."
@@ -98,6 +111,7 @@ class _Story:
             "ingested": read,
             "beats": beats,
             "recalled": recalled,
+            "grown": made,
             "before": asdict(before),
             "after": asdict(after),
         }
@@ -143,6 +157,16 @@ class _Story:
             recalled[question] = [recalled_line(memory) for memory in found]
         return recalled
 
+    def _grow(self) -> dict[str, Any]:
+        self._say(
+            "What maintenance makes of it",
+            "Episodes as they happen, themes by the clock; it decides nothing.",
+        )
+        tend(self._agent)
+        made = grown(self._agent)
+        self._print(_grown_lines(made))
+        return asdict(made)
+
     def _say(self, title: str, meaning: str) -> None:
         self._steps += 1
         self._print(f"\n[bold cyan]{self._steps} · {title}[/bold cyan]\n[dim]{meaning}[/dim]")
@@ -166,6 +190,17 @@ def _beat_line(trace: dict[str, Any]) -> RenderableType:
     for name, text in lines:
         told.add_row(name, Text(shorten(text, _TOLD, placeholder=" …")))
     return Group(f"{head} {trace['own_ms']:.0f} ms of its own", told)
+
+
+def _grown_lines(made: Grown) -> RenderableType:
+    told = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
+    told.add_column(style="dim", min_width=12, justify="right")
+    told.add_column(overflow="fold")
+    told.add_row("episodes", Text(f"{made.episodes}, the longest of {made.longest} memories"))
+    for theme in made.themes:
+        clearest = shorten(theme.clearest, _TOLD, placeholder=" …")
+        told.add_row("theme", Text(f"{theme.name}, {theme.size} memories; the clearest: {clearest}"))
+    return told
 
 
 def _changes(before: State, after: State) -> RenderableType:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.markup import escape
@@ -17,7 +18,9 @@ from apps.memories.services.partial import tip_of_the_tongue_about
 from apps.memories.services.recall import MAX_LIMIT, recall
 from apps.memories.services.teach import teach_agent
 from arbor.memory.conversation import ConversationFormat
+from arbor.memory.filters import EVERYTHING
 from arbor.memory.values import MemoryType, NewMemory
+from config.cli.memory.filter_options import filter_options, read_filter
 from config.cli.memory.recalled_episodes import show_recalled_episodes
 from config.cli.memory_views import recalled_line, render_ingested, render_recalled, theme_line
 from config.cli.output import console, json_option, show
@@ -168,10 +171,17 @@ def remember_text(
     help="How many memories.",
 )
 @click.option("--episodes", is_flag=True, help="Recall whole episodes, by their summaries.")
+@filter_options
 @tenant_option
 @json_option
 def recall_memories(
-    name: str, query: str, limit: int, episodes: bool, tenant_slug: str | None, as_json: bool
+    name: str,
+    query: str,
+    limit: int,
+    episodes: bool,
+    tenant_slug: str | None,
+    as_json: bool,
+    **narrowed: Any,
 ) -> None:
     """Show what an agent remembers about QUERY, best first, with what each term adds to the score.
 
@@ -182,13 +192,19 @@ def recall_memories(
     Examples:
       arbor recall Vega "What did Nora plant in May?"
       arbor recall Vega quince -k 3 --json
+      arbor recall Vega "what was decided" --type episodic --since 2026-05-01 --min-importance 0.6
       arbor recall Vega "the garden in spring" --episodes
     """
     agent = choose_agent(name, tenant_slug)
+    only = read_filter(agent, **narrowed)
     if episodes:
+        if only != EVERYTHING:
+            raise click.UsageError(
+                "--episodes recalls whole episodes: leave out what narrows single memories"
+            )
         show_recalled_episodes(agent, query, limit, as_json=as_json)
         return
-    found = recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=limit)
+    found = recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=limit, only=only)
     themes = tip_of_the_tongue_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=found)
     told = {
         "agent": agent.name,
@@ -197,6 +213,9 @@ def recall_memories(
         "results": [recalled_line(memory) for memory in found],
         "tip_of_the_tongue": [theme_line(theme) for theme in themes],
     }
+    if only != EVERYTHING and not found:
+        show(told, as_json=as_json, people=f"{agent.name} remembers nothing of that kind.")
+        return
     empty = (
         f"{agent.name} remembers nothing that fits. Give it something:"
         f' [bold]arbor remember {escape(agent.name)} "…"[/bold], or [bold]arbor ingest FILE --agent'

@@ -16,7 +16,9 @@ from apps.agents.services.creation import create_agent
 from apps.agents.services.lifecycle import destroy_agent, start_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
-from apps.memories.models import Edge, Memory
+from apps.memories.models import Cluster, Edge, Episode, Memory
+from apps.memories.services.clustering import order_clusters
+from apps.memories.services.clusters import cluster_members
 from apps.memories.services.recall import recall
 from apps.tenants.administration import open_tenant
 from apps.tenants.models import Tenant
@@ -33,6 +35,8 @@ TEMPLATE = "Odalys"
 INTERVAL = timedelta(days=30)
 GOAL = "Know the story of the Halcyon"
 GOAL_DONE = "I can tell who Mara and Teo are, what became of the boat, and what they plan next."
+#: How many themes are told of.
+_THEMES = 3
 #: Asked of the bundled conversation: something said, something felt, something that only the turn beside it answers.
 QUESTIONS = (
     "How many seals did they count on Skerra?",
@@ -52,6 +56,26 @@ class State:
     #: How many, by type.
     memories: dict[str, int]
     edges: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theme:
+    """What several memories gather around, and the one that is nearest to its centre."""
+
+    name: str
+    size: int
+    clearest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grown:
+    """What maintenance has made of an agent's memories."""
+
+    episodes: int
+    #: How many memories the longest episode has.
+    longest: int
+    #: The weightiest first.
+    themes: list[Theme]
 
 
 def require_templates() -> None:
@@ -118,6 +142,31 @@ def look_at(agent: ChosenAgent) -> State:
             },
             memories={row["type"]: row["count"] for row in memories.order_by("type")},
             edges=Edge.objects.filter(agent_id=agent.id).count(),
+        )
+
+
+def tend(agent: ChosenAgent) -> None:
+    """Do for this one agent what maintenance does by the clock: find its themes."""
+    order_clusters(agent.tenant_id, agent.id)
+
+
+def grown(agent: ChosenAgent) -> Grown:
+    """Return what maintenance has made of the agent's memories."""
+    with tenant_transaction(agent.tenant_id):
+        episodes = Episode.objects.filter(agent_id=agent.id)
+        longest = episodes.order_by("-size", "id").first()
+        themes = Cluster.objects.filter(agent_id=agent.id).order_by("-importance", "-size", "id")[:_THEMES]
+        return Grown(
+            episodes=episodes.count(),
+            longest=longest.size if longest else 0,
+            themes=[
+                Theme(
+                    name=theme.name,
+                    size=theme.size,
+                    clearest=cluster_members(cluster_id=theme.id, limit=1)[0].content,
+                )
+                for theme in themes
+            ],
         )
 
 

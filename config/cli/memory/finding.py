@@ -12,6 +12,7 @@ from django.db.models.functions import Cast
 
 from apps.goals.models import Goal
 from apps.memories.models import Cluster, Concept, Episode, Memory
+from apps.memories.services.concepts import unknown_concept
 from apps.selves.models import Belief, IdentityAspect
 from arbor.errors import NotFound
 from arbor.memory.concepts import concept_key
@@ -96,6 +97,14 @@ def _ids(agent: ChosenAgent, model: type[Model], text: str) -> list[UUID]:
             return []
         rows = rows.annotate(as_text=Cast("id", CharField())).filter(as_text__endswith=wanted)
     return list(rows.values_list("id", flat=True)[:3])
+
+
+def find_concept(agent: ChosenAgent, name: str) -> UUID:
+    """Return the id of the agent's concept of that name. Raises NotFound."""
+    found = _concept(agent, name)
+    if found is None:
+        raise unknown_concept(name)
+    return found
 
 
 def _concept(agent: ChosenAgent, name: str) -> UUID | None:

@@ -9,11 +9,9 @@ import click
 from django.db.models import Q, QuerySet
 
 from apps.memories.models import Concept, Memory, MemoryConcept
-from apps.memories.services.concepts import unknown_concept
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.concepts import concept_key
 from arbor.memory.values import MemoryStatus, MemoryType
-from config.cli.memory.finding import short
+from config.cli.memory.finding import find_concept, short
 from config.cli.output import json_option, show, table
 from config.cli.tenancy import ChosenAgent, choose_agent, tenant_option
 from config.cli.values import Moment
@@ -104,10 +102,8 @@ def _chosen(
 
 
 def _cases(agent: ChosenAgent, name: str) -> Any:
-    found = Concept.objects.filter(agent_id=agent.id, key=concept_key(name)).first()
-    if found is None:
-        raise unknown_concept(name)
-    its = Concept.objects.filter(Q(id=found.id) | Q(ancestors__contains=str(found.id)), agent_id=agent.id)
+    concept = find_concept(agent, name)
+    its = Concept.objects.filter(Q(id=concept) | Q(ancestors__contains=str(concept)), agent_id=agent.id)
     return MemoryConcept.objects.filter(concept_id__in=its.values("id")).values("memory_id")
 
 

@@ -172,6 +172,30 @@ def test_a_wrong_limit_or_query_is_refused(arbor: Arbor, vega: str) -> None:
     assert arbor("recall", "Nobody", "quince").code == 1
 
 
+def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
+    arbor("ingest", talk, "--agent", vega)
+    arbor("memory", "add", vega, "Quinces want sun.", "--type", "semantic", "--concept", "garden")
+
+    def said(*options: str) -> set[str]:
+        told = arbor("recall", vega, "quince", "-k", "50", "--json", *options).json
+        return {each["content"] for each in told["results"]}
+
+    assert said("--concept", "garden") == {"Quinces want sun."}
+    assert len(said("--type", "episodic")) == 3
+    (episode,) = arbor("memory", "episodes", vega, "--json").json["episodes"]
+    assert said("--episode", episode["id"]) == said("--type", "episodic")
+    assert said("--until", "2000-01-01") == said("--session", "nowhere") == set()
+    assert "Quinces want sun." not in said("--min-trust", "0.9")
+    assert "nothing of that kind" in arbor("recall", vega, "quince", "--session", "nowhere").out
+    for options, code in (
+        (("--min-trust", "7"), 2),
+        (("--since", "2026-01-02", "--until", "2026-01-01"), 1),
+        (("--concept", "astronomy"), 1),
+        (("--episodes", "--type", "semantic"), 2),
+    ):
+        assert arbor("recall", vega, "quince", *options).code == code, options
+
+
 def test_text_in_brackets_is_shown_as_it_is(arbor: Arbor, vega: str) -> None:
     arbor("remember", vega, "[bold]not markup[/bold] [/]")
     assert "[bold]not markup[/bold] [/]" in arbor("recall", vega, "markup", "-k", "1").out

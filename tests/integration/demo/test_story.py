@@ -45,7 +45,10 @@ def script(monkeypatch: pytest.MonkeyPatch, *lines: Any) -> None:
 def test_the_story_is_told_step_by_step_and_leaves_no_agent(prepared: Arbor) -> None:
     ran = prepared("demo")
     assert ran.code == 0
-    steps = ["A new agent", "A conversation", "A goal", "3 heartbeats", "The trace", "Recall", "What changed"]
+    steps = [
+        *("A new agent", "A conversation", "A goal", "3 heartbeats", "The trace", "Recall"),
+        *("What maintenance makes of it", "What changed"),
+    ]
     places = [ran.out.index(f"{number} · {step}") for number, step in enumerate(steps, start=1)]
     assert places == sorted(places)
     assert "reflex: no language model" in ran.out
@@ -67,6 +70,9 @@ def test_it_is_told_as_json_too(prepared: Arbor) -> None:
     lungs = told["recalled"]["What is wrong with Aurelio's lungs?"]
     assert "only a bronchitis" in lungs[0]["content"]
     assert abs(sum(lungs[0]["terms"].values()) - lungs[0]["score"]) < 0.001
+    assert told["grown"]["episodes"] >= 8
+    assert all(theme["size"] >= 3 and theme["clearest"] for theme in told["grown"]["themes"])
+    assert told["grown"]["themes"]
 
 
 def test_the_agent_can_be_kept(prepared: Arbor) -> None:
