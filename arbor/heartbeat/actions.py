@@ -66,7 +66,7 @@ class RememberParams(ActionParams):
     ] = MemoryType.SEMANTIC
     importance: Annotated[
         float | None,
-        Field(ge=0, le=1),
+        Field(ge=0, le=1, description="0 to 1 (default: by what it says)"),
         WithJsonSchema(
             {
                 "type": ["number", "null"],

@@ -227,6 +227,8 @@ def _texts(value: Any) -> tuple[str, ...]:
         return (value,)
     if not isinstance(value, (list, tuple)):
         raise Invalid(f"expected a list of texts, got {value!r}")
+    if not all(isinstance(each, str) for each in value):
+        raise Invalid(f"expected texts only, got {value!r}")
     return tuple(value)
 
 
@@ -252,7 +254,7 @@ _READERS: Mapping[MemoryType, _Readers] = {
         "confidence": _as_is,
         "category": _as_is,
         "sources": _sources,
-        "contradictions": lambda value: tuple(UUID(each) for each in value),
+        "contradictions": lambda value: tuple(UUID(each) for each in _texts(value)),
         "alignment": _as_is,
     },
     MemoryType.PROCEDURAL: {"steps": _texts, "prerequisites": _texts},

@@ -38,7 +38,7 @@ def names_read(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             reads = name == "secret" or re.fullmatch(
-                r"(env\.(str|int|float|bool|list)|os\.environ\.get|os\.getenv)", name
+                r"(env\.(str|int|float|bool|list|dict)|os\.environ\.get|os\.getenv)", name
             )
             first = node.args[0] if node.args else None
             if reads and isinstance(first, ast.Constant) and is_name(first.value):
