@@ -11,6 +11,7 @@ from arbor.agents.identity import derive_secret, parse_master_key
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
 from arbor.memory.health import parse_limits
+from arbor.memory.weights import parse_weights
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
 from config.logs import logging_config
 from config.secrets import SecretName
@@ -233,6 +234,11 @@ Policy(
 ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
 #: Whoever scrapes `/metrics` shows it as a bearer token; empty: only operators of the installation see that page.
 ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
+
+# --- Recalling memories --------------------------------------------------------------------------------
+
+#: `NAME=WEIGHT`, by commas, instead of those of `arbor.memory.weights`; `python -m bench locomo --tune` shows what each does.
+ARBOR_RECALL_WEIGHTS = parse_weights(env.str("ARBOR_RECALL_WEIGHTS", default=""))
 
 # --- Storing memories ----------------------------------------------------------------------------------
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
+
 from arbor.errors import Invalid
 from arbor.memory.neighborhood import HIGHEST
 
@@ -49,6 +52,15 @@ class ActiveCluster:
 def level_after(level: float, elapsed: timedelta, half_life: timedelta) -> float:
     """Return what is left of a level: half after each half life; all of it when the clock has jumped back."""
     return level * math.pow(0.5, max(0.0, elapsed.total_seconds()) / half_life.total_seconds())
+
+
+def levels_after(
+    levels: npt.NDArray[np.float64], elapsed: npt.NDArray[np.int64], half_life: timedelta
+) -> npt.NDArray[np.float64]:
+    """Return `level_after` of many, with microseconds elapsed; of none that is below FLOOR anything is left."""
+    halvings = np.maximum(0, elapsed) / (half_life / timedelta(microseconds=1))
+    left = np.clip(levels, 0.0, CAP) * np.exp2(-halvings)
+    return np.where(left >= FLOOR, left, 0.0)
 
 
 def fades_within(half_life: timedelta) -> timedelta:

@@ -39,6 +39,18 @@ class Candidate(NamedTuple):
     importance: float
     decay_rate: float
     trust: float
+    #: Recalls by the agent and reinforcements.
+    uses: int = 0
+    #: None: it belongs to no episode.
+    episode: UUID | None = None
+    #: How present it is in mind now, 0 to 1.
+    level: float = 0.0
+    #: How it felt, from -1, bad, to 1, good.
+    valence: float = 0.0
+
+
+def _numbers(values: Sequence[float]) -> Numbers:
+    return np.array(values, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +73,11 @@ class Candidates:
     importance: Numbers
     decay_rate: Numbers
     trust: Numbers
+    uses: Numbers
+    #: A number for each episode, from 0; -1: none.
+    episode: Places
+    level: Numbers
+    valence: Numbers
 
     def __len__(self) -> int:
         return len(self.words)
@@ -86,7 +103,34 @@ class Candidates:
             importance=_numbers([row.importance for row in rows]),
             decay_rate=_numbers([row.decay_rate for row in rows]),
             trust=_numbers([row.trust for row in rows]),
+            uses=_numbers([row.uses for row in rows]),
+            episode=session_numbers([str(row.episode or "") for row in rows]),
+            level=_numbers([row.level for row in rows]),
+            valence=_numbers([row.valence for row in rows]),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """What some candidates lend others along their neighborhoods: one entry for each tie, columns of the same length."""
+
+    #: Who lends and who is lent to: places among the candidates.
+    lender: Places
+    borrower: Places
+    #: Of the lender's fit, 0 to 1.
+    share: Numbers
+
+    @classmethod
+    def of(cls, ties: Sequence[tuple[int, int, float]]) -> Self:
+        """Return the columns of these (lender, borrower, share)."""
+        return cls(
+            lender=np.array([each[0] for each in ties], dtype=np.int64),
+            borrower=np.array([each[1] for each in ties], dtype=np.int64),
+            share=_numbers([each[2] for each in ties]),
+        )
+
+
+NO_LINKS = Links.of([])
 
 
 def halves(ids: Sequence[UUID]) -> npt.NDArray[np.uint64]:
@@ -106,6 +150,15 @@ def session_numbers(sessions: Sequence[str]) -> Places:
     return np.array([numbers.setdefault(each, len(numbers) - 1) for each in sessions], dtype=np.int64)
 
 
+def id_numbers(ids: npt.NDArray[np.uint64]) -> Places:
+    """Return a number for each id, given in halves, the same for the same one; -1 for the id that is all 0."""
+    given = ids.any(axis=1)
+    if not given.any():
+        return np.full(len(ids), -1, dtype=np.int64)
+    _, numbers = np.unique(ids, axis=0, return_inverse=True)
+    return np.where(given, numbers.reshape(-1), -1)
+
+
 def microseconds(moment: datetime) -> int:
     """Return a moment as microseconds since EPOCH."""
     return (moment - EPOCH) // _MICROSECOND
@@ -114,7 +167,3 @@ def microseconds(moment: datetime) -> int:
 def moment(count: int) -> datetime:
     """Return the moment so many microseconds after EPOCH."""
     return EPOCH + int(count) * _MICROSECOND
-
-
-def _numbers(values: Sequence[float]) -> Numbers:
-    return np.array(values, dtype=np.float64)

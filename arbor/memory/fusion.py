@@ -13,11 +13,13 @@ from uuid import UUID
 
 import numpy as np
 
-from arbor.memory.candidates import Candidates, Numbers, Places, microseconds, whole
+from arbor.memory.candidates import NO_LINKS, Candidates, Links, Numbers, Places, microseconds, whole
+from arbor.memory.decay import BOOST
 from arbor.memory.lexical import speaker_words
 from arbor.memory.query import Reading
 from arbor.memory.timespan import NEARNESS_DAYS, YEAR_DAYS, TimeSpan
 from arbor.memory.values import ScoreTerms
+from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
 #: Taken from the scan: so many of the nearest by meaning, and so many of the best by words.
 SEEDS = 50
@@ -25,32 +27,16 @@ SEEDS = 50
 SPAN_SEEDS = 25
 #: How far from each of those the turns beside it are fetched.
 REACH = 2
+#: So many of the best among all of those lend along their neighborhoods, and so many more come to mind by that.
+LENDERS = 20
+REMINDED = 20
 #: The best of ten thousand memories is some six deviations nearer than the average one: 1 on meaning's scale.
-_DEVIATIONS = 6.0
+DEVIATIONS = 6.0
 #: Vectors that differ by less than rounding does are all alike.
-_LEAST_DEVIATION = 1e-6
+LEAST_DEVIATION = 1e-6
 _DAY = 86_400 * 1_000_000
 #: Between the numbers of two sessions' first places: no turn is beside one of another session.
 _SESSION_ROOM = 1 << 33
-
-
-@dataclass(frozen=True, kw_only=True)
-class Weights:
-    """What each term is worth. Found by hand on five dialogs of LoCoMo, each a flat optimum (docs/recall.md)."""
-
-    words: float = 1.0
-    meaning: float = 0.3
-    #: Share of their fit that the turns just before and after lend; those one further away, half as much.
-    neighbours: float = 0.25
-    #: Added where the turn before asks something: this one is probably its answer.
-    answer: float = 0.25
-    #: Share of the fit of the best memory in the same session.
-    session: float = 0.5
-    speaker: float = 0.25
-    time: float = 0.25
-    recency: float = 0.05
-    importance: float = 0.05
-    trust: float = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +58,6 @@ class Ranked:
     terms: ScoreTerms
 
 
-DEFAULT_WEIGHTS = Weights()
-
-
 def rank(
     candidates: Candidates,
     *,
@@ -83,11 +66,18 @@ def rank(
     now: datetime,
     limit: int,
     weights: Weights = DEFAULT_WEIGHTS,
+    links: Links = NO_LINKS,
+    mood: float | None = None,
 ) -> list[Ranked]:
-    """Return the `limit` best candidates, the best first; equal scores in the order of their ids."""
+    """Return the `limit` best candidates, the best first; equal scores in the order of their ids.
+
+    `links` are the neighborhoods of those that fit best, `mood` how the one who recalls feels, -1 to 1, if that is known.
+    """
     if not len(candidates) or limit < 1:
         return []
-    terms = score(candidates, reading=reading, background=background, now=now, weights=weights)
+    terms = score(
+        candidates, reading=reading, background=background, now=now, weights=weights, links=links, mood=mood
+    )
     totals = np.sum(list(terms.values()), axis=0)
     best = np.arange(len(totals))
     if limit < len(totals):
@@ -105,30 +95,42 @@ def rank(
 
 
 def score(
-    candidates: Candidates, *, reading: Reading, background: Background, now: datetime, weights: Weights
+    candidates: Candidates,
+    *,
+    reading: Reading,
+    background: Background,
+    now: datetime,
+    weights: Weights,
+    links: Links = NO_LINKS,
+    mood: float | None = None,
 ) -> dict[str, Numbers]:
     """Return each term of the candidates' scores, by its name, as a column."""
     words = weights.words * candidates.words
     meaning = weights.meaning * deviations(candidates.similarity, background)
     fit = words + meaning
+    importance = _effective_importance(candidates)
     return {
         "meaning": meaning,
         "words": words,
         "neighbours": _neighbours(candidates, fit, weights),
-        "session": weights.session * _session(candidates, fit),
+        "association": weights.association * _association(links, fit),
+        "session": weights.session * _best_of(candidates.session, fit),
+        "episode": weights.episode * _best_of(candidates.episode, fit),
         "speaker": weights.speaker * _speaker(candidates, reading.speakers),
         "time": weights.time * _nearness(reading.span, candidates.occurred),
-        "recency": weights.recency * _recency(candidates, now),
-        "importance": weights.importance * candidates.importance,
+        "recency": weights.recency * importance * _kept(candidates, now),
+        "importance": weights.importance * importance,
         "trust": weights.trust * candidates.trust,
+        "activation": weights.activation * candidates.level,
+        "mood": weights.mood * _congruence(candidates.valence, mood),
     }
 
 
 def deviations(similarity: Numbers, background: Background) -> Numbers:
     """Return how many deviations nearer than the average each one is, on a scale of 0 to 1; 0 for NaN."""
-    if not background.deviation > _LEAST_DEVIATION:
+    if not background.deviation > LEAST_DEVIATION:
         return np.zeros(len(similarity))
-    nearer = (similarity - background.mean) / background.deviation / _DEVIATIONS
+    nearer = (similarity - background.mean) / background.deviation / DEVIATIONS
     return np.clip(np.nan_to_num(nearer, nan=0.0), 0.0, 1.0)
 
 
@@ -162,11 +164,18 @@ def _found(places: Places, values: Numbers, wanted: Places) -> Numbers:
     return np.where(places[at] == wanted, values[at], 0.0)
 
 
-def _session(candidates: Candidates, fit: Numbers) -> Numbers:
-    """Return the fit of the best candidate in the same session; a memory without one is a session of its own."""
-    best = np.zeros(candidates.session.max() + 2)
-    np.maximum.at(best, candidates.session, fit)
-    return np.where(candidates.session >= 0, best[candidates.session], fit)
+def _association(links: Links, fit: Numbers) -> Numbers:
+    """Return the most that any one neighborhood lends to each: a share of the fit of the memory it belongs to."""
+    lent = np.zeros(len(fit))
+    np.maximum.at(lent, links.borrower, links.share * fit[links.lender])
+    return lent
+
+
+def _best_of(group: Places, fit: Numbers) -> Numbers:
+    """Return the fit of the best candidate in the same session or episode; without one it is alone, with its own."""
+    best = np.zeros(group.max() + 2)
+    np.maximum.at(best, group, fit)
+    return np.where(group >= 0, best[group], fit)
 
 
 def _speaker(candidates: Candidates, named: frozenset[str]) -> Numbers:
@@ -191,7 +200,20 @@ def _nearness(span: TimeSpan | None, moments: Places) -> Numbers:
     return nearness
 
 
-def _recency(candidates: Candidates, now: datetime) -> Numbers:
-    """Return what is left of each one's importance since it was last used (`decay.relevance`, of many)."""
+def _effective_importance(candidates: Candidates) -> Numbers:
+    """Return importance with what use has added to it (`decay.effective_importance`, of many)."""
+    gained = np.minimum(1.0, BOOST * np.log1p(np.maximum(0.0, candidates.uses)))
+    raised: Numbers = candidates.importance + (1.0 - candidates.importance) * gained
+    return raised
+
+
+def _kept(candidates: Candidates, now: datetime) -> Numbers:
+    """Return what share of its importance is left to each since it was last used (`decay.relevance`, of many)."""
     days = np.maximum(0.0, (microseconds(now) - candidates.used) / _DAY)
-    return candidates.importance * np.exp(-candidates.decay_rate * days)
+    kept: Numbers = np.exp(-candidates.decay_rate * days)
+    return kept
+
+
+def _congruence(valence: Numbers, mood: float | None) -> Numbers:
+    """Return how far each one feels as its reader does, 0 to 1: nothing where either feels nothing, or the opposite."""
+    return np.zeros(len(valence)) if mood is None else np.clip(valence * mood, 0.0, 1.0)

@@ -117,18 +117,25 @@ class ScoreTerms:
     words: float = 0.0
     #: What was said just before and after it fits the query.
     neighbours: float = 0.0
-    #: Something in the same session fits the query well.
+    #: It comes to mind with something that fits the query: tied to it, like it, or near it in an episode.
+    association: float = 0.0
+    #: Something in the same session fits the query well, or in the same episode.
     session: float = 0.0
+    episode: float = 0.0
     #: The query names the one who said it.
     speaker: float = 0.0
     #: It is from the time that the query mentions.
     time: float = 0.0
     #: It has not faded: recent, or recalled recently, and important.
     recency: float = 0.0
-    #: It was important when it was stored.
+    #: It was important when it was stored, or has become so by use.
     importance: float = 0.0
     #: Its source is trusted.
     trust: float = 0.0
+    #: It is present in mind: recalled a while ago, or near to what was.
+    activation: float = 0.0
+    #: It felt as the agent feels now.
+    mood: float = 0.0
 
     @property
     def total(self) -> float:

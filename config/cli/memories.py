@@ -186,7 +186,8 @@ def recall_memories(
     """Show what an agent remembers about QUERY, best first, with what each term adds to the score.
 
     Only a look: it does not count as the agent's own recall. Terms: meaning, words, neighbours (what was said just
-    before and after), session, speaker, time (the query names one), recency, importance, trust.
+    before and after), association (what comes to mind with it), session, episode, speaker, time (the query names one),
+    recency, importance, trust, activation (what is in mind), mood.
 
     \b
     Examples:

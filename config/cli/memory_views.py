@@ -21,15 +21,19 @@ TERMS = {
     "meaning": "mean",
     "words": "words",
     "neighbours": "neigh",
+    "association": "assoc",
     "session": "sess",
+    "episode": "epis",
     "speaker": "who",
     "time": "time",
     "recency": "rec",
     "importance": "imp",
     "trust": "trust",
+    "activation": "mind",
+    "mood": "mood",
 }
 #: Below this width the terms stand under the memory instead of in columns of their own.
-_WIDE = 110
+_WIDE = 140
 _BAD_SHOWN = 20
 #: What rounds to nothing is left out, so that the terms that count stand out.
 _NOTHING = 0.005

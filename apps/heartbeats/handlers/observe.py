@@ -69,7 +69,12 @@ class Observe:
         return NodeResult(
             updates={
                 "situation": situation.model_dump(mode="json"),
-                "focus": {"text": focus, "meaning": meanings.get(focus, ""), "held": seen["held"]},
+                "focus": {
+                    "text": focus,
+                    "meaning": meanings.get(focus, ""),
+                    "held": seen["held"],
+                    "mood": (seen["last_beat"] or {}).get("emotional_valence"),
+                },
                 # What its vectors are; none while it remembers nothing.
                 "mind": seen["mind"],
                 "allowed": seen["allowed_actions"],
@@ -160,6 +165,8 @@ class Orient:
                 limit=RELEVANT_SHOWN,
                 # Its own heartbeats are shown as recent ones; recalled too, they would echo from beat to beat.
                 without_session=BEATS_SESSION,
+                # What comes by itself is coloured by how the last beat felt; what it looks for on purpose is not.
+                mood=focus.get("mood"),
             )
             note_recall(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
         held = _still_held(agent_id, focus)

@@ -64,7 +64,7 @@ SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowe
         WHERE tenant_id = a.tenant_id AND agent_id = a.id
     ) mind) AS mind,
     (SELECT to_json(beat) FROM (
-        SELECT number, mode, narrative, actions FROM heartbeats_heartbeat
+        SELECT number, mode, narrative, actions, emotional_valence FROM heartbeats_heartbeat
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' ORDER BY started_at DESC LIMIT 1
     ) beat) AS last_beat,
     (SELECT coalesce(json_agg(theme), '[]') FROM ({THEMES}) theme) AS themes

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 
 from apps.memories.services.activation import note_recall
 from apps.memories.services.embedding import embed_query
@@ -65,13 +66,16 @@ def recall(
     counts: bool = False,
     now: datetime | None = None,
     only: RecallFilter = EVERYTHING,
+    mood: float | None = None,
 ) -> list[Recalled]:
     """Return what an agent remembers about a text, best first, each with the terms of its score.
 
     `counts` says that the agent itself recalls: its memories are marked as used. A person's look never does that.
-    Raises Invalid for an empty or too long text, or a limit outside 1 to 200. When the embedder fails, words decide.
+    `mood` is how the one who recalls feels, -1 to 1: what felt alike comes a little sooner.
+    Raises Invalid for an empty or too long text, a limit outside 1 to 200, or a mood that is none. When the embedder
+    fails, words decide.
     """
-    check_query(text, limit)
+    check_query(text, limit, mood)
     now = now or datetime.now(UTC)
     moved = False
     while True:
@@ -79,7 +83,7 @@ def recall(
             asked = _know(agent_id, [text])
         vector = _embed(tenant_id, agent_id, _read(text, asked, now).meaning_text, asked.model)
         with tenant_transaction(tenant_id):
-            query = _query(agent_id, text, asked, vector, asked.model, limit, now, only)
+            query = _query(agent_id, text, asked, vector, asked.model, limit, now, only, mood)
             found = scan(query)
             if vector is None or moved or found.compared:
                 memories = _ranked(query, found)
@@ -90,12 +94,14 @@ def recall(
         moved = True
 
 
-def check_query(text: str, limit: int) -> None:
+def check_query(text: str, limit: int, mood: float | None = None) -> None:
     """Raise Invalid for a query that cannot be answered."""
     if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
         raise Invalid(f"a query is 1 to {QUERY_LENGTH} characters without NUL, got {len(text)}")
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"a recall returns 1 to {MAX_LIMIT} memories, asked for {limit}")
+    if mood is not None and not -1 <= mood <= 1:
+        raise Invalid(f"a mood is a number from -1 to 1, got {mood}")
 
 
 def meaning_texts(*, agent_id: UUID, texts: Iterable[str], now: datetime) -> dict[str, str]:
@@ -117,18 +123,19 @@ def recall_in_scope(
     without_session: str = "",
     model: EmbeddingModel | None = None,
     only: RecallFilter = EVERYTHING,
+    mood: float | None = None,
 ) -> list[Recalled]:
     """Recall in the transaction that is open, given the query's vector, if there is one. Two statements, one more for
     long texts.
 
     Memories of `without_session`, if named, are left out. `model` made the vector: where the agent's are of another by
-    now, words alone decide.
+    now, words alone decide. `mood` is how the agent feels, -1 to 1, if that is to colour what it recalls.
     """
-    check_query(text, limit)
+    check_query(text, limit, mood)
     now = now or datetime.now(UTC)
     if without_session:
         only = replace(only, without_session=without_session)
-    query = _query(agent_id, text, _know(agent_id, [text]), vector, model, limit, now, only)
+    query = _query(agent_id, text, _know(agent_id, [text]), vector, model, limit, now, only, mood)
     return _ranked(query, scan(query))
 
 
@@ -141,6 +148,7 @@ def _query(
     limit: int,
     now: datetime,
     only: RecallFilter,
+    mood: float | None,
 ) -> Query:
     return Query(
         agent_id=agent_id,
@@ -151,6 +159,8 @@ def _query(
         limit=limit,
         now=now,
         only=only,
+        weights=settings.ARBOR_RECALL_WEIGHTS,
+        mood=mood,
     )
 
 
@@ -162,6 +172,9 @@ def _ranked(query: Query, found: Found) -> list[Recalled]:
         background=found.background,
         now=query.now,
         limit=query.limit,
+        weights=query.weights,
+        links=found.links,
+        mood=query.mood,
     )
     long = [each.id for each in ranked if found.content[each.index] is None]
     contents: dict[UUID, str] = dict(fetch(_CONTENTS, ids=long)) if long else {}

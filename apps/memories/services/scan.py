@@ -16,16 +16,20 @@ from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
+from django.conf import settings
 
 from apps.memories.services.filtering import filter_conditions
+from apps.memories.services.lending import LENT, PACKED, REMINDED_OF, lending_values, links_among
 from apps.memories.services.literals import sparsevec_text
 from apps.memories.services.minds import QUERY_VECTOR, query_vector
 from apps.memories.services.packed import FLAG, FLOAT, ID, INTEGER, MOMENT, fetch_packed, moments, unpack
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.candidates import Candidates, session_numbers
+from arbor.memory.activation import levels_after
+from arbor.memory.candidates import Candidates, Links, id_numbers, microseconds, session_numbers
 from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background
 from arbor.memory.query import Reading
+from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
 #: Within the time the query speaks of, words choose the candidates, and meaning decides between equals.
 _MEANING_BESIDE_WORDS = 0.05
@@ -50,7 +54,12 @@ _LAYOUT = np.dtype(
         ("away", FLOAT),
         ("unsaid", FLOAT),
         ("asks", FLAG),
+        ("episode", *ID),
+        ("valence", FLOAT),
         ("used", MOMENT),
+        ("uses", INTEGER),
+        ("level", FLOAT),
+        ("active", MOMENT),
     ]
 )
 _ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
@@ -58,7 +67,8 @@ _ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
     uuid_send(m.id) || int4send(m.position) || timestamptz_send(m.occurred_at) || float8send(m.importance)
         || float8send(m.decay_rate) || float8send(m.trust)
         || float8send(coalesce(m.embedding <#> (SELECT vector FROM asked), 'NaN'))
-        || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%') AS packed"""
+        || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%')
+        || uuid_send(coalesce(m.episode_id, '{none}')) || float8send(m.emotional_valence) AS packed"""
 
 # pgvector's operator returns the negative inner product: `away` and `unsaid` are the less the better. `OFFSET 0` keeps
 # each from being computed anew wherever it is used. The stretches around the seeds of a session do not overlap: each
@@ -92,7 +102,7 @@ WITH asked AS MATERIALIZED (
     {or_recent}
 ), found AS MATERIALIZED (
     SELECT {row} FROM chosen JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
-), stretch AS (
+{lent}), stretch AS (
     SELECT session, position::bigint + {reach} AS until, greatest(
             position::bigint - {reach},
             lag(position::bigint) OVER (PARTITION BY session ORDER BY position) + {reach} + 1
@@ -107,14 +117,20 @@ WITH asked AS MATERIALIZED (
             AND position BETWEEN stretch.since AND stretch.until AND (expires_at IS NULL OR expires_at > %(now)s){conditions}
         ORDER BY position LIMIT {most_beside}
     ) turn
+    UNION ALL
+    (SELECT * FROM ({reminded_of}) reminded)
 )
-SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at)), ''::bytea),
-    array_agg(c.session), array_agg(c.role), array_agg(c.type), array_agg(c.content),
+SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at))
+        || int4send(least(coalesce(a.count, 0)::bigint + coalesce(a.reinforced, 0), 1e9)::int)
+        || float8send(coalesce(v.level, 0)) || timestamptz_send(coalesce(v.at, %(now)s)), ''::bytea),
+    {packed_links}, array_agg(c.session), array_agg(c.role), array_agg(c.type), array_agg(c.content),
     (SELECT mean FROM background), (SELECT deviation FROM background), (SELECT vector IS NOT NULL FROM asked),
     (SELECT count(*) FROM best WHERE away <= (SELECT away FROM edge))
         >= (SELECT least(%(kept)s, embedded) FROM background)
     AND ((SELECT unsaid FROM edge) = 0 OR (SELECT count(*) FROM best WHERE unsaid < (SELECT unsaid FROM edge)) >= %(kept)s)
-FROM candidate c LEFT JOIN memories_memoryaccess a ON a.tenant_id = %(tenant)s AND a.memory_id = c.id
+FROM candidate c
+LEFT JOIN memories_memoryaccess a ON a.tenant_id = %(tenant)s AND a.memory_id = c.id
+LEFT JOIN memories_activation v ON v.tenant_id = %(tenant)s AND v.memory_id = c.id
 """
 _MIND = """memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
@@ -145,6 +161,10 @@ class Query:
     limit: int
     now: datetime
     only: RecallFilter = EVERYTHING
+    #: What fits best, and lends along its neighborhood, depends on them.
+    weights: Weights = DEFAULT_WEIGHTS
+    #: How the one who recalls feels, -1 to 1; None: nothing is said of it.
+    mood: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +172,7 @@ class Found:
     """Candidates, what is usual in that mind, and beside each candidate what is told of it when it is returned."""
 
     candidates: Candidates
+    links: Links
     background: Background
     #: The query's vector could be compared with the agent's.
     compared: bool
@@ -162,10 +183,11 @@ class Found:
 
 
 def scan(query: Query) -> Found:
-    """Return the nearest by meaning, the best by words, the best of the time that is spoken of, and the turns beside them.
+    """Return the nearest by meaning, the best by words, the best of the time that is spoken of, and what belongs to them.
 
-    SEEDS or `limit` of each of the first two, SPAN_SEEDS of the third, REACH turns on either side. Where that is less
-    than the limit, also what happened last. One statement, seldom more.
+    SEEDS or `limit` of each of the first two, SPAN_SEEDS of the third; REACH turns on either side of each, and REMINDED
+    of what the LENDERS best bring to mind. Where that is less than the limit, also what happened last. One statement,
+    seldom more.
     """
     kept = max(SEEDS, query.limit)
     around = query.reading.span.around() if query.reading.span else None
@@ -176,6 +198,7 @@ def scan(query: Query) -> Found:
         "lexical": sparsevec_text(query.reading.lexical),
         "kept": kept,
         "limit": query.limit,
+        **lending_values(query.weights),
     }
     if around:
         values |= {"from": around[0], "to": around[1]}
@@ -192,7 +215,7 @@ def scan(query: Query) -> Found:
         if not row[-1]:
             sample = 0
             continue
-        found = _found(row)
+        found = _found(row, query.now)
         if filled or len(found.candidates) >= min(query.limit, query.documents):
             return found
         # Too little fits at all: what happened last comes with it.
@@ -202,10 +225,14 @@ def scan(query: Query) -> Found:
 @cache
 def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
     mind = _MIND + conditions
+    columns = _ROW.format(short=_SHORT, none=UUID(int=0))
     among = _AMONG.format(or_timely=f" OR {_TIMELY}" if timed else "")
     return _STATEMENT.format(
         vector=QUERY_VECTOR,
-        row=_ROW.format(short=_SHORT),
+        row=columns,
+        lent=LENT,
+        reminded_of=REMINDED_OF.format(row=columns, conditions=conditions),
+        packed_links=PACKED,
         mind=mind,
         conditions=conditions,
         or_recent=_RECENT.format(mind=mind) if filled else "",
@@ -223,8 +250,8 @@ def _guess(documents: int, kept: int) -> tuple[float, int]:
     return (share, max(_LEAST_SAMPLE, math.ceil(_ABOVE / share))) if share < 1 else (1.0, 0)
 
 
-def _found(row: Sequence[Any]) -> Found:
-    data, *texts, mean, deviation, compared, _ = row
+def _found(row: Sequence[Any], now: datetime) -> Found:
+    data, ties, *texts, mean, deviation, compared, _ = row
     rows = unpack(data, _LAYOUT)
     ids = rows["id"].astype(np.uint64)
     # A seed is in its own stretch too.
@@ -252,9 +279,16 @@ def _found(row: Sequence[Any]) -> Found:
         importance=numbers("importance"),
         decay_rate=numbers("decay_rate"),
         trust=numbers("trust"),
+        uses=numbers("uses"),
+        episode=id_numbers(rows["episode"].astype(np.uint64)),
+        level=levels_after(
+            numbers("level"), microseconds(now) - moments(rows["active"]), settings.ARBOR_ACTIVATION_HALF_LIFE
+        ),
+        valence=numbers("valence"),
     )
     return Found(
         candidates=candidates,
+        links=links_among(candidates.ids, ties),
         background=Background(mean=mean, deviation=deviation),
         compared=compared,
         session=session,

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import numpy as np
+from django.conf import settings
 
 from apps.agents.models import Agent
-from apps.memories.models import Memory, MemoryAccess
+from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.candidates import Candidate, Candidates
+from arbor.memory.activation import FLOOR, level_after
+from arbor.memory.candidates import Candidate, Candidates, Links
 from arbor.memory.filters import EVERYTHING, RecallFilter
-from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background, Ranked, rank
+from arbor.memory.fusion import (
+    LENDERS,
+    REACH,
+    REMINDED,
+    SEEDS,
+    SPAN_SEEDS,
+    Background,
+    Ranked,
+    deviations,
+    rank,
+)
+from arbor.memory.neighborhood import HIGHEST
 from arbor.memory.query import Reading, read_query
 from arbor.memory.values import MemoryStatus
+from arbor.memory.weights import DEFAULT_WEIGHTS
+
+type Neighborhoods = Mapping[UUID, Mapping[str, float]]
 
 #: What a deviation nearer in meaning counts beside words, where the time that is spoken of brings candidates.
 BESIDE_WORDS = 0.05
@@ -30,13 +47,15 @@ def recall_slowly(
     now: datetime,
     without_session: str = "",
     only: RecallFilter = EVERYTHING,
+    mood: float | None = None,
 ) -> list[Ranked]:
     """Return what recall must return, with the terms of each score."""
     with tenant_transaction(agent.tenant_id):
         rows = list(Memory.objects.filter(agent_id=agent.id, status=MemoryStatus.ACTIVE).order_by("id"))
-        accesses = dict(
-            MemoryAccess.objects.filter(memory__agent_id=agent.id).values_list("memory_id", "last_at")
-        )
+        accesses = {each.memory_id: each for each in MemoryAccess.objects.filter(memory__agent_id=agent.id)}
+        present = {each.memory_id: each for each in Activation.objects.filter(agent_id=agent.id)}
+        tended = Upkeep.objects.filter(agent_id=agent.id, neighbors__isnull=False)
+        neighborhoods: Neighborhoods = dict(tended.values_list("memory_id", "neighbors"))
     reading = _read(rows, text, now)
     rows = [
         row
@@ -45,15 +64,26 @@ def recall_slowly(
         and not (without_session and row.session == without_session)
         and _passes(row, only)
     ]
-    candidates = [_candidate(row, accesses.get(row.id), reading, vector) for row in rows]
+    candidates = [
+        _candidate(row, accesses.get(row.id), present.get(row.id), now, reading, vector) for row in rows
+    ]
     near = [each.similarity for each in candidates if each.similarity is not None]
     background = Background(mean=float(np.mean(near or [0])), deviation=float(np.std(near or [0])))
+    chosen, lent = _choose(candidates, reading, background, limit, neighborhoods)
+    places = {each.id: place for place, each in enumerate(chosen)}
+    links = [
+        (places[lender], places[borrower], share)
+        for (lender, borrower), share in lent.items()
+        if borrower in places
+    ]
     return rank(
-        Candidates.of(_choose(candidates, reading, background, limit)),
+        Candidates.of(chosen),
         reading=reading,
         background=background,
         now=now,
         limit=limit,
+        links=Links.of(links),
+        mood=mood,
     )
 
 
@@ -79,7 +109,12 @@ def _read(rows: list[Memory], text: str, now: datetime) -> Reading:
 
 
 def _candidate(
-    row: Memory, accessed: datetime | None, reading: Reading, vector: Sequence[float] | None
+    row: Memory,
+    access: MemoryAccess | None,
+    present: Activation | None,
+    now: datetime,
+    reading: Reading,
+    vector: Sequence[float] | None,
 ) -> Candidate:
     stored = dict(zip((place + 1 for place in row.lexical.indices()), row.lexical.values(), strict=True))
     similarity = None
@@ -90,19 +125,32 @@ def _candidate(
         name: getattr(row, name)
         for name in ("id", "session", "position", "role", "occurred_at", "importance", "decay_rate", "trust")
     }
+    level = (
+        level_after(present.level, now - present.at, settings.ARBOR_ACTIVATION_HALF_LIFE) if present else 0.0
+    )
     return Candidate(
         words=sum(weight * stored.get(term, 0.0) for term, weight in reading.lexical.items()),
         similarity=similarity,
         asks="?" in row.content,
-        last_access_at=accessed,
+        last_access_at=access.last_at if access else None,
+        uses=access.count + access.reinforced if access else 0,
+        episode=row.episode_id,
+        level=level if level >= FLOOR else 0.0,
+        valence=row.emotional_valence,
         **parts,
     )
 
 
 def _choose(
-    all_of_them: list[Candidate], reading: Reading, background: Background, limit: int
-) -> list[Candidate]:
-    """Return the nearest, the wordiest, the best of the time that is spoken of, and the turns beside all of these."""
+    all_of_them: list[Candidate],
+    reading: Reading,
+    background: Background,
+    limit: int,
+    neighborhoods: Neighborhoods,
+) -> tuple[list[Candidate], dict[tuple[UUID, UUID], float]]:
+    """Return the nearest, the wordiest, the best of the time that is spoken of, the turns beside all of these, and what the
+    best of them bring to mind, with what they lend.
+    """
     kept = max(SEEDS, limit)
     near = [each for each in all_of_them if each.similarity is not None]
     chosen = sorted(near, key=lambda each: (-(each.similarity or 0.0), each.id))[:kept]
@@ -118,11 +166,37 @@ def _choose(
     if around is not None:
         timely = [each for each in all_of_them if around[0] <= each.occurred_at <= around[1]]
         chosen += sorted(timely, key=lambda each: (-fit(each), each.id))[:SPAN_SEEDS]
-    found = _with_neighbours(chosen, all_of_them)
+    found, lent = _with_company(chosen, all_of_them, background, neighborhoods)
     if len(found) < limit:
         latest = sorted(all_of_them, key=lambda each: (-each.occurred_at.timestamp(), each.id))[:limit]
-        found = _with_neighbours(chosen + latest, all_of_them)
-    return found
+        found, lent = _with_company(chosen + latest, all_of_them, background, neighborhoods)
+    return found, lent
+
+
+def _with_company(
+    chosen: list[Candidate],
+    all_of_them: list[Candidate],
+    background: Background,
+    neighborhoods: Neighborhoods,
+) -> tuple[list[Candidate], dict[tuple[UUID, UUID], float]]:
+    columns = Candidates.of(chosen)
+    fits = DEFAULT_WEIGHTS.words * columns.words + DEFAULT_WEIGHTS.meaning * deviations(
+        columns.similarity, background
+    )
+    fit = {each.id: float(fits[place]) for place, each in enumerate(chosen)}
+    lenders = sorted((each for each in fit if fit[each] > 0), key=lambda each: (-fit[each], each))[:LENDERS]
+    lent = {
+        (lender, UUID(other)): weight / HIGHEST
+        for lender in lenders
+        for other, weight in neighborhoods.get(lender, {}).items()
+    }
+    worth: dict[UUID, float] = {}
+    for (lender, other), share in lent.items():
+        worth[other] = max(worth.get(other, 0.0), fit[lender] * share)
+    new = [each for each in all_of_them if each.id in worth and each.id not in fit]
+    reminded = {each.id for each in sorted(new, key=lambda each: (-worth[each.id], each.id))[:REMINDED]}
+    beside = {each.id for each in _with_neighbours(chosen, all_of_them)}
+    return [each for each in all_of_them if each.id in beside | reminded], lent
 
 
 def _with_neighbours(chosen: list[Candidate], all_of_them: list[Candidate]) -> list[Candidate]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID, uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,12 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent
-from apps.memories.models import Memory, MemoryAccess
+from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.memories.services.recall import recall, recall_in_scope
 from apps.memories.services.remember import store
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.filters import RecallFilter
+from arbor.memory.neighborhood import HIGHEST
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from tests.integration.memories.brute_force import recall_slowly
 from tests.integration.memories.conftest import turns
@@ -88,6 +90,7 @@ def random_memories(chance: random.Random, count: int) -> list[NewMemory]:
                 importance=chance.choice([0.2, 0.5, 0.5, 0.9]),
                 decay_rate=chance.choice([0.0, 0.01, 0.2]),
                 trust=chance.choice([1.0, 1.0, 0.4]),
+                emotional_valence=(0.0, 0.0, -0.8, 0.3)[place % 4],
                 session=session,
                 position=chance.randint(0, 25) if session else place,
                 role=chance.choice(SPEAKERS),
@@ -112,15 +115,37 @@ def populate(agent: Agent, chance: random.Random, count: int) -> None:
     with tenant_transaction(agent.tenant_id):
         ids = store(agent_id=agent.id, memories=memories[:split], vectors=random_vectors(chance, split)).ids
         ids += store(agent_id=agent.id, memories=memories[split:], vectors=None).ids
-        MemoryAccess.objects.bulk_create(
+        used = (
             MemoryAccess(
                 tenant_id=agent.tenant_id,
                 memory_id=each,
-                count=1,
+                count=chance.randint(1, 9),
+                reinforced=chance.randint(0, 3),
                 last_at=NOW - timedelta(chance.randint(0, 50)),
             )
-            for each in chance.sample(sorted(set(ids)), len(ids) // 5)
+            for each in chance.sample(sorted(set(ids)), len(set(ids)) // 5)
         )
+        # What came twice has been reinforced, and has its row.
+        MemoryAccess.objects.bulk_create(used, ignore_conflicts=True)
+        give_company(agent, chance, sorted(set(ids)))
+
+
+def give_company(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> None:
+    """Give half of them neighborhoods, with a stranger in each, and let a few be present in mind."""
+    for each in chance.sample(ids, len(ids) // 2):
+        others = [*chance.sample(ids, min(len(ids), 6)), uuid4()]
+        neighbors = {str(other): round(chance.uniform(0.05, HIGHEST), 4) for other in others if other != each}
+        Upkeep.objects.filter(memory_id=each).update(neighbors=neighbors, stale=chance.random() < 0.5)
+    Activation.objects.bulk_create(
+        Activation(
+            tenant_id=agent.tenant_id,
+            agent_id=agent.id,
+            memory_id=each,
+            level=chance.random(),
+            at=NOW - timedelta(minutes=chance.randint(-30, 600)),
+        )
+        for each in chance.sample(ids, len(ids) // 6)
+    )
 
 
 def assert_same(found: Sequence[Recalled], slowly: Sequence[Any]) -> None:
@@ -147,9 +172,10 @@ def test_recall_equals_scoring_every_memory(mind: Agent, other_mind: Agent, seed
     for text in QUERIES:
         vector = random_vectors(chance, 1)[0].tolist() if chance.random() < 0.8 else None
         for limit in (1, 10, 100):
+            asked: dict[str, Any] = {"limit": limit, "now": NOW, "mood": chance.choice([None, -1.0, 0.4])}
             with tenant_transaction(mind.tenant_id):
-                found = recall_in_scope(agent_id=mind.id, text=text, vector=vector, limit=limit, now=NOW)
-            assert_same(found, recall_slowly(mind, text, vector, limit=limit, now=NOW))
+                found = recall_in_scope(agent_id=mind.id, text=text, vector=vector, **asked)
+            assert_same(found, recall_slowly(mind, text, vector, **asked))
 
 
 def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent) -> None:

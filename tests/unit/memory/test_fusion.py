@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.memory.candidates import Candidate, Candidates, halves, whole
-from arbor.memory.decay import days_between, relevance
-from arbor.memory.fusion import DEFAULT_WEIGHTS, Background, Ranked, Weights, rank
+from arbor.memory.decay import days_between, effective_importance, relevance
+from arbor.memory.fusion import Background, Ranked, rank
 from arbor.memory.query import Reading
 from arbor.memory.timespan import TimeSpan
+from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BACKGROUND = Background(mean=0.1, deviation=0.1)
@@ -148,6 +149,10 @@ CANDIDATES = st.builds(
     importance=st.floats(0, 1),
     decay_rate=st.floats(0, 1e3),
     trust=st.floats(0, 1),
+    uses=st.integers(-1, 10**9),
+    episode=st.none() | st.sampled_from([UUID(int=7), UUID(int=8)]),
+    level=st.floats(0, 1),
+    valence=st.floats(-1, 1),
 )
 BACKGROUNDS = st.builds(Background, mean=st.floats(-1, 1), deviation=st.floats(0, 1))
 READING = Reading(
@@ -204,7 +209,7 @@ def test_many_at_once_are_measured_as_one_by_one(candidates: list[Candidate], ye
         assert place.terms.recency == pytest.approx(
             DEFAULT_WEIGHTS.recency
             * relevance(
-                importance=one.importance,
+                importance=effective_importance(importance=one.importance, uses=one.uses),
                 decay_rate=one.decay_rate,
                 days_since_access=days_between(one.last_access_at or one.occurred_at, NOW),
             )

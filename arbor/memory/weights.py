@@ -1,0 +1,73 @@
+"""What each term of a memory's score is worth, and how an operator turns it. docs/recall.md says how they were found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from arbor.errors import ConfigurationInvalid
+
+#: More than this is not an opinion about a term but an end to all others.
+HIGHEST_WEIGHT = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """What each term is worth, 0 to HIGHEST_WEIGHT; 0: nothing. Raises ConfigurationInvalid.
+
+    Found by hand on five dialogs of LoCoMo, each a flat optimum; those of 0.05 decide between memories that fit equally.
+    """
+
+    words: float = 1.0
+    meaning: float = 0.3
+    #: Share of their fit that the turns just before and after lend; those one further away, half as much.
+    neighbours: float = 0.25
+    #: Added where the turn before asks something: this one is probably its answer.
+    answer: float = 0.25
+    #: Share of the fit that the best seed lends along its neighborhood.
+    association: float = 0.05
+    #: Share of the fit of the best memory in the same session, and in the same episode.
+    session: float = 0.5
+    episode: float = 0.05
+    speaker: float = 0.25
+    time: float = 0.25
+    recency: float = 0.05
+    importance: float = 0.05
+    trust: float = 0.05
+    #: What is present in mind, and what feels as the agent does.
+    activation: float = 0.05
+    mood: float = 0.05
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if not 0 <= value <= HIGHEST_WEIGHT:
+                raise ConfigurationInvalid(
+                    f"the weight of {each.name} must be a number from 0 to {HIGHEST_WEIGHT:g}, got {value:g}"
+                )
+
+
+DEFAULT_WEIGHTS = Weights()
+NAMES = tuple(each.name for each in fields(Weights))
+
+
+def parse_weights(text: str) -> Weights:
+    """Read weights such as `association=0.1, mood=0`; those that are not named stay as they are.
+
+    Raises ConfigurationInvalid for a name that is none or stands twice, and for a value that is no weight.
+    """
+    given: dict[str, float] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, _, value = (each.strip() for each in part.partition("="))
+        if name not in NAMES:
+            raise ConfigurationInvalid(
+                f"ARBOR_RECALL_WEIGHTS has NAME=VALUE, separated by commas, got {part!r}; names are {', '.join(NAMES)}"
+            )
+        if name in given:
+            raise ConfigurationInvalid(f"ARBOR_RECALL_WEIGHTS names {name} twice")
+        try:
+            given[name] = float(value)
+        except ValueError as error:
+            raise ConfigurationInvalid(
+                f"ARBOR_RECALL_WEIGHTS has a number from 0 to {HIGHEST_WEIGHT:g} after {name}=, got {value!r}"
+            ) from error
+    return replace(DEFAULT_WEIGHTS, **given)
