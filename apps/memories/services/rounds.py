@@ -21,6 +21,8 @@ ROUND_LASTS = timedelta(seconds=20)
 #: Agents that one look finds, and of one tenant among them while others wait.
 _FOUND = 200
 _OF_TENANT = 20
+#: Agents that a process remembers to have met from one round of a chore to the next.
+_REMEMBERED = 10_000
 
 # In any order: ids follow each other in time, so that an order by them would always begin with the oldest tenants.
 _WAITING = """
@@ -29,6 +31,10 @@ SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
     SELECT w.agent_id FROM ({waiting}) w WHERE w.agent_id <> ALL(%(passed)s::uuid[]) LIMIT %(per_tenant)s
 ) waiting LIMIT %(found)s
 """
+
+
+#: By the name of the chore, the agents that this process has met since it last met all that wait.
+_met_before: dict[str, set[UUID]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +60,15 @@ def make_round(
     `waiting` is SQL that yields `agent_id` of the agents of tenant `t.id` that wait, such as
     `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `tend(tenant_id, agent_id)` takes one bounded step
     in transactions of its own and returns how much it did; the agent is met again while the round lasts and it did
-    something. Tenants come in another order each time. `ARBOR_MAINTENANCE_SHARE` is the share of time
-    that a round works; in the rest it leaves the database to others.
+    something. Tenants come in another order each time, and nobody is met again before all that wait have been met:
+    where a round is too short for all, the next one begins with the others, in whatever order `waiting` names them.
+    `ARBOR_MAINTENANCE_SHARE` is the share of time that a round works; in the rest it leaves the database to others.
     """
     ends_at = time.monotonic() + lasts.total_seconds()
     steps = done = failed = 0
     passed: set[UUID] = set()
-    while time.monotonic() < ends_at and (agents := _find_waiting(waiting, passed)):
+    met = _met_before.pop(name, set())
+    while time.monotonic() < ends_at and (agents := _find_next(waiting, passed, met)):
         for tenant_id, agent_id in agents:
             started = time.monotonic()
             if started >= ends_at:
@@ -75,15 +83,27 @@ def make_round(
                 failed += 1
                 did = 0
             steps, done = steps + 1, done + did
+            met.add(agent_id)
             if not did:
                 passed.add(agent_id)
             ended = time.monotonic()
             rest = (ended - started) * (1 / settings.ARBOR_MAINTENANCE_SHARE - 1)
             # A long step's rest does not hold up the jobs behind this one.
             time.sleep(max(0.0, min(rest, ends_at - ended)))
+    if len(met) <= _REMEMBERED:
+        _met_before[name] = met
     if steps:
         log.info("maintenance", chore=name, steps=steps, done=done, failed=failed)
     return Round(steps=steps, done=done, failed=failed)
+
+
+def _find_next(waiting: str, passed: set[UUID], met: set[UUID]) -> list[tuple[UUID, UUID]]:
+    """Return agents that were not met yet, or, where all that wait were, begin anew with those that still do."""
+    found = _find_waiting(waiting, passed | met)
+    if not found and met:
+        met.clear()
+        found = _find_waiting(waiting, passed)
+    return found
 
 
 def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:

@@ -90,6 +90,39 @@ def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
     assert chore.tended.index(few.id) <= 3
 
 
+def test_agents_with_work_without_end_are_all_met_before_one_is_met_again(
+    tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
+) -> None:
+    agents = {agent.id for agent in make_agents(tenant, 30)}
+    tended: list[UUID] = []
+
+    def tend(_tenant_id: UUID, agent_id: UUID) -> int:
+        tended.append(agent_id)
+        return int(len(tended) < 90)
+
+    make_round("endless", waiting=f"{EVERYBODY} ORDER BY id", tend=tend)
+    assert [set(tended[place : place + 30]) for place in (0, 30, 60)] == [agents] * 3
+
+
+def test_where_a_round_is_too_short_for_all_the_next_begins_with_the_others(
+    tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
+) -> None:
+    agents = {agent.id for agent in make_agents(tenant, 6)}
+    tended: list[UUID] = []
+
+    def tend(_tenant_id: UUID, agent_id: UUID) -> int:
+        tended.append(agent_id)
+        time.sleep(0.15)
+        return 1
+
+    for _ in range(3):
+        make_round(
+            "too short", waiting=f"{EVERYBODY} ORDER BY id", tend=tend, lasts=timedelta(seconds=0.2)
+        )
+    assert len(tended) >= 6
+    assert set(tended[:6]) == agents
+
+
 def test_a_round_ends_in_time_and_the_next_goes_on(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], settings: Any
 ) -> None:
