@@ -83,17 +83,30 @@ _MODEL = settings.ARBOR_EMBEDDING_MODEL.replace("'", "''")
 _STORAGE = [
     # A cache: it need not survive a crash of the database.
     migrations.RunSQL("ALTER TABLE memories_activation SET UNLOGGED", migrations.RunSQL.noop),
-    # What is remembered already gets its mind and its upkeep. `protection` forces row-level security again.
+    # What is remembered already gets its mind and its upkeep. A mind's vectors are what the rows say they are, whatever the
+    # settings say by now. `protection` forces row-level security again.
     migrations.RunSQL(
-        "ALTER TABLE memories_memory NO FORCE ROW LEVEL SECURITY;"
-        " INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)"
-        f" SELECT DISTINCT tenant_id, agent_id, '{_MODEL}', {int(settings.ARBOR_EMBEDDING_DIMENSION)}"
-        " FROM memories_memory;"
-        " INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed)"
-        " SELECT tenant_id, agent_id, id, true, true, true, false FROM memories_memory",
+        f"""
+        ALTER TABLE memories_memory NO FORCE ROW LEVEL SECURITY;
+        INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)
+        SELECT tenant_id, agent_id,
+            coalesce(
+                mode() WITHIN GROUP (ORDER BY regexp_replace(embedding_model, '^wordllama/.*', 'wordllama'))
+                    FILTER (WHERE embedding IS NOT NULL),
+                '{_MODEL}'
+            ),
+            coalesce(
+                mode() WITHIN GROUP (ORDER BY vector_dims(embedding)) FILTER (WHERE embedding IS NOT NULL),
+                {int(settings.ARBOR_EMBEDDING_DIMENSION)}
+            )
+        FROM memories_memory GROUP BY tenant_id, agent_id;
+        INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed)
+        SELECT tenant_id, agent_id, id, status = 'active', status = 'active', status = 'active', false
+        FROM memories_memory
+        """,
         migrations.RunSQL.noop,
     ),
-    # Stretches without a gap of half an hour within a session. Episodes of today close when they are over.
+    # Stretches without a gap of half an hour within a session; the last one of a session that is still going on stays open.
     migrations.RunSQL(
         """
         CREATE TEMPORARY TABLE backfill ON COMMIT DROP AS
@@ -113,7 +126,12 @@ _STORAGE = [
         WINDOW w AS (PARTITION BY tenant_id, agent_id, session, island ORDER BY occurred_at, position, id);
         INSERT INTO memories_episode (tenant_id, id, agent_id, session, started_at, last_at, ended_at, size, summary,
             summarized_by, failures, failure)
-        SELECT tenant_id, first_id, agent_id, session, min(occurred_at), max(occurred_at), now(), count(*), '', '', 0, ''
+        SELECT tenant_id, first_id, agent_id, session, min(occurred_at), max(occurred_at),
+            CASE
+                WHEN max(occurred_at) < now() - interval '30 minutes' THEN now()
+                -- One at most is open, whatever the clock said.
+                WHEN max(occurred_at) < max(max(occurred_at)) OVER (PARTITION BY tenant_id, agent_id, session) THEN now()
+            END, count(*), '', '', 0, ''
         FROM backfill GROUP BY tenant_id, agent_id, session, first_id;
         UPDATE memories_memory m SET episode_id = b.first_id, sequence = b.place
         FROM backfill b WHERE m.tenant_id = b.tenant_id AND m.id = b.id;

@@ -11,7 +11,8 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(
             # Packed, a vector is copied each time it is scored, and tried to be compressed each time it is stored.
-            "ALTER TABLE memories_memory ALTER COLUMN lexical SET STORAGE PLAIN",
+            # Changing the type of `embedding` has given that one its usual storage back.
+            "ALTER TABLE memories_memory ALTER COLUMN lexical SET STORAGE PLAIN, ALTER COLUMN embedding SET STORAGE PLAIN",
             "ALTER TABLE memories_memory ALTER COLUMN lexical SET STORAGE EXTENDED",
         ),
         migrations.RemoveIndex(model_name="memory", name="memories_memory_mind"),

@@ -60,3 +60,12 @@ def test_longer_vectors_are_refused_with_the_limit(settings: Any) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 1536
     with pytest.raises(ConfigurationInvalid, match="must be at most 1024, got 1536"):
         embedder()
+
+
+def test_vectors_stay_in_the_row_as_they_are(database: None) -> None:
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "SELECT attname::text, attstorage::text FROM pg_attribute"
+            " WHERE attrelid = 'memories_memory'::regclass AND attname IN ('embedding', 'lexical')"
+        )
+        assert dict(cursor.fetchall()) == {"embedding": "p", "lexical": "p"}

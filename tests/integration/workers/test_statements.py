@@ -13,8 +13,9 @@ from apps.tenants.scope import APP, OPS
 from tests.integration.heartbeats.conftest import beats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 
-#: Dispatching, walking, asking and walking on, for a beat that recalls, stores and moves a goal. Without BEGIN and COMMIT.
-MOST = 45
+#: Dispatching, walking, asking and walking on, for a beat that recalls twice, stores and moves a goal: the last recall finds
+#: nothing clear, and asks for a theme that is on the tip of the tongue. Without BEGIN and COMMIT.
+MOST = 47
 
 
 def test_a_reflex_beat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
