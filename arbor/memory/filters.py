@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from arbor.errors import Invalid
+from arbor.memory.timespan import check_moment
 from arbor.memory.values import MemoryType
 
 
@@ -28,21 +29,27 @@ class RecallFilter:
     episode: UUID | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("min_importance", self.min_importance),
-            ("min_trust", self.min_trust),
-        ):
+        if wrong := sorted(str(each) for each in self.types if each not in MemoryType):
+            raise Invalid(f"types must be of {', '.join(MemoryType)}; got {', '.join(wrong)}")
+        object.__setattr__(self, "types", frozenset(MemoryType(each) for each in self.types))
+        for name, value in (("min_importance", self.min_importance), ("min_trust", self.min_trust)):
             if not 0 <= value <= 1:
                 raise Invalid(f"{name} must be 0 to 1, got {value}")
+        for name, text in (("session", self.session), ("without_session", self.without_session)):
+            if "\0" in text:
+                raise Invalid(f"{name} must have no NUL, got {text!r}")
+        self._check_times()
+        if isinstance(self.concept, str) and (not self.concept.strip() or "\0" in self.concept):
+            raise Invalid(f"a concept is named by its id or its name, without NUL; got {self.concept!r}")
+
+    def _check_times(self) -> None:
         for name, moment in (("since", self.since), ("until", self.until)):
-            if moment is not None and moment.tzinfo is None:
-                raise Invalid(f"{name} must have a time zone, got {moment.isoformat()}")
+            if moment is not None:
+                check_moment(name, moment)
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise Invalid(
                 f"since must be before until, got {self.since.isoformat()} and {self.until.isoformat()}"
             )
-        if self.concept == "":
-            raise Invalid("a concept is named by its id or its name, got an empty name")
 
 
 #: Every memory.

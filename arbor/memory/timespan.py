@@ -7,8 +7,14 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from arbor.errors import Invalid
+
 #: People tell of things for some days after, and of plans before. docs/recall.md: flat from 3 to 20.
 NEARNESS_DAYS = 7.0
+
+#: A clock that shows less or more is wrong; "99 years ago" is reckoned from here, and stays within what a date can be.
+EARLIEST = datetime(1000, 1, 1, tzinfo=UTC)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 #: How long a year is on average.
 YEAR_DAYS = 365.25
@@ -72,15 +78,25 @@ class TimeSpan:
         if self.yearly:
             middle = self.start + (self.end - self.start) / 2
             shift = timedelta(days=YEAR_DAYS) * round((moment - middle).days / YEAR_DAYS)
-        away = max(self.start + shift - moment, moment - self.end - shift, timedelta(0))
+        # Differences first: a sum of a moment and a shift may lie beyond what a date can be.
+        away = max((self.start - moment) + shift, (moment - self.end) - shift, timedelta(0))
         return math.exp(-away.total_seconds() / 86_400 / NEARNESS_DAYS)
+
+
+def check_moment(name: str, moment: datetime) -> datetime:
+    """Return the moment. Raises Invalid for one that does not say its time zone: nobody knows when it is."""
+    if moment.utcoffset() is None:
+        raise Invalid(f"{name} must have a time zone, got {moment.isoformat()}")
+    return moment
 
 
 def mentioned_span(text: str, *, now: datetime) -> TimeSpan | None:
     """Return the time that the text speaks of, from the first to the last moment it names; None if it names none.
 
-    Days, months, seasons and years by their names; "yesterday", "last month", "three weeks ago" by `now`.
+    Days, months, seasons and years by their names; "yesterday", "last month", "three weeks ago" by `now`, or by EARLIEST
+    or LATEST where it lies beyond. Raises Invalid for a `now` without time zone.
     """
+    now = min(max(check_moment("now", now), EARLIEST), LATEST)
     dated, rest = _find_dated(text[:_READ_CHARACTERS])
     year = next((int(year) for parts in dated if (year := parts.get("year"))), None)
     spans = [span for parts in dated if (span := _read_dated(parts, year, now)) is not None]

@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 from django.conf import settings
 
-from apps.memories.models import Mind
 from apps.memories.services.literals import MAX_DIMENSION, halfvec_texts
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
-from arbor.errors import ConfigurationInvalid
+from arbor.errors import ConfigurationInvalid, Invalid
+
+#: The largest number of half precision, in which vectors are stored.
+LARGEST = float(np.finfo(np.float16).max)
 
 #: A query's vector, where it can be compared with the agent's; else NULL, and words alone decide. A vector that was made
 #: before its agent was moved to another model must never meet the new ones: this is read in the same statement, thus at
@@ -64,11 +68,6 @@ def checked(model: EmbeddingModel) -> EmbeddingModel:
     return model
 
 
-def mind_of(agent_id: UUID) -> Mind | None:
-    """Return the agent's mind as it stands, in the open transaction; none while it remembers nothing. One statement."""
-    return Mind.objects.filter(agent_id=agent_id).first()
-
-
 def model_of(agent_id: UUID) -> EmbeddingModel:
     """Return the model of the agent's vectors, in the open transaction: the installation's for a new mind. One statement."""
     return _model(fetch(_MODEL_OF, agent=agent_id))
@@ -88,13 +87,25 @@ def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -
     """Return the values of QUERY_VECTOR: a query's vector, if it has one, and the model that made it.
 
     Without a model only the lengths are compared; never an error of the database, but perhaps a comparison that means
-    nothing.
+    nothing. Raises Invalid for what is no vector of 1 to MAX_DIMENSION finite numbers.
     """
     return {
-        "vector": None if vector is None else halfvec_texts([vector])[0],
+        "vector": None if vector is None else halfvec_texts([_checked_query(vector)])[0],
         "vector_dimension": None if vector is None else len(vector),
         "vector_model": model.name if model else None,
     }
+
+
+def _checked_query(vector: Sequence[float]) -> npt.NDArray[np.float32]:
+    numbers = np.asarray(vector, dtype=np.float32)
+    if numbers.ndim != 1 or not 1 <= len(numbers) <= MAX_DIMENSION:
+        raise Invalid(
+            f"a query's vector is one row of 1 to {MAX_DIMENSION} numbers, got the shape {numbers.shape}"
+        )
+    # Written so that it is false for what is not a number.
+    if not (np.abs(numbers) <= LARGEST).all():
+        raise Invalid(f"a query's vector must be finite numbers from -{LARGEST:g} to {LARGEST:g}")
+    return numbers
 
 
 def _model(rows: Sequence[tuple[Any, ...]]) -> EmbeddingModel:

@@ -11,12 +11,12 @@ import pytest
 from django.db import connection
 
 from apps.agents.models import Agent
+from apps.memories.models import Mind
 from apps.memories.services import embedding
 from apps.memories.services.embedding import embed_for_storage, embed_query, embed_texts, embedder_for
 from apps.memories.services.minds import (
     QUERY_VECTOR,
     installation_model,
-    mind_of,
     model_of,
     open_mind,
     query_vector,
@@ -24,7 +24,7 @@ from apps.memories.services.minds import (
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
-from arbor.errors import ConfigurationInvalid, EmbeddingFailed
+from arbor.errors import ConfigurationInvalid, EmbeddingFailed, Invalid
 from tests.integration.memories.conftest import RemoteEmbedder
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
@@ -35,7 +35,7 @@ def test_a_new_mind_has_the_installations_model_and_keeps_it(
     mind: Agent, settings: Any, statements: list[str]
 ) -> None:
     with tenant_transaction(mind.tenant_id):
-        assert mind_of(mind.id) is None
+        assert not Mind.objects.filter(agent_id=mind.id).exists()
         assert model_of(mind.id) == WORDLLAMA
         statements.clear()
         assert open_mind(mind.id) == WORDLLAMA
@@ -45,16 +45,17 @@ def test_a_new_mind_has_the_installations_model_and_keeps_it(
         assert installation_model() == SHORT
         assert open_mind(mind.id) == WORDLLAMA
         assert model_of(mind.id) == WORDLLAMA
-        row = mind_of(mind.id)
-    assert row is not None
+        row = Mind.objects.get(agent_id=mind.id)
     assert str(row) == "wordllama, 256 dimensions"
 
 
-def test_a_mind_of_another_tenant_is_not_seen(mind: Agent, foreign_mind: Agent) -> None:
+def test_a_mind_of_another_tenant_is_not_seen(mind: Agent, foreign_mind: Agent, settings: Any) -> None:
+    settings.ARBOR_EMBEDDING_DIMENSION = 64
     with tenant_transaction(foreign_mind.tenant_id):
         open_mind(foreign_mind.id)
+    settings.ARBOR_EMBEDDING_DIMENSION = 256
     with tenant_transaction(mind.tenant_id):
-        assert mind_of(foreign_mind.id) is None
+        assert model_of(foreign_mind.id) == WORDLLAMA
 
 
 def test_texts_are_embedded_by_the_model_that_is_asked_for(mind: Agent) -> None:
@@ -161,6 +162,23 @@ def test_a_querys_vector_counts_only_where_it_can_be_compared(
         open_mind(mind.id)
         assert counts(asked) is compared
         assert not counts({**asked, **query_vector(None, model)})
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        [float("nan")] * 256,
+        [float("inf"), *[0.0] * 255],
+        [1e9, *[0.0] * 255],
+        [-70_000.0, *[0.0] * 255],
+        [],
+        [0.5] * 1025,
+        [[0.5]],
+    ],
+)
+def test_what_is_no_querys_vector_is_refused_before_the_database_is_asked(vector: Any) -> None:
+    with pytest.raises(Invalid, match="a query's vector"):
+        query_vector(vector, WORDLLAMA)
 
 
 def test_an_embedder_that_is_slow_and_fails_holds_up_one_query_not_all(

@@ -113,6 +113,26 @@ def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) 
     assert told("river") == set()
 
 
+@pytest.mark.parametrize("now", [datetime.min, datetime.max])  # noqa: DTZ901
+@pytest.mark.parametrize("text", ["the boat last week", "the boat 99 years ago"])
+def test_a_clock_that_is_far_out_finds_the_same(mind: Agent, now: datetime, text: str) -> None:
+    keep(mind, *turns("The boat is green.", "The oak is old."))
+    assert {each.content for each in find(mind, text, now=now.replace(tzinfo=UTC))} == {
+        "The boat is green.",
+        "The oak is old.",
+    }
+    with pytest.raises(Invalid, match="now must have a time zone"):
+        find(mind, text, now=now)
+
+
+@pytest.mark.parametrize("moment", [datetime.min, datetime.max])  # noqa: DTZ901
+def test_a_filter_takes_any_moment(mind: Agent, moment: datetime) -> None:
+    keep(mind, *turns("The boat is green."))
+    at = moment.replace(tzinfo=UTC)
+    assert len(find(mind, "boat", only=RecallFilter(since=at))) == (moment == datetime.min)  # noqa: DTZ901
+    assert len(find(mind, "boat", only=RecallFilter(until=at))) == (moment == datetime.max)  # noqa: DTZ901
+
+
 def test_only_memories_of_an_episode_are_recalled(mind: Agent) -> None:
     keep(mind, *turns("The oak is old."), *turns("The tulip is red.", session="other"))
     oak, _ = memories_of(mind)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arbor.errors import Invalid
 from arbor.memory.timespan import TimeSpan, mentioned_span
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -90,7 +91,7 @@ def test_candidates_are_looked_for_two_weeks_around_a_span() -> None:
     assert TimeSpan(start=span.start, end=span.end, yearly=True).around() is None
 
 
-MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+MOMENTS = st.datetimes(timezones=st.just(UTC))
 PIECES = "last in May 31 June 2023 1 year ago the summer of 0 12 weeks yesterday 2023-02-29 2023-00-00 , three past month dec. 2100"
 
 
@@ -101,9 +102,28 @@ def test_any_text_is_read_without_failing(text: str, now: datetime) -> None:
 
 
 @given(
-    start=MOMENTS, length=st.timedeltas(timedelta(0), timedelta(400)), moment=MOMENTS, yearly=st.booleans()
+    start=st.datetimes(max_value=datetime(9990, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+    length=st.timedeltas(timedelta(0), timedelta(400)),
+    moment=MOMENTS,
+    yearly=st.booleans(),
 )
 def test_nearness_is_from_nothing_to_one(
     start: datetime, length: timedelta, moment: datetime, yearly: bool
 ) -> None:
     assert 0 <= TimeSpan(start=start, end=start + length, yearly=yearly).nearness(moment) <= 1
+
+
+@pytest.mark.parametrize("now", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)])
+@pytest.mark.parametrize(
+    "text", ["last week", "99 years ago", "tonight", "last month", "in winter", "last year"]
+)
+def test_a_clock_that_is_far_out_breaks_nothing(text: str, now: datetime) -> None:
+    span = mentioned_span(text, now=now)
+    assert span is not None
+    span.around()
+    assert 0 <= span.nearness(now) <= 1
+
+
+def test_a_moment_without_time_zone_is_refused() -> None:
+    with pytest.raises(Invalid, match="now must have a time zone"):
+        mentioned_span("last week", now=datetime.min)  # noqa: DTZ901
