@@ -2,36 +2,68 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+import unicodedata
 from functools import lru_cache
-
-from arbor.memory.lexical import words_of
 
 #: Cosine from which two texts may say the same.
 DEFAULT_SIMILARITY = 0.95
 #: Different wordings that a memory keeps beside its own.
 WORDINGS_KEPT = 8
 
-_NEGATION_WORDS = """
-    no not never none nobody nothing nowhere neither nor cannot without hardly barely scarcely
-    nicht kein keine keinen nie niemals ne pas jamais
-"""
-_NEGATIONS = frozenset(_NEGATION_WORDS.split())
+_FILLERS = "a an the please thanks actually basically oh ah um uh er hm hmm hey hi hello ok okay"
+#: What may stand in a text or not and it says the same: articles, politeness, and sounds that fill a pause.
+FILLERS = frozenset(_FILLERS.split())
+#: "A few" are more than few.
+_AFTER_A = frozenset({"few", "little"})
+
+_APOSTROPHES = str.maketrans("’‘ʼ＇", "''''")
+# A sign may change everything ("-5", "C#", "3 €", a thumb up or down, a question mark); what only parts a text does not.
+_PARTS = re.compile(
+    r"\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?"  # 12,000.50
+    r"|\d+(?:\.\d+)+"  # 3.5, 1.2.3
+    r"|[^\W_]+(?:'[^\W_]+)*"  # don't, café, gpt4
+    r"|(?<![^\W_])[-\u2212](?=\.?\d)"  # minus
+    r"|[^\w\s.,;:!'\"()\[\]{}`*\u2026\u2010-\u2015\u2018-\u201f\u00ab\u00bb-]"
+)
+_SHORT_FORMS = {
+    "can't": ("can", "not"),
+    "won't": ("will", "not"),
+    "shan't": ("shall", "not"),
+    "cannot": ("can", "not"),
+}
 
 
 def says_the_same(one: str, other: str) -> bool:
     """Return whether two texts of nearly the same meaning may stand for each other.
 
-    Vectors are blind for what often matters most: "the gate code is 4711" is near 4712, and near "is not 4711". So
-    the digits must be the same, in order, and the negations.
+    Vectors are blind for what often matters most: "from Berlin to Rome" has that of "from Rome to Berlin", Monday's is
+    near Friday's, and that of "is 4711" near "is not 4711". So the words and signs must be the same ones in the same
+    order, as they stand, for "left" is not "leaves". Case, punctuation, FILLERS and short forms of "not" do not count.
     """
     return _claims(one) == _claims(other)
 
 
 @lru_cache(maxsize=2_000)
-def _claims(text: str) -> tuple[tuple[str, ...], frozenset[tuple[str, int]]]:
-    words = [*words_of(text)]
-    numbers = tuple(word for word in words if any(character.isdigit() for character in word))
-    negations = Counter("not" if word.endswith("n't") else word for word in words)
-    denied = ((word, count) for word, count in negations.items() if word in _NEGATIONS)
-    return numbers, frozenset(denied)
+def _claims(text: str) -> tuple[str, ...]:
+    folded = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
+    said: list[str] = []
+    for part in _PARTS.findall(folded):
+        said.extend(_spelt_out(part))
+    followed = zip(said, [*said[1:], ""], strict=True)
+    told = [word for word, after in followed if word not in FILLERS or _matters(word, after)]
+    # A text of nothing but fillers, or without any word, is compared as it is.
+    return tuple(told or said or [" ".join(folded.split())])
+
+
+def _spelt_out(word: str) -> tuple[str, ...]:
+    if word in _SHORT_FORMS:
+        return _SHORT_FORMS[word]
+    if word.endswith("n't") and word != "n't":
+        return word.removesuffix("n't"), "not"
+    return (word.replace(",", ""),)
+
+
+def _matters(word: str, after: str) -> bool:
+    """Return whether an article is more than that: at the end it is a name ("vitamin A")."""
+    return word == "a" and (not after or after in _AFTER_A)

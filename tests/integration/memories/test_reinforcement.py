@@ -66,11 +66,11 @@ def test_the_same_text_standing_alone_is_reinforced_wherever_it_stands(mind: Age
 
 def test_nearly_the_same_is_reinforced_and_its_wording_kept(mind: Agent) -> None:
     first = put(mind, towards(1.0), a_memory("The river froze in January."))
-    again = put(mind, towards(0.97), a_memory("In January the river was frozen."))
+    again = put(mind, towards(0.97), a_memory("the river froze, in January"))
     assert (again.ids, again.reinforced) == (first.ids, set(first.ids))
     (row,) = memories_of(mind)
     assert row.content == "The river froze in January."
-    assert row.detail == {"wordings": ["In January the river was frozen."]}
+    assert row.detail == {"wordings": ["the river froze, in January"]}
     assert reinforced(mind) == {row.content: 1}
     assert term_counts(mind) == true_counts(mind)
 
@@ -78,11 +78,11 @@ def test_nearly_the_same_is_reinforced_and_its_wording_kept(mind: Agent) -> None
 @pytest.mark.parametrize(
     ("cosine", "text", "parts"),
     [
-        (0.94, "In January the river was frozen.", {}),
+        (0.94, "the river froze, in January", {}),
         (0.99, "The river froze in January 4712.", {}),
         (0.99, "The river never froze in January.", {}),
-        (0.99, "In January the river was frozen.", {"type": MemoryType.SEMANTIC}),
-        (0.99, "In January the river was frozen.", {"session": "talk"}),
+        (0.99, "the river froze, in January", {"type": MemoryType.SEMANTIC}),
+        (0.99, "the river froze, in January", {"session": "talk"}),
     ],
 )
 def test_what_is_less_near_or_says_something_else_is_another_memory(
@@ -96,10 +96,10 @@ def test_what_is_less_near_or_says_something_else_is_another_memory(
 
 def test_the_nearest_one_that_says_the_same_is_found_behind_nearer_ones_that_do_not(mind: Agent) -> None:
     put(mind, towards(0.999), a_memory("The code is 4711."))
-    put(mind, towards(0.96), a_memory("The code of the gate: 4712."))
+    put(mind, towards(0.96), a_memory("Code is, um, 4712"))
     again = put(mind, towards(1.0), a_memory("The code is 4712."))
     assert again.stored == 0
-    assert reinforced(mind) == {"The code of the gate: 4712.": 1}
+    assert reinforced(mind) == {"Code is, um, 4712": 1}
 
 
 def test_within_one_batch_too(mind: Agent) -> None:
@@ -107,7 +107,7 @@ def test_within_one_batch_too(mind: Agent) -> None:
         mind,
         towards(1.0, 0.98, 0.98, 0.5),
         a_memory("The ferry leaves at dawn."),
-        a_memory("At dawn the ferry leaves."),
+        a_memory("ferry leaves, at dawn"),
         a_memory("The ferry leaves at dawn."),
         a_memory("The ferry is red."),
     )
@@ -115,12 +115,12 @@ def test_within_one_batch_too(mind: Agent) -> None:
     assert stored.ids[0] == stored.ids[1] == stored.ids[2] != stored.ids[3]
     assert stored.reinforced == {stored.ids[0]}
     assert reinforced(mind) == {"The ferry leaves at dawn.": 2}
-    assert memories_of(mind)[0].detail == {"wordings": ["At dawn the ferry leaves."]}
+    assert memories_of(mind)[0].detail == {"wordings": ["ferry leaves, at dawn"]}
     assert term_counts(mind) == true_counts(mind)
 
 
 def test_turns_of_a_conversation_are_never_merged_by_what_they_mean(mind: Agent) -> None:
-    said = turns("The ferry leaves at dawn.", "At dawn the ferry leaves.")
+    said = turns("The ferry leaves at dawn.", "ferry leaves, at dawn")
     assert put(mind, towards(1.0, 0.99), *said).stored == 2
     # Read once more they are the same turns: nothing was said again.
     assert keep(mind, *said).reinforced == frozenset()
@@ -132,7 +132,7 @@ def test_what_was_archived_or_is_over_is_no_near_duplicate(mind: Agent) -> None:
     put(mind, towards(0.9), a_memory("The bell rings.", expires_at=NOON))
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=old, reason="a test", actor="system:tests")
-    assert put(mind, towards(0.99), a_memory("At dawn the ferry leaves.")).stored == 1
+    assert put(mind, towards(0.99), a_memory("ferry leaves, at dawn")).stored == 1
 
 
 def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
@@ -164,26 +164,26 @@ def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
 
     put(mind, towards(1.0), fact("The river froze.", "a"))
     assert memories_of(mind)[0].trust == pytest.approx(0.575)
-    put(mind, towards(0.98), fact("The river was frozen.", "b"))
-    put(mind, towards(0.98), fact("The river was frozen.", " B "))
+    put(mind, towards(0.98), fact("river froze", "b"))
+    put(mind, towards(0.98), fact("river froze", " B "))
     (row,) = memories_of(mind)
     detail = read_detail(MemoryType.SEMANTIC, row.detail)
     assert isinstance(detail, SemanticDetail)
     assert [each.reference for each in detail.sources] == ["a", "b"]
     assert row.trust == pytest.approx(0.7875) == cap(detail.sources)
-    assert row.detail["wordings"] == ["The river was frozen."]
+    assert row.detail["wordings"] == ["river froze"]
     assert row.detail["category"] == "ice"
 
 
 def test_above_1_only_the_same_text_is_the_same(mind: Agent, settings: Any) -> None:
     settings.ARBOR_DUPLICATE_SIMILARITY = 1.5
     put(mind, towards(1.0), a_memory("The ferry leaves at dawn."))
-    assert put(mind, towards(1.0), a_memory("At dawn the ferry leaves.")).stored == 1
-    assert put(mind, towards(1.0), a_memory("At dawn the ferry leaves.")).stored == 0
+    assert put(mind, towards(1.0), a_memory("ferry leaves, at dawn")).stored == 1
+    assert put(mind, towards(1.0), a_memory("ferry leaves, at dawn")).stored == 0
 
 
 def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
-    said = ["The ferry leaves at dawn.", "At dawn the ferry leaves."]
+    said = ["The ferry leaves at dawn.", "ferry leaves, at dawn"]
     told = at_once(
         lambda writer: put(mind, towards(1.0, 0.98)[writer % 2 :][:1], a_memory(said[writer % 2])), writers=8
     )
