@@ -27,10 +27,11 @@ _PERSONS = ("user:", "cli:")
 _OWNERS = (
     "SELECT id, agent_id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
 )
-# In the order of their ids, as everybody locks memories.
+# In the order of their ids, as everybody locks memories; no stronger than it must be: an agent that recalls one of them
+# meanwhile refers to it from its counts, and holds themes that are marked below.
 _LOCKED = """
 SELECT id, agent_id, status, content_hash FROM memories_memory
-WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
+WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) ORDER BY id FOR NO KEY UPDATE
 """
 _ARCHIVE = """
 UPDATE memories_memory SET status = 'archived', archived_at = now()
@@ -68,6 +69,11 @@ DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agen
 )
 """
 # The database removes what belongs to a memory with it: its access, upkeep, links, places in themes.
+# What an agent still holds of it would be remembered anew.
+_LET_GO = """
+DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
+    AND (promoted_to_id = ANY(%(ids)s::uuid[]) OR content_hash = ANY(%(digests)s::bytea[]))
+"""
 _PURGE = "DELETE FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
 
 type _Locked = dict[UUID, list[UUID]]
@@ -140,6 +146,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
         hashes[memory_id] = bytes(digest).hex()
     _mark_around(ids)
     change(_CUT, ids=ids, agents=list(by_agent))
+    change(_LET_GO, ids=ids, agents=list(by_agent), digests=[bytes(row[3]) for row in rows])
     change(_PURGE, ids=ids)
     EmbeddingCacheEntry.objects.filter(content_hash__in={bytes(row[3]) for row in rows}).delete()
     _record(

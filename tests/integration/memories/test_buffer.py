@@ -13,6 +13,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import BufferItem, Memory
 from apps.memories.services import buffer
+from apps.memories.services.archive import archive, purge
 from apps.memories.services.buffer import Holding, hold, promote, search_buffer, tend_buffers
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.embedding_backlog import embed_backlog
@@ -198,3 +199,15 @@ def test_what_everybody_holds_at_once_is_held_once(mind: Agent) -> None:
     texts = [f"Ticket {number}." for number in range(20)]
     at_once(lambda writer: keep(mind, *(texts if writer % 2 else reversed(texts))), writers=4)
     assert sorted(item.content for item in held(mind)) == sorted(texts)
+
+
+def test_what_was_removed_for_good_is_not_remembered_anew(mind: Agent) -> None:
+    keep(mind, "The vault opens at nine.", importance=0.9)
+    tend_buffers()
+    (remembered,) = memories_of(mind)
+    with tenant_transaction(mind.tenant_id):
+        archive(memory_ids=[remembered.id], reason="asked for", actor="cli:ada")
+        purge(memory_ids=[remembered.id], reason="asked for", actor="cli:ada")
+    assert held(mind) == []
+    tend_buffers()
+    assert memories_of(mind) == []
