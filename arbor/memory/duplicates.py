@@ -50,7 +50,7 @@ def _claims(text: str) -> tuple[str, ...]:
     said: list[str] = []
     for part in _PARTS.findall(folded):
         said.extend(_spelt_out(part))
-    followed = zip(said, [*said[1:], ""], strict=True)
+    followed = zip(said, [*said[1:], ""], strict=False)
     told = [word for word, after in followed if word not in FILLERS or _matters(word, after)]
     # A text of nothing but fillers, or without any word, is compared as it is.
     return tuple(told or said or [" ".join(folded.split())])
