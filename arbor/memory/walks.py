@@ -93,6 +93,14 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answer[T]:
+    """What a question to the graph found; where it is `bounded`, MAX_NODES were met and there may be more."""
+
+    found: tuple[T, ...]
+    bounded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
     """Two things that cannot both be true, how sure that is, and why."""
 
@@ -125,6 +133,11 @@ def check_edge(source: Node, target: Node, *, weight: float, note: str) -> None:
         raise Invalid(f"an edge's weight must be 0 to 1, got {weight}")
     if len(note) > NOTE_LENGTH or "\0" in note:
         raise Invalid(f"an edge's note is up to {NOTE_LENGTH} characters without NUL, got {len(note)}")
+
+
+def within_bound[T](found: Sequence[T], most: int) -> Answer[T]:
+    """Return an answer of `most` at most, of what was asked for one more to know whether there is more."""
+    return Answer(found=tuple(found[:most]), bounded=len(found) > most)
 
 
 def clip(text: str) -> str:

@@ -6,9 +6,10 @@ from uuid import UUID
 
 from apps.memories.services.neighborhoods import mark_around
 from apps.memories.services.nodes import find_nodes, id_of, require
+from apps.memories.services.words import lock_minds
 from apps.selves.services.alignment import colour
 from apps.tenants.statements import change, fetch
-from arbor.errors import Invalid, NotFound
+from arbor.errors import NotFound
 from arbor.ids import uuid7
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.walks import Node, Tie, check_edge
@@ -42,9 +43,11 @@ def relate(
     """Relate two things of one agent, in the open transaction; the same again raises the weight to the higher one.
 
     `weight` is how sure, 0 to 1; `note` says why, `origin` who says so. Neighborhoods that change by it become stale.
-    Raises NotFound for what is not this agent's, Invalid for a thing and itself. Three statements.
+    Raises NotFound for what is not this agent's, Invalid for a thing and itself. Four statements.
     """
     check_edge(source, target, weight=weight, note=note)
+    # Nobody may purge an end between the look and the edge.
+    lock_minds([agent_id])
     require(agent_id, (source, target))
     return _draw(agent_id, source, target, relation, weight=weight, note=note, origin=origin)
 
@@ -52,11 +55,12 @@ def relate(
 def connect(
     *, agent_id: UUID, source_id: str, target_id: str, relation: Relation, note: str = "", origin: str = ""
 ) -> Tie:
-    """Relate two things by their ids as text, whatever they are. Three statements.
+    """Relate two things by their ids as text, whatever they are. Four statements.
 
     Raises NotFound for what is not this agent's, Invalid for a thing and itself.
     """
     ids = (id_of(source_id), id_of(target_id))
+    lock_minds([agent_id])
     known = find_nodes(agent_id, ids)
     missing = [str(each) for each in ids if each not in known]
     if missing:
@@ -79,57 +83,6 @@ def unrelate(*, agent_id: UUID, source: Node, target: Node, relation: Relation |
     )
     _colour(agent_id, source, target)
     return taken
-
-
-def relate_cause_effect(
-    *, agent_id: UUID, cause: Node, effect: Node, note: str = "", origin: str = ""
-) -> Tie:
-    """Say that one thing brought about another."""
-    return relate(
-        agent_id=agent_id, source=cause, target=effect, relation=Relation.CAUSES, note=note, origin=origin
-    )
-
-
-def relate_similar(
-    *, agent_id: UUID, one: Node, other: Node, similarity: float, note: str = "", origin: str = ""
-) -> Tie:
-    """Say that two things are nearly the same, and how nearly: 0 to 1."""
-    return relate(
-        agent_id=agent_id,
-        source=one,
-        target=other,
-        relation=Relation.SIMILAR_TO,
-        weight=similarity,
-        note=note,
-        origin=origin,
-    )
-
-
-def relate_to_belief(
-    *, agent_id: UUID, memory_id: UUID, belief_id: UUID, relation: Relation, note: str = "", origin: str = ""
-) -> Tie:
-    """Say that a memory supports a belief, or contradicts it. The belief itself stays as it is: that takes a review."""
-    if relation not in (Relation.SUPPORTS, Relation.CONTRADICTS):
-        raise Invalid(f"a memory supports a belief or contradicts it, got {relation}")
-    return relate(
-        agent_id=agent_id,
-        source=Node(NodeKind.MEMORY, memory_id),
-        target=Node(NodeKind.BELIEF, belief_id),
-        relation=relation,
-        note=note,
-        origin=origin,
-    )
-
-
-def temporal_next(*, agent_id: UUID, earlier: UUID, later: UUID, origin: str = "") -> Tie:
-    """Say that one memory came after another."""
-    return relate(
-        agent_id=agent_id,
-        source=Node(NodeKind.MEMORY, earlier),
-        target=Node(NodeKind.MEMORY, later),
-        relation=Relation.TEMPORAL_NEXT,
-        origin=origin,
-    )
 
 
 def _draw(

@@ -7,7 +7,7 @@ one step does not undo it. What is gone altogether is not returned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -27,6 +27,7 @@ from arbor.memory.walks import (
     ONWARD,
     TO_CAUSES,
     TO_EVIDENCE,
+    Answer,
     Contradiction,
     Found,
     Node,
@@ -36,6 +37,7 @@ from arbor.memory.walks import (
     check_hops,
     paths_of,
     unfold,
+    within_bound,
 )
 
 #: How far evidence is looked for: what speaks for it, and what speaks for that.
@@ -94,66 +96,73 @@ ORDER BY weight DESC, created_at DESC, id LIMIT %(nodes)s
 """
 
 
-def find_causes(*, agent_id: UUID, node: Node, hops: int = MAX_HOPS) -> list[Found]:
+def find_causes(*, agent_id: UUID, node: Node, hops: int = MAX_HOPS) -> Answer[Found]:
     """Return what brought something about: its causes, what it was concluded or learned from, and theirs; nearest first.
 
-    Raises NotFound for what is not this agent's, Invalid unless `hops` is 1 to MAX_HOPS.
+    MAX_NODES at most; the answer says when there may be more. Raises NotFound for what is not this agent's, Invalid unless `hops` is 1 to MAX_HOPS.
     """
     return _found(agent_id, node, _walk(agent_id, node, TO_CAUSES, hops))
 
 
-def find_supporting_evidence(*, agent_id: UUID, node: Node, hops: int = EVIDENCE_HOPS) -> list[Found]:
-    """Return what speaks for something, and what speaks for that; nearest first. Raises as `find_causes`."""
+def find_supporting_evidence(*, agent_id: UUID, node: Node, hops: int = EVIDENCE_HOPS) -> Answer[Found]:
+    """Return what speaks for something, and what speaks for that; nearest first. Bounded, and raises, as `find_causes`."""
     return _found(agent_id, node, _walk(agent_id, node, TO_EVIDENCE, hops))
 
 
 def find_connected(
     *, agent_id: UUID, node: Node, hops: int, relations: Iterable[Relation] | None = None
-) -> list[Found]:
+) -> Answer[Found]:
     """Return everything within so many edges, along any relation or those named, either way; nearest first.
 
-    Raises as `find_causes`.
+    As bounded, and raises, as `find_causes`.
     """
     return _found(agent_id, node, _walk(agent_id, node, paths_of(relations), hops))
 
 
 def find_path(
     *, agent_id: UUID, start: Node, end: Node, directed: bool = False, hops: int = MAX_HOPS
-) -> Found | None:
+) -> Answer[Found]:
     """Return the end with a shortest path there, along relations in their direction if `directed`, else either way.
 
-    None: there is no path within `hops` edges and MAX_NODES nodes. Raises as `find_causes`.
+    Nothing, and not `bounded`: no path of `hops` edges joins them. Nothing, and `bounded`: none was found among the
+    MAX_NODES nodes that were visited. Raises as `find_causes`.
     """
     paths = ONWARD if directed else ANYWHERE
-    reached = _walk(agent_id, start, paths, hops, end=end)
+    walked = _walk(agent_id, start, paths, hops, end=end)
+    there = tuple(each for each in walked.found if each.node == end)
     if start.id == end.id:
-        reached = [Reached(node=end, path=())]
-    found = _found(agent_id, start, [each for each in reached if each.node == end], also=end)
-    return found[0] if found else None
+        there = (Reached(node=end, path=()),)
+    return _found(agent_id, start, Answer(found=there, bounded=walked.bounded and not there), also=end)
 
 
-def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> list[Contradiction]:
-    """Return what cannot both be true, of all the agent knows or about one thing; the surest first, MAX_NODES at most.
+def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[Contradiction]:
+    """Return what cannot both be true, of all the agent knows or about one thing; the surest first.
 
-    Raises NotFound when what it is to be about is not this agent's.
+    MAX_NODES at most; the answer says when there are more. Raises NotFound when what it is to be about is not this agent's.
     """
     with _in_time():
         rows = fetch(
-            _CONTRADICTIONS, agent=agent_id, about=None if about is None else about.id, nodes=MAX_NODES
+            _CONTRADICTIONS, agent=agent_id, about=None if about is None else about.id, nodes=MAX_NODES + 1
         )
-    pairs = [(Node(NodeKind(row[0]), row[1]), Node(NodeKind(row[2]), row[3]), row[4], row[5]) for row in rows]
+    read = within_bound(rows, MAX_NODES)
+    pairs = [
+        (Node(NodeKind(row[0]), row[1]), Node(NodeKind(row[2]), row[3]), row[4], row[5]) for row in read.found
+    ]
     nodes = {each for first, second, *_ in pairs for each in (first, second)} | ({about} if about else set())
     labels = labels_of(agent_id, [each.id for each in nodes], {each.kind for each in nodes})
     if about is not None and about not in labels:
         raise NotFound(f"there is no {about.kind} {about.id} of this agent")
-    return [
+    found = tuple(
         Contradiction(first=_end(first, labels), second=_end(second, labels), weight=weight, note=note)
         for first, second, weight, note in pairs
         if first in labels and second in labels
-    ]
+    )
+    return Answer(found=found, bounded=read.bounded)
 
 
-def _walk(agent_id: UUID, start: Node, paths: Paths, hops: int, *, end: Node | None = None) -> list[Reached]:
+def _walk(
+    agent_id: UUID, start: Node, paths: Paths, hops: int, *, end: Node | None = None
+) -> Answer[Reached]:
     check_hops(hops)
     with _in_time():
         rows = fetch(
@@ -164,10 +173,10 @@ def _walk(agent_id: UUID, start: Node, paths: Paths, hops: int, *, end: Node | N
             onward=sorted(paths.onward),
             back=sorted(paths.back),
             hops=hops,
-            # The node that it begins at counts as visited.
-            nodes=MAX_NODES + 1,
+            # The node that it begins at counts as visited, and one more tells that there is more.
+            nodes=MAX_NODES + 2,
         )
-    return unfold(start, ([_step(each) for each in steps] for (steps,) in rows))
+    return within_bound(unfold(start, ([_step(each) for each in steps] for (steps,) in rows)), MAX_NODES)
 
 
 def _step(found: dict[str, Any]) -> Step:
@@ -181,16 +190,17 @@ def _step(found: dict[str, Any]) -> Step:
 
 
 def _found(
-    agent_id: UUID, start: Node, reached: Sequence[Reached], *, also: Node | None = None
-) -> list[Found]:
+    agent_id: UUID, start: Node, reached: Answer[Reached], *, also: Node | None = None
+) -> Answer[Found]:
     """Name what was reached. Raises NotFound when there is nothing to begin at, or `also` is nothing of this agent."""
     asked = [start] if also is None else [start, also]
-    nodes = {each.node for each in reached}.union(asked)
+    nodes = {each.node for each in reached.found}.union(asked)
     labels = labels_of(agent_id, [each.id for each in nodes], {each.kind for each in nodes})
     for each in asked:
         if each not in labels:
             raise NotFound(f"there is no {each.kind} {each.id} of this agent")
-    return [_end(each.node, labels, each) for each in reached if each.node in labels]
+    found = tuple(_end(each.node, labels, each) for each in reached.found if each.node in labels)
+    return Answer(found=found, bounded=reached.bounded)
 
 
 def _end(node: Node, labels: dict[Node, str], reached: Reached | None = None) -> Found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -21,7 +20,7 @@ from apps.memories.services.walks import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.relations import Relation
-from arbor.memory.walks import MAX_HOPS, Found, Tie
+from arbor.memory.walks import MAX_HOPS, MAX_NODES, Answer, Found, Tie
 from config.cli.memory.finding import find_node, short
 from config.cli.memory.listing import cut
 from config.cli.output import json_option, show, table
@@ -35,7 +34,9 @@ hops_range = click.IntRange(1, MAX_HOPS)
 @click.argument("source")
 @click.argument("relation", type=click.Choice([each.value for each in Relation]))
 @click.argument("target")
-@click.option("--weight", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="How sure.")
+@click.option(
+    "--weight", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="How sure, or how similar."
+)
 @click.option("--note", default="", help="Why.")
 @tenant_option
 @json_option
@@ -55,6 +56,7 @@ def relate_them(
     Examples:
       arbor memory relate Vega 4cd01f7e causes 91ee00b3
       arbor memory relate Vega 4cd01f7e supports belief:0c5512aa --weight 0.7 --note "seen twice"
+      arbor memory relate Vega 4cd01f7e similar_to 91ee00b3 --weight 0.85
     """
     chosen = choose_agent(agent, tenant_slug)
     with tenant_transaction(chosen.tenant_id):
@@ -201,11 +203,16 @@ def path(agent: str, start: str, end: str, directed: bool, tenant_slug: str | No
             end=find_node(chosen, end),
             directed=directed,
         )
-    told = {"agent": chosen.name, "path": _found_line(found) if found else None}
-    ways = "\n".join(_tie(tie) for tie in found.path) if found else ""
-    people = (ways or "They are the same.") if found else f"No path of at most {MAX_HOPS} edges joins them."
+    way = found.found[0] if found.found else None
+    told = {"agent": chosen.name, "path": _found_line(way) if way else None, "bounded": found.bounded}
+    if way is not None:
+        people = "\n".join(_tie(tie) for tie in way.path) or "They are the same."
+    elif found.bounded:
+        people = f"Not found within the bound: {MAX_NODES:,} things were looked at, and there are more."
+    else:
+        people = f"No path of at most {MAX_HOPS} edges joins them."
     show(told, as_json=as_json, people=people)
-    if found is None:
+    if way is None:
         raise click.exceptions.Exit(1)
 
 
@@ -235,8 +242,9 @@ def contradictions(agent: str, what: str | None, tenant_slug: str | None, as_jso
                 "weight": each.weight,
                 "note": each.note,
             }
-            for each in found
+            for each in found.found
         ],
+        "bounded": found.bounded,
     }
     people: Any = table(
         ("sure", "id", "this", "id", "or this", "note"),
@@ -249,13 +257,14 @@ def contradictions(agent: str, what: str | None, tenant_slug: str | None, as_jso
                 cut(each.second.label, 70),
                 cut(each.note, 60),
             )
-            for each in found
+            for each in found.found
         ),
+        title=_more(found),
     )
-    show(told, as_json=as_json, people=people if found else "Nothing contradicts anything.")
+    show(told, as_json=as_json, people=people if found.found else "Nothing contradicts anything.")
 
 
-def _show_found(agent: str, found: Sequence[Found], as_json: bool, nothing: str) -> None:
+def _show_found(agent: str, found: Answer[Found], as_json: bool, nothing: str) -> None:
     people: Any = table(
         ("edges", "kind", "id", "text", "by"),
         (
@@ -266,11 +275,20 @@ def _show_found(agent: str, found: Sequence[Found], as_json: bool, nothing: str)
                 cut(each.label),
                 " · ".join(tie.relation.replace("_", " ") for tie in each.path),
             )
-            for each in found
+            for each in found.found
         ),
+        title=_more(found),
     )
-    told = {"agent": agent, "found": [_found_line(each) for each in found]}
-    show(told, as_json=as_json, people=people if found else nothing)
+    told = {
+        "agent": agent,
+        "found": [_found_line(each) for each in found.found],
+        "bounded": found.bounded,
+    }
+    show(told, as_json=as_json, people=people if found.found else nothing)
+
+
+def _more(found: Answer[Any]) -> str | None:
+    return f"Bounded: the first {MAX_NODES:,}; there are more." if found.bounded else None
 
 
 def _found_line(found: Found) -> dict[str, Any]:

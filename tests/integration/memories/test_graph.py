@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connections
 
 from apps.agents.models import Agent
 from apps.goals.models import Goal
 from apps.memories.models import Concept, Edge
 from apps.memories.services import nodes
+from apps.memories.services.archive import archive, purge
 from apps.memories.services.graph import (
     connect,
     relate,
-    relate_cause_effect,
-    relate_similar,
-    relate_to_belief,
-    temporal_next,
     unrelate,
 )
 from apps.memories.services.walks import find_connected, find_supporting_evidence
 from apps.selves.models import Belief
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.walks import Node
@@ -127,6 +126,34 @@ def test_what_is_no_id_is_not_found(mind: Agent, nonsense: str) -> None:
         connect(agent_id=mind.id, source_id=str(ebb.id), target_id=nonsense, relation=Relation.CAUSES)
 
 
+def test_nobody_purges_an_end_between_the_look_and_the_edge(mind: Agent) -> None:
+    ebb, flood = memories_in(mind)
+    why: dict[str, Any] = {"memory_ids": [flood.id], "reason": "asked to be forgotten", "actor": "cli:tests"}
+
+    def related() -> float:
+        try:
+            return tie(mind, ebb, flood)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with tenant_transaction(mind.tenant_id):
+            archive(**why)
+            purge(**why)
+            meanwhile = pool.submit(related)
+            while not meanwhile.done() and not _somebody_waits():
+                pass
+        with pytest.raises(NotFound, match="there is no memory"):
+            meanwhile.result()
+    assert edges_of(mind) == []
+
+
+def _somebody_waits() -> bool:
+    with connections[APP].cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
+        return bool(cursor.fetchone()[0])
+
+
 @pytest.mark.parametrize("weight", [-1, 2, float("nan")])
 def test_a_weight_out_of_range_writes_nothing(mind: Agent, weight: float) -> None:
     ebb, flood = memories_in(mind)
@@ -144,35 +171,23 @@ def test_a_kind_that_this_installation_does_not_hold_is_named(
         tie(mind, ebb, Node(NodeKind.BELIEF, uuid4()), Relation.SUPPORTS)
 
 
-def test_the_verbs_draw_what_they_say(mind: Agent) -> None:
-    rain, mud = memories_in(mind)
-    wet, damp = a_concept(mind, "Wet"), a_concept(mind, "Damp")
-    with tenant_transaction(mind.tenant_id):
-        relate_cause_effect(agent_id=mind.id, cause=rain, effect=mud)
-        relate_similar(agent_id=mind.id, one=wet, other=damp, similarity=0.85)
-        temporal_next(agent_id=mind.id, earlier=rain.id, later=mud.id)
-        with pytest.raises(Invalid, match="supports a belief or contradicts it"):
-            relate_to_belief(agent_id=mind.id, memory_id=rain.id, belief_id=uuid4(), relation=Relation.CAUSES)
-    assert edges_of(mind) == [
-        (rain.id, "causes", mud.id, 1.0),
-        (wet.id, "similar_to", damp.id, 0.85),
-        (rain.id, "temporal_next", mud.id, 1.0),
-    ]
-
-
 def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind: Agent) -> None:
     (seen,) = memories_in(mind, 1)
     with tenant_transaction(mind.tenant_id):
         belief = BeliefFactory.create(agent=mind, statement="Tides keep their hours.")
         theirs = BeliefFactory.create(agent=other_mind)
         before = Belief.objects.values().get(id=belief.id)
-        relate_to_belief(agent_id=mind.id, memory_id=seen.id, belief_id=belief.id, relation=Relation.SUPPORTS)
+        held = Node(NodeKind.BELIEF, belief.id)
+        relate(agent_id=mind.id, source=seen, target=held, relation=Relation.SUPPORTS)
         with pytest.raises(NotFound, match="there is no belief"):
-            relate_to_belief(
-                agent_id=mind.id, memory_id=seen.id, belief_id=theirs.id, relation=Relation.SUPPORTS
+            relate(
+                agent_id=mind.id,
+                source=seen,
+                target=Node(NodeKind.BELIEF, theirs.id),
+                relation=Relation.SUPPORTS,
             )
-        (found,) = find_supporting_evidence(agent_id=mind.id, node=Node(NodeKind.BELIEF, belief.id))
-        (path,) = find_connected(agent_id=mind.id, node=Node(NodeKind.MEMORY, seen.id), hops=1)
+        (found,) = find_supporting_evidence(agent_id=mind.id, node=held).found
+        (path,) = find_connected(agent_id=mind.id, node=seen, hops=1).found
         assert Belief.objects.values().get(id=belief.id) == before
     assert found.id == seen.id
     assert (path.kind, path.label) == (NodeKind.BELIEF, "Tides keep their hours.")
@@ -209,9 +224,9 @@ def test_a_tie_to_a_concept_reaches_the_other_memories_tied_to_it(mind: Agent) -
     assert stale_of(mind) == set()
 
 
-def test_a_relation_takes_three_statements(mind: Agent, statements: list[str]) -> None:
+def test_a_relation_takes_four_statements(mind: Agent, statements: list[str]) -> None:
     one, two = memories_in(mind)
     nodes._present()
     statements.clear()
     tie(mind, one, two)
-    assert len(statements) == 3
+    assert len(statements) == 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from uuid import uuid4
 
 import pytest
@@ -51,11 +51,11 @@ def distances(start: int, hops: int, steps: Callable[[int], set[int]]) -> dict[i
     return far
 
 
-def told(found: Sequence[Found], things: Sequence[Node]) -> dict[int, int]:
+def told(found: Iterable[Found], things: Sequence[Node]) -> dict[int, int]:
     return {things.index(Node(each.kind, each.id)): each.hops for each in found}
 
 
-def assert_paths(found: Sequence[Found], start: Node, drawn: Drawn, things: Sequence[Node]) -> None:
+def assert_paths(found: Iterable[Found], start: Node, drawn: Drawn, things: Sequence[Node]) -> None:
     ties = {(things[source], things[target], relation) for source, target, relation in drawn}
     for each in found:
         at = start
@@ -85,17 +85,18 @@ def test_every_walk_finds_what_a_plain_one_finds(mind: Agent, drawn: Drawn, hops
     with tenant_transaction(mind.tenant_id):
         connected = find_connected(agent_id=mind.id, node=things[0], hops=hops)
         causes = find_causes(agent_id=mind.id, node=things[0], hops=hops)
-        assert told(connected, things) == distances(0, hops, anywhere)
-        assert told(causes, things) == distances(0, hops, to_causes)
-        assert_paths([*connected, *causes], things[0], drawn, things)
+        assert told(connected.found, things) == distances(0, hops, anywhere)
+        assert told(causes.found, things) == distances(0, hops, to_causes)
+        assert_paths([*connected.found, *causes.found], things[0], drawn, things)
         for directed, steps in ((False, anywhere), (True, onward)):
             far = distances(0, hops, steps)
             for end in range(1, MEMORIES):
                 path = find_path(
                     agent_id=mind.id, start=things[0], end=things[end], directed=directed, hops=hops
                 )
-                assert (path.hops if path else None) == far.get(end)
-                assert_paths([path] if path else [], things[0], drawn, things)
+                assert told(path.found, things) == ({end: far[end]} if end in far else {})
+                assert not path.bounded
+                assert_paths(path.found, things[0], drawn, things)
 
 
 def _nine(mind: Agent) -> list[Node]:
@@ -131,9 +132,9 @@ def test_a_chain_of_causes_is_followed_to_its_beginning_with_its_path(mind: Agen
     tie(mind, fall, rain, Relation.CAUSES)  # round and round
     with tenant_transaction(mind.tenant_id):
         causes = find_causes(agent_id=mind.id, node=goal)
-    assert [(each.id, each.hops) for each in causes] == [(fall.id, 1), (mud.id, 2), (rain.id, 3)]
-    assert causes[0].label == "memory 2"
-    first, *_, last = causes[2].path
+    assert [(each.id, each.hops) for each in causes.found] == [(fall.id, 1), (mud.id, 2), (rain.id, 3)]
+    assert causes.found[0].label == "memory 2"
+    first, *_, last = causes.found[2].path
     assert (first.source, first.target, first.relation) == (goal, fall, Relation.DERIVED_FROM)
     assert (last.source, last.target, last.weight) == (rain, mud, 0.9)
 
@@ -146,8 +147,8 @@ def test_evidence_and_what_speaks_for_it(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         found = find_supporting_evidence(agent_id=mind.id, node=claim)
         near = find_supporting_evidence(agent_id=mind.id, node=claim, hops=1)
-    assert [each.id for each in found] == [seen.id, told_so.id]
-    assert [each.id for each in near] == [seen.id]
+    assert [each.id for each in found.found] == [seen.id, told_so.id]
+    assert [each.id for each in near.found] == [seen.id]
 
 
 def test_contradictions_of_all_and_of_one_thing(mind: Agent) -> None:
@@ -160,8 +161,11 @@ def test_contradictions_of_all_and_of_one_thing(mind: Agent) -> None:
         about = find_contradictions(agent_id=mind.id, about=one)
         with pytest.raises(NotFound):
             find_contradictions(agent_id=mind.id, about=Node(NodeKind.MEMORY, uuid4()))
-    assert [(each.first.id, each.second.id) for each in everything] == [(two.id, three.id), (one.id, two.id)]
-    assert [(each.first.id, each.weight, each.note) for each in about] == [(one.id, 0.4, "not both")]
+    assert [(each.first.id, each.second.id) for each in everything.found] == [
+        (two.id, three.id),
+        (one.id, two.id),
+    ]
+    assert [(each.first.id, each.weight, each.note) for each in about.found] == [(one.id, 0.4, "not both")]
 
 
 def test_the_hierarchies_of_concepts_and_goals_are_walked_like_edges(mind: Agent) -> None:
@@ -178,16 +182,15 @@ def test_the_hierarchies_of_concepts_and_goals_are_walked_like_edges(mind: Agent
         goals = find_connected(agent_id=mind.id, node=whole, hops=1, relations=[Relation.PARENT_OF])
         others = find_connected(agent_id=mind.id, node=whole, hops=1, relations=[Relation.CAUSES])
         path = find_path(agent_id=mind.id, start=broad, end=memory)
-    assert [(each.id, each.hops, each.label) for each in found] == [
+    assert [(each.id, each.hops, each.label) for each in found.found] == [
         (narrow.id, 1, "Tides"),
         (broad.id, 2, "Water"),
     ]
-    up = found[1].path[1]
+    up = found.found[1].path[1]
     assert (up.source, up.target, up.relation) == (broad, narrow, Relation.PARENT_OF)
-    assert [each.id for each in goals] == [part.id]
-    assert others == []
-    assert path is not None
-    assert [each.weight for each in path.path] == [1.0, 0.7]
+    assert [each.id for each in goals.found] == [part.id]
+    assert others.found == ()
+    assert [each.weight for each in path.found[0].path] == [1.0, 0.7]
 
 
 def test_a_walk_stays_within_tenant_and_agent(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
@@ -213,10 +216,10 @@ def test_a_walk_stays_within_tenant_and_agent(mind: Agent, other_mind: Agent, fo
                     ask(agent_id=mind.id, node=theirs)
             with pytest.raises(NotFound):
                 find_path(agent_id=mind.id, start=one, end=theirs)
-            assert [each.id for each in find_connected(agent_id=mind.id, node=one, hops=6)] == [two.id]
+            assert [each.id for each in find_connected(agent_id=mind.id, node=one, hops=6).found] == [two.id]
         with tenant_transaction(stranger.tenant_id):
             found = find_connected(agent_id=stranger.id, node=theirs, hops=6)
-        assert [each.id for each in found] == [also.id]
+        assert [each.id for each in found.found] == [also.id]
 
 
 def test_a_walk_visits_so_many_nodes_and_no_more(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +229,27 @@ def test_a_walk_visits_so_many_nodes_and_no_more(mind: Agent, monkeypatch: pytes
     monkeypatch.setattr(walks, "MAX_NODES", 10)
     with tenant_transaction(mind.tenant_id):
         found = find_connected(agent_id=mind.id, node=hub, hops=3)
-    assert {each.id for each in found} == {each.id for each in rim[-10:]}
+    assert ({each.id for each in found.found}, found.bounded) == ({each.id for each in rim[-10:]}, True)
+
+
+@pytest.mark.parametrize(("most", "bounded"), [(4, True), (5, False), (6, False)])
+def test_an_answer_says_whether_there_may_be_more(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch, most: int, bounded: bool
+) -> None:
+    hub, *rim = memories_in(mind, 7)
+    apart = rim.pop()
+    for number, each in enumerate(rim[:5]):
+        tie(mind, hub, each, Relation.CONTRADICTS, weight=number / 10)
+    monkeypatch.setattr(walks, "MAX_NODES", most)
+    with tenant_transaction(mind.tenant_id):
+        found = find_connected(agent_id=mind.id, node=hub, hops=2)
+        against = find_contradictions(agent_id=mind.id)
+        unjoined = find_path(agent_id=mind.id, start=hub, end=apart)
+        joined = find_path(agent_id=mind.id, start=hub, end=rim[4])
+    for answer in (found, against):
+        assert (len(answer.found), answer.bounded) == (min(most, 5), bounded)
+    assert (unjoined.found, unjoined.bounded) == ((), bounded)
+    assert (len(joined.found), joined.bounded) == (1, False)
 
 
 def test_a_walk_that_takes_too_long_is_broken_off_and_the_transaction_goes_on(
@@ -265,7 +288,7 @@ def test_what_is_gone_is_not_found_and_a_path_to_itself_is_empty(mind: Agent) ->
     tie(mind, two, three)
     with tenant_transaction(mind.tenant_id):
         mind.memories.filter(id=two.id).delete()
-        assert [each.id for each in find_connected(agent_id=mind.id, node=one, hops=2)] == [three.id]
+        assert [each.id for each in find_connected(agent_id=mind.id, node=one, hops=2).found] == [three.id]
         itself = find_path(agent_id=mind.id, start=one, end=one)
-    assert itself is not None
-    assert (itself.id, itself.hops, itself.path) == (one.id, 0, ())
+    (end,) = itself.found
+    assert (end.id, end.hops, end.path) == (one.id, 0, ())

@@ -11,7 +11,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Memory
 from apps.memories.services.create import create_semantic_memory
-from apps.memories.services.graph import relate_to_belief, unrelate
+from apps.memories.services.graph import relate, unrelate
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.alignment import alignments
 from apps.selves.services.aspects import drop_aspect, revise_aspect, take_aspect
@@ -174,8 +174,11 @@ def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
 
     with tenant_transaction(agent.tenant_id):
         before = trust()
-        relate_to_belief(
-            agent_id=agent.id, memory_id=fact, belief_id=belief.id, relation=Relation.CONTRADICTS
+        relate(
+            agent_id=agent.id,
+            source=Node(NodeKind.MEMORY, fact),
+            target=Node(NodeKind.BELIEF, belief.id),
+            relation=Relation.CONTRADICTS,
         )
         assert trust() == pytest.approx(before * 0.2)
         revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.5)
@@ -194,7 +197,10 @@ def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         fact = MemoryFactory(agent=agent, type="semantic", trust=0.9, detail={})
-        relate_to_belief(
-            agent_id=agent.id, memory_id=fact.id, belief_id=belief.id, relation=Relation.CONTRADICTS
+        relate(
+            agent_id=agent.id,
+            source=Node(NodeKind.MEMORY, fact.id),
+            target=Node(NodeKind.BELIEF, belief.id),
+            relation=Relation.CONTRADICTS,
         )
         assert Memory.objects.get(id=fact.id).trust == 0.9
