@@ -14,6 +14,7 @@ from typing import Any
 import click
 import django
 
+from bench.figures import table
 from bench.installation import Installation
 from bench.progress import say
 from bench.stub_model import RunningStub, stub_model
@@ -38,9 +39,12 @@ def _measured(command: Callable[..., dict[str, Any]]) -> click.Command:
         if as_json:
             click.echo(json.dumps(figures))
             return
+        tables = {name: figures.pop(name) for name in list(figures) if isinstance(figures[name], list)}
         width = max(map(len, figures))
         for name, value in figures.items():
             click.echo(f"{name:<{width}}  {value}")
+        for name, rows in tables.items():
+            click.echo(f"\n{name}\n{table(rows)}")
 
     made = click.command(name=command.__name__, help=command.__doc__)(run)
     made.params[:0] = getattr(command, "__click_params__", [])[::-1]
@@ -118,9 +122,15 @@ def store(**options: Any) -> dict[str, Any]:
     required=True,
     help="Dialogs in LoCoMo's JSON.",
 )
-def locomo(data: Path) -> dict[str, Any]:
+@click.option(
+    "--tune", "tuned", is_flag=True, help="Also with each weight removed, halved and doubled (a minute more)."
+)
+@click.option(
+    "--related", is_flag=True, help="Let the agents have related the pieces of evidence of each question."
+)
+def locomo(**options: Any) -> dict[str, Any]:
     """Evidence recall on real dialogs, one agent for each, with no language model."""
-    return _on_servers("bench.locomo", data=data)
+    return _on_servers("bench.locomo", **options)
 
 
 @_measured
@@ -131,7 +141,9 @@ def neighborhoods(**options: Any) -> dict[str, Any]:
 
 
 @_measured
-@click.option("--memories", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of each agent.")
+@click.option(
+    "--memories", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of each agent."
+)
 @click.option("--agents", type=click.IntRange(min=1), default=10, show_default=True)
 def reembed(**options: Any) -> dict[str, Any]:
     """Moving one agent to vectors of another length: how long, and what recall costs before, meanwhile, afterwards."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,3 +11,14 @@ import numpy as np
 def quantile(samples: Sequence[float], share: float) -> float:
     """Return the sample below which that share of them lies, 0 to 1; 0 without samples."""
     return round(float(np.quantile(np.asarray(samples), share)), 3) if len(samples) else 0.0
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as lines of aligned columns, under the names of all that any row has."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [names, *([str(row.get(name, "")) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )

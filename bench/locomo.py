@@ -9,19 +9,30 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from django.conf import settings
+
 from apps.memories.models import Memory
+from apps.memories.services.embedding import embed_query
+from apps.memories.services.graph import connect
 from apps.memories.services.ingest import ingest
-from apps.memories.services.recall import recall
+from apps.memories.services.neighborhoods import refresh_batch
+from apps.memories.services.recall import consider, meaning_texts, recall
 from apps.tenants.scope import tenant_transaction
+from arbor.memory.candidates import whole
+from arbor.memory.relations import Relation
 from bench.figures import quantile
 from bench.installation import Installation
 from bench.population import ACTOR, Inhabitant, populate
 from bench.progress import say
+from bench.tuning import Asked, tune
 
 #: Multi-hop, temporal, open, single-hop; 5, adversarial, has no evidence to find.
 CATEGORIES = frozenset({1, 2, 3, 4})
@@ -37,13 +48,20 @@ class Question:
     evidence: frozenset[str]
 
 
-def measure(_place: Installation, *, data: Path) -> dict[str, Any]:
-    """Return evidence recall at 5, 10 and 20, over all questions of all dialogs."""
+def measure(
+    _place: Installation, *, data: Path, tuned: bool = False, related: bool = False
+) -> dict[str, Any]:
+    """Return evidence recall at 5, 10 and 20, over all questions of all dialogs.
+
+    `tuned`: with every weight changed, too. `related`: of agents that have drawn relations between the pieces of evidence
+    of each question, which no agent knows: what drawn relations can add at most.
+    """
     dialogs = json.loads(data.read_text(encoding="utf-8"))
     agents = populate(agents=len(dialogs), tenants=1, template="Scout")
     shares: dict[int, list[float]] = {depth: [] for depth in DEPTHS}
     ms: list[float] = []
     turns, ingest_s = 0, 0.0
+    considered: list[Asked] = []
     for dialog, agent in zip(dialogs, agents, strict=True):
         started = time.perf_counter()
         turns += ingest(
@@ -55,14 +73,22 @@ def measure(_place: Installation, *, data: Path) -> dict[str, Any]:
         ).stored
         ingest_s += time.perf_counter() - started
         asked = list(questions(dialog))
-        say(f"{dialog['sample_id']}: asking {len(asked)} questions")
         names = _source_ids(agent)
+        if related:
+            _relate(agent, asked, names)
+        while refresh_batch(agent.tenant_id, agent.agent_id):
+            pass
+        say(f"{dialog['sample_id']}: asking {len(asked)} questions")
         for question in asked:
             found, took = _recalled(agent, question.text, names)
             ms.append(took)
             for depth in DEPTHS:
                 hits = len(question.evidence.intersection(found[:depth]))
                 shares[depth].append(hits / len(question.evidence))
+        if tuned:
+            considered += [_considered(agent, question, names) for question in asked]
+    if tuned:
+        say("ranking with every weight changed")
     return {
         "dialogs": len(dialogs),
         "turns": turns,
@@ -71,6 +97,11 @@ def measure(_place: Installation, *, data: Path) -> dict[str, Any]:
         "ms_p50": quantile(ms, 0.5),
         "ms_p95": quantile(ms, 0.95),
         "turns_per_s": round(turns / ingest_s),
+        **(
+            {"tuning": tune(considered, depths=DEPTHS, weights=settings.ARBOR_RECALL_WEIGHTS)}
+            if tuned
+            else {}
+        ),
     }
 
 
@@ -88,7 +119,35 @@ def _source_ids(agent: Inhabitant) -> dict[Any, str]:
         return dict(Memory.objects.filter(agent_id=agent.agent_id).values_list("id", "detail__source_id"))
 
 
+def _relate(agent: Inhabitant, asked: Sequence[Question], names: dict[Any, str]) -> None:
+    """Draw a relation from each piece of a question's evidence to the next."""
+    ids = {name: str(each) for each, name in names.items()}
+    with tenant_transaction(agent.tenant_id):
+        for question in asked:
+            pieces = [ids[each] for each in sorted(question.evidence) if each in ids]
+            for source, target in pairwise(pieces):
+                connect(
+                    agent_id=agent.agent_id, source_id=source, target_id=target, relation=Relation.ASSOCIATED
+                )
+
+
 def _recalled(agent: Inhabitant, text: str, names: dict[Any, str]) -> tuple[list[str], float]:
     started = time.perf_counter()
     found = recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text, limit=max(DEPTHS))
     return [names[each.id] for each in found], (time.perf_counter() - started) * 1000
+
+
+def _considered(agent: Inhabitant, question: Question, names: dict[Any, str]) -> Asked:
+    """Return all that is ranked for a question, as it is when it is recalled."""
+    now = datetime.now(UTC)
+    with tenant_transaction(agent.tenant_id):
+        meaning = meaning_texts(agent_id=agent.agent_id, texts=[question.text], now=now)[question.text]
+    (vector,) = embed_query(tenant_id=agent.tenant_id, texts=[meaning])
+    with tenant_transaction(agent.tenant_id):
+        query, found = consider(
+            agent_id=agent.agent_id, text=question.text, vector=vector.tolist(), limit=max(DEPTHS), now=now
+        )
+    hits = [names[each] in question.evidence for each in whole(found.candidates.ids)]
+    return Asked(
+        query=query, found=found, hits=np.array(hits, dtype=np.bool_), evidence=len(question.evidence)
+    )

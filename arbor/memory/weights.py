@@ -23,8 +23,9 @@ class Weights:
     neighbours: float = 0.25
     #: Added where the turn before asks something: this one is probably its answer.
     answer: float = 0.25
-    #: Share of the fit that the best seed lends along its neighborhood.
-    association: float = 0.05
+    #: Share of its fit that a memory lends to the closest of its neighborhood; along a drawn relation alone, 0.56 of that:
+    #: as much as to the turn beside it.
+    association: float = 0.5
     #: Share of the fit of the best memory in the same session, and in the same episode.
     session: float = 0.5
     episode: float = 0.05

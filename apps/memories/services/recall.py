@@ -131,12 +131,36 @@ def recall_in_scope(
     Memories of `without_session`, if named, are left out. `model` made the vector: where the agent's are of another by
     now, words alone decide. `mood` is how the agent feels, -1 to 1, if that is to colour what it recalls.
     """
-    check_query(text, limit, mood)
-    now = now or datetime.now(UTC)
     if without_session:
         only = replace(only, without_session=without_session)
+    query, found = consider(
+        agent_id=agent_id,
+        text=text,
+        vector=vector,
+        limit=limit,
+        now=now or datetime.now(UTC),
+        model=model,
+        only=only,
+        mood=mood,
+    )
+    return _ranked(query, found)
+
+
+def consider(
+    *,
+    agent_id: UUID,
+    text: str,
+    vector: Sequence[float] | None,
+    limit: int,
+    now: datetime,
+    model: EmbeddingModel | None = None,
+    only: RecallFilter = EVERYTHING,
+    mood: float | None = None,
+) -> tuple[Query, Found]:
+    """Return all that `recall_in_scope` ranks, not ranked yet, and what it was asked. Two statements."""
+    check_query(text, limit, mood)
     query = _query(agent_id, text, _know(agent_id, [text]), vector, model, limit, now, only, mood)
-    return _ranked(query, scan(query))
+    return query, scan(query)
 
 
 def _query(

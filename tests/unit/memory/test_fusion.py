@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.candidates import Candidate, Candidates, halves, whole
+from arbor.memory.candidates import Candidate, Candidates, Links, halves, id_numbers, whole
 from arbor.memory.decay import days_between, effective_importance, relevance
 from arbor.memory.fusion import Background, Ranked, rank
 from arbor.memory.query import Reading
@@ -41,10 +41,25 @@ def some(*changes: Mapping[str, object]) -> list[Candidate]:
     return [PLAIN._replace(**{"id": UUID(int=n), **change}) for n, change in enumerate(changes, start=1)]  # type: ignore[arg-type]
 
 
-def ranked(candidates: list[Candidate], limit: int = 99, **asked: object) -> dict[int, Ranked]:
+def ranked(
+    candidates: list[Candidate],
+    limit: int = 99,
+    *,
+    ties: Sequence[tuple[int, int, float]] = (),
+    mood: float | None = None,
+    **asked: object,
+) -> dict[int, Ranked]:
     nothing = Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None)
     reading = replace(nothing, **asked)  # type: ignore[arg-type]
-    found = rank(Candidates.of(candidates), reading=reading, background=BACKGROUND, now=NOW, limit=limit)
+    found = rank(
+        Candidates.of(candidates),
+        reading=reading,
+        background=BACKGROUND,
+        now=NOW,
+        limit=limit,
+        links=Links.of(ties),
+        mood=mood,
+    )
     return {place.id.int: place for place in found}
 
 
@@ -117,6 +132,55 @@ def test_what_was_recalled_lately_has_not_faded() -> None:
     assert found[2].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-0.01))
     assert found[1].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-1))
     assert found[3].terms.recency == pytest.approx(0.05 * math.exp(-1))
+
+
+def test_what_fits_lends_along_its_neighborhood_and_the_most_that_is_lent_counts() -> None:
+    fits, other, plain = {"words": 0.8}, {"words": 0.4}, {}
+    found = ranked(some(fits, other, plain, {}), ties=[(0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (1, 0, 0.25)])
+    assert found[3].terms.association == pytest.approx(0.4 * DEFAULT_WEIGHTS.association)
+    assert found[1].terms.association == pytest.approx(0.1 * DEFAULT_WEIGHTS.association)
+    assert found[2].terms.association == found[4].terms.association == 0
+    assert list(found) == [1, 2, 3, 4]
+
+
+def test_an_episode_is_lifted_by_its_best_memory() -> None:
+    one, two = UUID(int=71), UUID(int=72)
+    found = ranked(some({"words": 0.8, "episode": one}, {"episode": one}, {"episode": two}, {"words": 0.2}))
+    assert found[1].terms.episode == found[2].terms.episode == pytest.approx(0.8 * DEFAULT_WEIGHTS.episode)
+    assert found[3].terms.episode == 0
+    # It belongs to none: it is one of its own.
+    assert found[4].terms.episode == pytest.approx(0.2 * DEFAULT_WEIGHTS.episode)
+
+
+def test_what_is_present_in_mind_comes_first() -> None:
+    found = ranked(some({}, {"level": 0.2}, {"level": 1.0}))
+    assert list(found) == [3, 2, 1]
+    assert found[2].terms.activation == pytest.approx(0.2 * DEFAULT_WEIGHTS.activation)
+
+
+@pytest.mark.parametrize(
+    ("mood", "valence", "share"),
+    [
+        (None, 1.0, 0.0),
+        (0.0, 1.0, 0.0),
+        (0.5, 1.0, 0.5),
+        (-0.5, -1.0, 0.5),
+        (1.0, 0.0, 0.0),
+        (1.0, -1.0, 0.0),
+        (-1.0, 0.3, 0.0),
+    ],
+)
+def test_what_felt_alike_comes_sooner(mood: float | None, valence: float, share: float) -> None:
+    found = ranked(some({"valence": valence}), mood=mood)
+    assert found[1].terms.mood == pytest.approx(share * DEFAULT_WEIGHTS.mood)
+
+
+def test_use_adds_to_importance_and_to_what_is_left_of_it() -> None:
+    found = ranked(some({}, {"uses": 3}))
+    worth = effective_importance(importance=0.5, uses=3)
+    assert found[2].terms.importance == pytest.approx(DEFAULT_WEIGHTS.importance * worth)
+    assert found[2].terms.recency == pytest.approx(found[1].terms.recency * worth / 0.5)
+    assert list(found) == [2, 1]
 
 
 def test_equal_scores_are_ordered_by_id_and_cut_at_the_limit() -> None:
@@ -232,6 +296,55 @@ def test_the_last_place_of_one_session_is_not_beside_the_first_of_another() -> N
         )
     )
     assert found[2].terms.neighbours == found[3].terms.neighbours == 0
+
+
+@given(
+    candidates=st.lists(CANDIDATES, min_size=1, max_size=12, unique_by=lambda each: each.id),
+    ties=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11), st.floats(0, 1)), max_size=30),
+    background=BACKGROUNDS,
+    mood=st.none() | st.floats(-1, 1),
+    data=st.data(),
+)
+def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
+    candidates: list[Candidate],
+    ties: list[tuple[int, int, float]],
+    background: Background,
+    mood: float | None,
+    data: st.DataObject,
+) -> None:
+    ties = [tie for tie in ties if max(tie[:2]) < len(candidates)]
+
+    def terms(order: Sequence[int], links: Sequence[tuple[int, int, float]]) -> dict[UUID, dict[str, float]]:
+        places = {old: new for new, old in enumerate(order)}
+        moved = [(places[lender], places[borrower], share) for lender, borrower, share in links]
+        found = rank(
+            Candidates.of([candidates[each] for each in order]),
+            reading=READING,
+            background=background,
+            now=NOW,
+            limit=99,
+            links=Links.of(moved),
+            mood=mood,
+        )
+        return {each.id: each.terms.as_dict() for each in found}
+
+    order = list(range(len(candidates)))
+    found = terms(order, ties)
+    assert terms(data.draw(st.permutations(order)), data.draw(st.permutations(ties))) == found
+    most_fit = DEFAULT_WEIGHTS.words + DEFAULT_WEIGHTS.meaning
+    for each in found.values():
+        for name in ("association", "episode"):
+            assert 0 <= each[name] <= getattr(DEFAULT_WEIGHTS, name) * most_fit + 1e-12
+        for name in ("activation", "mood", "importance", "recency"):
+            assert 0 <= each[name] <= getattr(DEFAULT_WEIGHTS, name) + 1e-12
+        assert not any(math.isnan(value) for value in each.values())
+
+
+@given(ids=st.lists(st.sampled_from([UUID(int=0), UUID(int=5), UUID(int=2**70)]), min_size=1, max_size=9))
+def test_the_same_id_has_the_same_number_and_none_has_none(ids: list[UUID]) -> None:
+    numbers = id_numbers(halves(ids)).tolist()
+    assert [number == -1 for number in numbers] == [each == UUID(int=0) for each in ids]
+    assert len(set(zip(ids, numbers, strict=True))) == len(set(ids)) == len(set(numbers))
 
 
 @given(ids=st.lists(st.uuids(), max_size=20))

@@ -1,0 +1,90 @@
+"""What each weight of the ranker is worth: the same candidates, read once, ranked with every weight removed, halved, doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from apps.memories.services.scan import Found, Query
+from arbor.memory.fusion import rank
+from arbor.memory.weights import NAMES, Weights
+
+#: What becomes of one weight while the others stand.
+CHANGES = {"removed": 0.0, "halved": 0.5, "doubled": 2.0}
+_RESAMPLES = 4_000
+_SEED = 1
+
+type Shares = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question with all that may be recalled for it, and which of that answers it."""
+
+    query: Query
+    found: Found
+    #: Whether each candidate is of the evidence, and how many pieces of evidence there are, candidates or not.
+    hits: npt.NDArray[np.bool_]
+    evidence: int
+
+
+def tune(asked: Sequence[Asked], *, depths: Sequence[int], weights: Weights) -> list[dict[str, Any]]:
+    """Return a row for these weights and one for each changed one: evidence recall at each depth, and the change.
+
+    Intervals are of 95 %, by bootstrap over the questions, paired. Which memories lend along their neighborhoods stays
+    as it was read.
+    """
+    standing = _shares(asked, depths, weights)
+    rows = [{"weight": "as they are", "value": "", **_means(standing)}]
+    for name, change, changed in variants(weights):
+        shares = _shares(asked, depths, changed)
+        value = getattr(changed, name)
+        differences = {depth: shares[depth] - standing[depth] for depth in depths}
+        rows.append({"weight": f"{name} {change}", "value": value, **_means(shares), **_changes(differences)})
+    return rows
+
+
+def variants(weights: Weights) -> Iterator[tuple[str, str, Weights]]:
+    """Yield each weight's name, what becomes of it, and all weights then."""
+    for name in NAMES:
+        for change, factor in CHANGES.items():
+            changes: Mapping[str, float] = {name: getattr(weights, name) * factor}
+            yield name, change, replace(weights, **changes)
+
+
+def _shares(asked: Sequence[Asked], depths: Sequence[int], weights: Weights) -> dict[int, Shares]:
+    """Return for each depth the share of each question's evidence that is found."""
+    shares = {depth: np.zeros(len(asked)) for depth in depths}
+    for number, each in enumerate(asked):
+        ranked = rank(
+            each.found.candidates,
+            reading=each.query.reading,
+            background=each.found.background,
+            now=each.query.now,
+            limit=max(depths),
+            weights=weights,
+            links=each.found.links,
+        )
+        hits = each.hits[[one.index for one in ranked]]
+        for depth in depths:
+            shares[depth][number] = hits[:depth].sum() / each.evidence
+    return shares
+
+
+def _means(shares: Mapping[int, Shares]) -> dict[str, Any]:
+    return {f"recall_at_{depth}": round(float(each.mean()), 4) for depth, each in shares.items()}
+
+
+def _changes(differences: Mapping[int, Shares]) -> dict[str, Any]:
+    generator = np.random.default_rng(_SEED)
+    changes: dict[str, Any] = {}
+    for depth, each in differences.items():
+        drawn = generator.integers(0, len(each), (_RESAMPLES, len(each)), dtype=np.int32)
+        low, high = np.quantile(each[drawn].mean(axis=1), (0.025, 0.975))
+        changes[f"change_at_{depth}"] = round(float(each.mean()), 4)
+        changes[f"between_{depth}"] = f"{low:+.3f} to {high:+.3f}"
+    return changes
