@@ -14,6 +14,7 @@ from apps.agents.services.contact import tell_agent
 from apps.audit.models import AuditEvent
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.goals import create_goal
+from apps.heartbeats.handlers import observe
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry, Percept, Step
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import (
@@ -27,6 +28,7 @@ from apps.memories.models import (
 )
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.neighborhoods import refresh_neighborhoods
+from apps.memories.services.recall import recall_in_scope
 from apps.memories.services.remember import remember
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.aspects import take_aspect
@@ -271,6 +273,48 @@ def test_a_connection_reaches_the_neighborhood_and_what_comes_to_mind_by_it(
     beater.beat(_reply(actions=[_action("recall", query="Who keeps the lighthouse?", limit=1)]))
     with tenant_transaction(agent.tenant_id):
         assert Activation.objects.filter(memory_id__in=[keeper, bread], level__gt=0).count() == 2
+
+
+def test_a_connection_brings_a_memory_to_mind_that_neither_words_nor_meaning_find(
+    beater: Beater, agent: Agent
+) -> None:
+    keeper = _memory(agent, "The lighthouse keeper is called Ines.")
+    bread = _memory(agent, "On Fridays there is fresh bread.")
+    for number in range(160):
+        _memory(agent, f"Gull {number} sits upon post {number * 7}.")
+
+    def brought() -> list[str]:
+        beater.beat(_reply(actions=[_action("recall", query="keeper of the lighthouse", limit=3)]))
+        with tenant_transaction(agent.tenant_id):
+            actions = Heartbeat.objects.latest("started_at").actions
+        return list(actions[0]["memory_ids"])
+
+    refresh_neighborhoods()
+    assert keeper in (before := brought())
+    assert bread not in before
+    beater.beat(_reply(actions=[_action("connect", from_id=keeper, to_id=bread, relation="reminds_of")]))
+    refresh_neighborhoods()
+    assert brought()[:2] == [keeper, bread]
+
+
+def test_what_comes_to_mind_is_coloured_by_how_the_last_beat_felt(
+    beater: Beater, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float | None] = []
+
+    def watched(**asks: Any) -> Any:
+        asked.append(asks.get("mood"))
+        return recall_in_scope(**asks)
+
+    monkeypatch.setattr(observe, "recall_in_scope", watched)
+    for text in ("The lamp of the lighthouse is out.", "The lamp of the lighthouse is lit."):
+        _memory(agent, text)
+    beater.beat(_reply(actions=[_action("reflect", topic="lamps", insight="A lamp is a promise.")]))
+    beater.beat(REST)
+    with tenant_transaction(agent.tenant_id):
+        felt = Heartbeat.objects.order_by("started_at").values_list("emotional_valence", flat=True)[0]
+    assert felt
+    assert asked == [None, felt]
 
 
 def test_what_one_beat_recalls_is_a_theme_of_the_next(beater: Beater, agent: Agent) -> None:

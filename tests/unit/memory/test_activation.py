@@ -5,12 +5,22 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.activation import CAP, FLOOR, SPREAD, fades_within, level_after, sources, spread
+from arbor.memory.activation import (
+    CAP,
+    FLOOR,
+    SPREAD,
+    fades_within,
+    level_after,
+    levels_after,
+    sources,
+    spread,
+)
 from arbor.memory.neighborhood import HIGHEST
 
 HOUR = timedelta(hours=1)
@@ -27,6 +37,20 @@ def test_half_of_a_level_is_left_after_each_half_life(hours: float, left: float)
 @given(st.floats(0, 1), st.timedeltas(timedelta(0), timedelta(days=400)), st.timedeltas(timedelta(seconds=1)))
 def test_a_level_only_falls(level: float, elapsed: timedelta, half_life: timedelta) -> None:
     assert 0 <= level_after(level, elapsed, half_life) <= level
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.timedeltas(timedelta(days=-9), timedelta(days=9000)))),
+    st.timedeltas(timedelta(seconds=1), timedelta(days=400)),
+)
+def test_many_levels_fade_as_each_does(each: list[tuple[float, timedelta]], half_life: timedelta) -> None:
+    elapsed = [since // timedelta(microseconds=1) for _, since in each]
+    left = levels_after(
+        np.array([level for level, _ in each]), np.array(elapsed, dtype=np.int64), half_life
+    ).tolist()
+    one_by_one = [level_after(level, since, half_life) for level, since in each]
+    for many, one in zip(left, one_by_one, strict=True):
+        assert many == pytest.approx(one) or (many == 0 and one <= FLOOR)
 
 
 def test_nothing_is_left_when_it_has_faded() -> None:
