@@ -32,7 +32,8 @@ class Memory(TenantModel):
     decay_rate = models.FloatField(default=0.01)
     trust = models.FloatField(default=1.0)
     emotional_valence = models.FloatField(default=0.0)
-    #: Groups the memories of one conversation or stretch of time; position orders them within it.
+    #: Groups the memories of one conversation or stretch of time; position orders them within it. What stands alone, in
+    #: no session, and says the same at another time, is at another position.
     session = models.CharField(max_length=100, blank=True)
     position = models.IntegerField(default=0)
     #: Who said it: `user`, `assistant`, `system`, `tool_result`, or a speaker's name; empty for the agent's own thoughts.
@@ -64,7 +65,7 @@ class Memory(TenantModel):
         verbose_name_plural = "memories"
         constraints = [
             models.UniqueConstraint(
-                fields=["tenant", "agent", "content_hash", "session", "position"],
+                fields=["tenant", "agent", "content_hash", "session", "position", "type"],
                 name="memories_memory_content",
             ),
             models.CheckConstraint(

@@ -8,51 +8,40 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-from django.conf import settings
-
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.memories.models import Memory
 from apps.memories.services.appraisal import Weight
-from apps.memories.services.embedding import Vectors
-from apps.memories.services.neighborhoods import mark_stale
+from apps.memories.services.neighborhoods import mark_around, mark_stale
 from apps.memories.services.words import terms_of
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import change
+from arbor.ids import uuid7
 from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.duplicates import WORDINGS_KEPT, says_the_same
+from arbor.memory.duplicates import WORDINGS_KEPT
 from arbor.memory.importance import at_least
+from arbor.memory.merging import merged
+from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 
-#: Near ones that are looked at for each memory: the nearest may say something else (`says_the_same`).
-_LOOKED_AT = 5
-
 #: Of a row, as `Standing.of_row` reads it.
-COLUMNS = "m.id, m.type, m.content, m.status, m.expires_at, m.retention, m.importance, m.trust, m.detail"
+COLUMNS = """
+m.id, m.type, m.content, m.status, m.occurred_at, m.expires_at, m.retention, m.importance, m.trust,
+m.emotional_valence, m.detail
+"""
 
-# Only what stands alone: conversations fall out of the index before their vectors are looked at.
-_NEAR = f"""
-SELECT r.number, near.similarity, {COLUMNS}
-FROM json_to_recordset(%(rows)s::json) AS r(number int, embedding halfvec)
-CROSS JOIN LATERAL (
-    SELECT id, -(embedding <#> r.embedding) AS similarity FROM memories_memory
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND session = ''
-        AND embedding IS NOT NULL AND (expires_at IS NULL OR expires_at > now())
-        AND -(embedding <#> r.embedding) >= %(least)s
-    ORDER BY embedding <#> r.embedding LIMIT {_LOOKED_AT}
-) near
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = near.id
-ORDER BY r.number, near.similarity DESC
-"""  # noqa: S608 (our own words)
 _CHANGE = """
 UPDATE memories_memory m SET status = 'active', archived_at = NULL, expires_at = r.expires_at,
-    retention = r.retention, importance = r.importance, trust = r.trust, detail = r.detail
+    retention = r.retention, importance = r.importance, trust = r.trust,
+    emotional_valence = r.emotional_valence, detail = r.detail
 FROM json_to_recordset(%(rows)s::json) AS r(
-    id uuid, expires_at timestamptz, retention text, importance float8, trust float8, detail jsonb
+    id uuid, expires_at timestamptz, retention text, importance float8, trust float8,
+    emotional_valence float8, detail jsonb
 )
 WHERE m.tenant_id = %(tenant)s AND m.id = r.id
 """
@@ -68,6 +57,13 @@ UPDATE memories_upkeep u SET stale = true, unclustered = true, unextracted = NOT
 )
 WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
 """
+_EVOLVE = """
+INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation, weight,
+    note, origin, created_at)
+SELECT %(tenant)s, %(agent)s, r.id, %(memory)s, r.old, %(memory)s, r.new, %(relation)s, 1, '', r.origin, now()
+FROM json_to_recordset(%(rows)s::json) AS r(id uuid, old uuid, new uuid, origin text)
+ON CONFLICT DO NOTHING
+"""
 
 
 @dataclass(kw_only=True)
@@ -77,10 +73,12 @@ class Standing:
     id: UUID
     type: MemoryType
     content: str
+    occurred_at: datetime
     expires_at: datetime | None
     retention: Retention
     importance: float
     trust: float
+    emotional_valence: float
     detail: Mapping[str, Any]
     #: It is not written yet.
     new: bool = False
@@ -90,6 +88,8 @@ class Standing:
     changed: bool = False
     #: How often it was remembered again.
     times: int = 0
+    #: Wordings beyond those that are kept.
+    unkept: int = 0
 
     @classmethod
     def of(cls, memory_id: UUID, memory: NewMemory, weight: Weight) -> Standing:
@@ -101,10 +101,12 @@ class Standing:
             id=memory_id,
             type=memory.type,
             content=memory.content,
+            occurred_at=memory.occurred_at,
             expires_at=weight.expires_at,
             retention=weight.retention,
             importance=weight.importance,
             trust=trust,
+            emotional_valence=memory.emotional_valence,
             detail=memory.detail,
             new=True,
         )
@@ -112,24 +114,45 @@ class Standing:
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> Standing:
         """Return what COLUMNS say."""
-        memory_id, kind, content, status, expires_at, retention, importance, trust, detail = row
+        memory_id, kind, content, status, occurred_at, expires_at, *weighed, detail = row
+        retention, importance, trust, emotional_valence = weighed
         return cls(
             id=memory_id,
             type=MemoryType(kind),
             content=content,
+            occurred_at=occurred_at,
             expires_at=expires_at,
             retention=Retention(retention),
             importance=importance,
             trust=trust,
+            emotional_valence=emotional_valence,
             detail=json.loads(detail) if isinstance(detail, str) else detail,
             archived=status != MemoryStatus.ACTIVE,
         )
 
+    def stands_for(self, memory: NewMemory, *, gap: timedelta) -> bool:
+        """Return whether this can be one memory with another of the same words that stands alone.
+
+        Two events are one if they happened within `gap` of each other and felt the same; and whatever they are, their
+        details must not disagree. What a memory contradicts it is not.
+        """
+        if str(self.id) in (memory.detail.get("contradictions") or ()):
+            return False
+        if self.type is MemoryType.EPISODIC:
+            felt = {each for each in (self.emotional_valence, memory.emotional_valence) if each}
+            if abs(self.occurred_at - memory.occurred_at) > gap or len(felt) > 1:
+                return False
+        return not memory.detail or self._merged(memory) is not None
+
+    def _merged(self, memory: NewMemory) -> Mapping[str, Any] | None:
+        both = merged(read_detail(self.type, self.detail), read_detail(self.type, memory.detail))
+        return None if both is None else both.to_json()
+
     def again(self, memory: NewMemory, weight: Weight, *, now: datetime) -> None:
         """Take up a memory that says the same; one whose time is over already changes nothing.
 
-        Of two expiries the later holds. What stands alone is reinforced: it gains the other's sources, keeps its
-        wording, and is kept for good when that one is. A turn that is read once more is the same turn.
+        Of two expiries the later holds. What stands alone is reinforced: it gains what the other's detail adds,
+        keeps its wording, and is kept for good when that one is. A turn that is read once more is the same turn.
         """
         if weight.expires_at is not None and weight.expires_at <= now:
             return
@@ -153,19 +176,32 @@ class Standing:
             self.importance, self.changed = weight.importance, True
         if content_hash(memory.content) != content_hash(self.content):
             self._keep_wording(memory.content)
-        if self.type is MemoryType.SEMANTIC and memory.detail.get("sources"):
-            before = _semantic(self.detail)
-            after = before.with_sources(_semantic(memory.detail).sources)
-            if after != before:
-                self.detail, self.changed = after.to_json(), True
-                # A fact whose sources nobody wrote down loses nothing by its first one.
-                self.trust = max(self.trust, after.trust)
+        if not self.emotional_valence and memory.emotional_valence:
+            self.emotional_valence, self.changed = memory.emotional_valence, True
+        if memory.detail:
+            self._take_in(memory)
+
+    def _take_in(self, memory: NewMemory) -> None:
+        detail = self._merged(memory)
+        if detail is None or detail == self.detail:
+            return
+        known = bool(self.detail.get("sources") or memory.detail.get("sources"))
+        self.detail, self.changed = detail, True
+        if self.type is MemoryType.SEMANTIC and known:
+            # A fact whose sources nobody wrote down loses nothing by its first one.
+            self.trust = max(self.trust, _semantic(detail).trust)
 
     def _keep_wording(self, content: str) -> None:
-        """Keep how it was said this time, so that nothing of it is lost; of many, the first."""
+        """Keep how it was said this time; of many, the first, and how many there were besides."""
         wordings = list(self.detail.get("wordings") or [])
-        if content not in wordings and len(wordings) < WORDINGS_KEPT:
-            self.detail, self.changed = {**self.detail, "wordings": [*wordings, content]}, True
+        if content in wordings:
+            return
+        if len(wordings) < WORDINGS_KEPT:
+            self.detail = {**self.detail, "wordings": [*wordings, content]}
+        else:
+            self.unkept += 1
+            self.detail = {**self.detail, "wordings_more": int(self.detail.get("wordings_more") or 0) + 1}
+        self.changed = True
 
     def as_json(self) -> dict[str, Any]:
         """Return what _CHANGE reads."""
@@ -175,6 +211,7 @@ class Standing:
             "retention": self.retention,
             "importance": self.importance,
             "trust": self.trust,
+            "emotional_valence": self.emotional_valence,
             "detail": dict(self.detail),
         }
 
@@ -185,76 +222,24 @@ def _semantic(detail: Mapping[str, Any]) -> SemanticDetail:
     return read
 
 
-def same_meaning(standing: Standing, memory: NewMemory) -> bool:
-    """Return whether a memory of nearly the same meaning says the same, as the same kind of thing."""
-    return standing.type is memory.type and says_the_same(standing.content, memory.content)
-
-
-def find_near(
-    agent_id: UUID, memories: Mapping[int, NewMemory], literals: Sequence[str | None]
-) -> dict[int, tuple[float, Standing]]:
-    """Return, by the number of each memory that has one, the nearest that says the same, and its cosine.
-
-    One statement, none without a memory that stands alone and has a vector.
-    """
-    asked = [
-        {"number": number, "embedding": literals[number]}
-        for number, memory in memories.items()
-        if not memory.session and literals[number] is not None
-    ]
-    found: dict[int, tuple[float, Standing]] = {}
-    # Two memories may be near the same one.
-    standings: dict[UUID, Standing] = {}
-    if not asked or settings.ARBOR_DUPLICATE_SIMILARITY > 1:
-        return found
-    rows = fetch(_NEAR, agent=agent_id, rows=json.dumps(asked), least=settings.ARBOR_DUPLICATE_SIMILARITY)
-    for number, similarity, *row in rows:
-        standing = standings.setdefault(row[0], Standing.of_row(row))
-        if number not in found and same_meaning(standing, memories[number]):
-            found[number] = (similarity, standing)
-    return found
-
-
-class Alike:
-    """The new memories of one batch that stand alone, and which of them are nearly the same."""
-
-    def __init__(self, memories: Mapping[int, NewMemory], vectors: Vectors | None) -> None:
-        self._memories = memories
-        self._numbers = [number for number, memory in memories.items() if not memory.session]
-        self._standings: dict[int, Standing] = {}
-        self._cosines: Vectors | None = None
-        if vectors is not None and len(self._numbers) > 1:
-            rows = vectors[self._numbers]
-            self._cosines = rows @ rows.T
-
-    def add(self, number: int, standing: Standing) -> None:
-        """Take note of a memory that will be written."""
-        self._standings[number] = standing
-
-    def nearest(self, number: int, near: tuple[float, Standing] | None) -> Standing | None:
-        """Return what says the same as this memory: `near`, or one of the batch that is nearer; None if nothing does."""
-        best = near
-        memory = self._memories.get(number)
-        if memory is not None and not memory.session and self._cosines is not None:
-            row = self._cosines[self._numbers.index(number)]
-            for place in np.flatnonzero(row >= settings.ARBOR_DUPLICATE_SIMILARITY):
-                standing = self._standings.get(self._numbers[place])
-                nearer = standing is not None and (best is None or row[place] > best[0])
-                if standing is not None and nearer and same_meaning(standing, memory):
-                    best = (float(row[place]), standing)
-        return best[1] if best else None
-
-
-def write_changes(standings: Iterable[Standing]) -> list[list[int]]:
+def write_changes(agent_id: UUID, standings: Iterable[Standing]) -> list[list[int]]:
     """Write what being remembered again has changed; return the terms of those that were archived.
 
-    Up to four statements, none if nothing was remembered again. Memories that are new are there already.
+    Up to five statements, none if nothing was remembered again. Memories that are new are there already.
     """
     known = {each.id: each for each in standings}.values()
     if changed := [each.as_json() for each in known if each.changed and not each.new]:
         change(_CHANGE, rows=json.dumps(changed, ensure_ascii=False))
     if again := {each.id: each.times for each in known if each.times}:
         change(_REINFORCE, ids=list(again), times=list(again.values()))
+    if unkept := {str(each.id): each.unkept for each in known if each.unkept}:
+        record(
+            action=AuditAction.TRUNCATED,
+            actor="system:memories",
+            agent_id=agent_id,
+            message=f"counted {sum(unkept.values())} further wordings of what is remembered, beyond {WORDINGS_KEPT}",
+            detail={"memories": unkept},
+        )
     if not (woken := [each.id for each in known if each.archived and each.changed]):
         return []
     change(_TAKE_UP, ids=woken)
@@ -263,3 +248,22 @@ def write_changes(standings: Iterable[Standing]) -> list[list[int]]:
     return [
         terms_of(lexical) for lexical in Memory.objects.filter(id__in=woken).values_list("lexical", flat=True)
     ]
+
+
+def write_evolved(agent_id: UUID, pairs: Sequence[tuple[UUID, UUID]], *, origins: Sequence[str]) -> None:
+    """Tie each memory to what became of it, a later one of the same words. Two statements, none without pairs."""
+    if not pairs:
+        return
+    rows = [
+        {"id": str(uuid7()), "old": str(old), "new": str(new), "origin": origin}
+        for (old, new), origin in zip(pairs, origins, strict=True)
+    ]
+    change(
+        _EVOLVE,
+        agent=agent_id,
+        memory=NodeKind.MEMORY.value,
+        relation=Relation.EVOLVED_INTO.value,
+        rows=json.dumps(rows),
+    )
+    ends = {end for pair in pairs for end in pair}
+    mark_around(agent_id, ends, ends)

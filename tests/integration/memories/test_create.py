@@ -97,6 +97,72 @@ def test_a_contradiction_is_an_edge_too(mind: Agent) -> None:
     assert (edge.source_id, edge.target_id, edge.relation) == (new, old, "contradicts")
 
 
+@pytest.mark.parametrize("text", ["river is salt", "The river is salt."])
+def test_what_a_fact_contradicts_it_is_not_however_near(mind: Agent, text: str) -> None:
+    old = create_semantic_memory(**of(mind), content="The river is salt.")
+    new = create_semantic_memory(**of(mind), content=text, contradictions=[old])
+    assert [row.id for row in memories_of(mind)] == [old, new]
+    with tenant_transaction(mind.tenant_id):
+        (edge,) = Edge.objects.all()
+    assert (edge.source_id, edge.target_id, edge.relation) == (new, old, "contradicts")
+
+
+def test_other_steps_are_what_became_of_the_first(mind: Agent) -> None:
+    def lock(*steps: str, needs: tuple[str, ...] = ()) -> Any:
+        return create_procedural_memory(
+            **of(mind), content="How to open the lock.", steps=steps, prerequisites=needs, source="operator"
+        )
+
+    first = lock("Push.", needs=("a key",))
+    assert lock("Push.", needs=("a lamp",)) == first
+    second = lock("Pull.")
+    third = lock("Turn.", "Pull.")
+    assert lock("Pull.") == second
+    assert memories_of(mind)[0].detail == {"steps": ["Push."], "prerequisites": ["a key", "a lamp"]}
+    with tenant_transaction(mind.tenant_id):
+        edges = set(Edge.objects.values_list("source_id", "target_id", "relation", "origin"))
+    assert edges == {
+        (first, second, "evolved_into", "operator"),
+        (second, third, "evolved_into", "operator"),
+    }
+
+
+def test_a_pattern_seen_again_gains_what_it_was_seen_in(mind: Agent) -> None:
+    def storms(pattern: str, confidence: float, *evidence: str) -> Any:
+        return create_strategic_memory(
+            **of(mind),
+            content="Ask before the storm.",
+            pattern=pattern,
+            confidence=confidence,
+            evidence=evidence,
+        )
+
+    first = storms("storms close the harbour", 0.6, "May")
+    assert storms("storms close the harbour", 0.8, "June") == first
+    other = storms("storms empty the streets", 0.5)
+    pattern, evolved = memories_of(mind)
+    assert (pattern.id, evolved.id) == (first, other)
+    assert pattern.detail == {
+        "pattern": "storms close the harbour",
+        "confidence": 0.8,
+        "evidence": ["May", "June"],
+    }
+
+
+def test_a_fact_said_again_with_more_confidence_and_a_source_is_trusted_more(mind: Agent) -> None:
+    first = create_semantic_memory(
+        **of(mind), content="The lake is sweet.", confidence=0.3, sources=[a_source("a", 0.9)]
+    )
+    again = create_semantic_memory(
+        **of(mind), content="The lake is sweet.", confidence=0.8, sources=[a_source("b", 0.5)]
+    )
+    assert again == first
+    (row,) = memories_of(mind)
+    assert row.trust == pytest.approx(0.8)
+    assert row.detail["confidence"] == 0.8
+    assert [each["reference"] for each in row.detail["sources"]] == ["a", "b"]
+
+
 def test_a_contradiction_of_what_is_not_there_stores_nothing(mind: Agent, other_mind: Agent) -> None:
     foreign = create_semantic_memory(**of(other_mind), content="The river is salt.")
     for other in (uuid7(), foreign):

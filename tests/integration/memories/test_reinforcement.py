@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,12 +10,17 @@ import numpy as np
 import pytest
 
 from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import MemoryAccess, Upkeep
 from apps.memories.services.archive import archive
+from apps.memories.services.embedding import embed_texts
 from apps.memories.services.remember import Remembered, remember, store
 from apps.tenants.scope import tenant_transaction
-from arbor.errors import Invalid
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import Invalid, NotFound
+from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.duplicates import WORDINGS_KEPT
 from arbor.memory.retention import Retention
 from arbor.memory.trust import cap
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
@@ -56,7 +62,9 @@ def reinforced(agent: Agent) -> dict[str, int]:
 
 def test_the_same_text_standing_alone_is_reinforced_wherever_it_stands(mind: Agent) -> None:
     first = keep(mind, a_memory("The gate code is 4711."))
-    again = keep(mind, a_memory("The gate  code is 4711.", position=7, occurred_at=NOON + timedelta(days=1)))
+    again = keep(
+        mind, a_memory("The gate  code is 4711.", position=7, occurred_at=NOON + timedelta(minutes=9))
+    )
     assert again.ids == first.ids
     assert (again.stored, again.duplicates, again.reinforced) == (0, set(first.ids), set(first.ids))
     assert first.reinforced == frozenset()
@@ -207,10 +215,124 @@ def test_vectors_that_do_not_fit_are_refused_whole(mind: Agent, vectors: Any, co
     assert memories_of(mind) == []
 
 
-def test_vectors_of_another_length_than_the_agents_are_not_kept(mind: Agent) -> None:
+@pytest.mark.parametrize("made_by", [None, EmbeddingModel(name="openai/small", dimension=128)])
+def test_vectors_of_another_length_than_their_model_makes_are_refused(
+    mind: Agent, made_by: EmbeddingModel | None
+) -> None:
+    rows = np.ones((1, 64), dtype=np.float32)
+    with pytest.raises(Invalid, match="numbers each, got 64"), tenant_transaction(mind.tenant_id):
+        store(agent_id=mind.id, memories=[a_memory("The bell rings.")], vectors=rows, model=made_by)
+    assert memories_of(mind) == []
+    assert term_counts(mind) == {}
+
+
+def test_vectors_of_another_model_than_the_agents_are_not_kept(mind: Agent) -> None:
     put(mind, towards(1.0), a_memory("The ferry leaves at dawn."))
-    put(mind, np.ones((1, 64), dtype=np.float32), a_memory("The bell rings at noon."))
+    other = EmbeddingModel(name="openai/small", dimension=64)
+    with tenant_transaction(mind.tenant_id):
+        rows = np.ones((1, 64), dtype=np.float32)
+        store(agent_id=mind.id, memories=[a_memory("The bell rings at noon.")], vectors=rows, model=other)
     assert [row.embedding is None for row in memories_of(mind)] == [False, True]
+
+
+def test_an_agent_that_does_not_exist_remembers_nothing(mind: Agent, foreign_mind: Agent) -> None:
+    for nobody in (uuid7(), foreign_mind.id):
+        with pytest.raises(NotFound, match=f"there is no agent {nobody}"):
+            remember(tenant_id=mind.tenant_id, agent_id=nobody, memories=[a_memory("The bell rings.")])
+
+
+# --- What is not the same ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Paul moved from Berlin to Rome.", "Paul moved from Rome to Berlin."),
+        ("Anna lent Bob her car.", "Bob lent Anna her car."),
+        ("I prefer tea over coffee.", "I prefer coffee over tea."),
+        ("The new code of the old gate is seven one one.", "The new code of the old gate is seven one two."),
+    ],
+)
+@pytest.mark.parametrize("beside", [0, 20])
+def test_different_facts_of_the_same_words_are_kept_apart(
+    mind: Agent, one: str, other: str, beside: int
+) -> None:
+    rest = [a_memory(f"Buoy {number} is red.", type=MemoryType.SEMANTIC) for number in range(beside)]
+    keep(mind, a_memory(one, type=MemoryType.SEMANTIC), *rest)
+    again = keep(mind, a_memory(other, type=MemoryType.SEMANTIC), *rest)
+    assert (again.stored, again.ids[0] in again.reinforced) == (1, False)
+    assert len(memories_of(mind)) == beside + 2
+
+
+def test_an_event_and_a_fact_of_the_same_words_are_two_memories(mind: Agent) -> None:
+    event = keep(mind, a_memory("The lock opens to the left."))
+    fact = keep(mind, a_memory("The lock opens to the left.", type=MemoryType.SEMANTIC, detail={"page": 7}))
+    assert fact.stored == 1
+    assert fact.ids != event.ids
+    assert {row.type: row.detail for row in memories_of(mind)} == {"episodic": {}, "semantic": {"page": 7}}
+    assert keep(mind, a_memory("The lock opens to the left.", type=MemoryType.SEMANTIC)).ids == fact.ids
+    turn = a_memory("The lock opens to the left.", session="talk")
+    told = keep(mind, turn, replace(turn, type=MemoryType.SEMANTIC))
+    assert told.stored == 2
+
+
+def test_the_same_words_at_another_time_are_another_event(mind: Agent) -> None:
+    days = [a_memory("The ferry was late.", occurred_at=NOON + timedelta(days=day)) for day in (0, 1, 2)]
+    first = keep(mind, days[0])
+    more = keep(mind, *days[1:])
+    assert (first.stored, more.stored) == (1, 2)
+    assert [row.position for row in memories_of(mind)] == [0, 1, 2]
+    again = keep(mind, *reversed(days))
+    assert again.ids == (more.ids[1], more.ids[0], first.ids[0])
+    assert again.stored == 0
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"detail": {"action": "shouted"}},
+        {"detail": {"result": "silence"}},
+        {"detail": {"emotion": {"label": "joy"}}},
+        {"emotional_valence": 0.5},
+    ],
+)
+def test_events_whose_details_disagree_are_two(mind: Agent, parts: dict[str, Any]) -> None:
+    detail = {"action": "asked", "result": "laughter", "emotion": {"label": "shame"}}
+    keep(mind, a_memory("I went to the harbour.", detail=detail, emotional_valence=-0.4))
+    assert keep(mind, a_memory("I went to the harbour.", **parts)).stored == 1
+
+
+def test_what_one_telling_leaves_open_the_other_fills(mind: Agent) -> None:
+    keep(mind, a_memory("I went to the harbour.", detail={"action": "asked"}))
+    again = keep(
+        mind, a_memory("I went to the harbour.", detail={"result": "laughter"}, emotional_valence=-0.4)
+    )
+    assert again.stored == 0
+    (row,) = memories_of(mind)
+    assert row.detail == {"action": "asked", "result": "laughter"}
+    assert row.emotional_valence == -0.4
+
+
+def test_wordings_beyond_those_that_are_kept_are_counted_and_on_record(mind: Agent) -> None:
+    put(mind, towards(1.0), a_memory("The ice holds"))
+    dots = [a_memory("The ice holds" + "." * number) for number in range(1, WORDINGS_KEPT + 3)]
+    put(mind, towards(*[1.0] * len(dots)), *dots)
+    (row,) = memories_of(mind)
+    assert len(row.detail["wordings"]) == WORDINGS_KEPT
+    assert row.detail["wordings_more"] == 2
+    with tenant_transaction(mind.tenant_id):
+        event = AuditEvent.objects.get(action=AuditAction.TRUNCATED)
+    assert event.detail == {"memories": {str(row.id): 2}}
+
+
+def test_many_are_compared_in_few_statements(mind: Agent, statements: list[str]) -> None:
+    known = [a_memory(f"The buoy number {number} is red.", type=MemoryType.SEMANTIC) for number in range(50)]
+    keep(mind, *known)
+    embed_texts(tenant_id=mind.tenant_id, texts=[f"buoy number {number} is red!" for number in range(50)])
+    statements.clear()
+    again = keep(mind, *(replace(each, content=each.content[4:-1] + "!") for each in known))
+    assert (again.stored, len(again.reinforced)) == (0, 50)
+    assert len(statements) <= 12, "\n".join(statements)
 
 
 # --- What is written with a memory -------------------------------------------------------------------
