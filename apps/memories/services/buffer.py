@@ -164,16 +164,16 @@ def search_buffer(
     return [Holding(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID) -> UUID:
+def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UUID:
     """Make a memory of a held thing now, whatever it weighs, and return the memory's id. In transactions of its own.
 
-    Raises NotFound when this agent holds no such thing.
+    It is on record who did. Raises NotFound when this agent holds no such thing.
     """
     with tenant_transaction(tenant_id):
         rows = fetch(_WORTH.format(which="id = %(item)s"), agent=agent_id, item=item_id, step=1)
     if not rows:
         raise NotFound(f"agent {agent_id} holds no thing {item_id}")
-    return _promote(tenant_id, agent_id, rows)[0]
+    return _promote(tenant_id, agent_id, rows, actor=actor)[0]
 
 
 def tend_buffers() -> Round:
@@ -193,7 +193,9 @@ def _tend(tenant_id: UUID, agent_id: UUID) -> int:
     return len(rows) + len(gone)
 
 
-def _promote(tenant_id: UUID, agent_id: UUID, rows: Sequence[tuple[Any, ...]]) -> list[UUID]:
+def _promote(
+    tenant_id: UUID, agent_id: UUID, rows: Sequence[tuple[Any, ...]], *, actor: str | None = None
+) -> list[UUID]:
     """Store held things as memories, embedded outside any transaction. Cut short, it is done again to the same effect."""
     memories = [
         NewMemory(
@@ -208,6 +210,14 @@ def _promote(tenant_id: UUID, agent_id: UUID, rows: Sequence[tuple[Any, ...]]) -
     ids = list(remember(tenant_id=tenant_id, agent_id=agent_id, memories=memories).ids)
     with tenant_transaction(tenant_id):
         change(_PROMOTED, ids=[row[0] for row in rows], memories=ids)
+        if actor is not None:
+            record(
+                action=AuditAction.OPERATOR_ACT,
+                actor=actor,
+                agent_id=agent_id,
+                message="made a memory of what was only held",
+                detail={"item_ids": [str(row[0]) for row in rows], "memory_ids": [str(each) for each in ids]},
+            )
     return ids
 
 

@@ -8,11 +8,14 @@ from config.cli.memory import (
     adding,
     episodes,
     graph,
+    holding,
     keeping,
+    learning,
     listing,
     ordering,
     present,
     showing,
+    similar,
     themes,
     upkeep,
 )
@@ -33,7 +36,10 @@ def memory() -> None:
 for each in (
     listing.list_them,
     showing.show_one,
+    similar.similar,
     adding.add,
+    learning.practise,
+    learning.source,
     keeping.archive_them,
     keeping.restore_them,
     keeping.purge_them,
@@ -56,7 +62,9 @@ for each in (
     graph.path,
     graph.contradictions,
     present.mind,
-    upkeep.buffer,
+    holding.buffer,
+    holding.hold_it,
+    holding.promote_one,
     upkeep.health,
 ):
     memory.add_command(each)

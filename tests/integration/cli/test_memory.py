@@ -135,6 +135,20 @@ def test_another_agents_memory_is_not_found(arbor: Arbor, vega: str) -> None:
     assert arbor("memory", "archive", "Rigel", chosen, "--reason", "x").code == 1
 
 
+def test_the_nearest_in_meaning_are_shown(arbor: Arbor, vega: str) -> None:
+    ice = added(arbor, "The river froze.", "episodic")
+    added(arbor, "Read the gauge at slack water.", "procedural", "--step", "Wait")
+    found = arbor("memory", "similar", vega, "ice on the river", "-k", "1", "--json").json["results"]
+    assert [(each["id"], each["type"]) for each in found] == [(ice, "episodic")]
+    assert found[0]["similarity"] > 0.2
+    of_type = arbor("memory", "similar", vega, "ice", "--type", "procedural", "--json").json["results"]
+    assert {each["type"] for each in of_type} == {"procedural"}
+    assert "The river froze." in arbor("memory", "similar", vega, "ice on the river").out
+    assert arbor("memory", "similar", vega, "ice", "-k", "0").code == 2
+    refused = arbor("memory", "similar", vega, "")
+    assert (refused.code, "a query is 1 to" in refused.err) == (1, True)
+
+
 # --- add ---------------------------------------------------------------------------------------------
 
 
@@ -183,6 +197,38 @@ def test_what_cannot_be_a_memory_is_refused_with_the_reason(
     assert ran.code == code
     assert said in ran.err
     assert arbor("memory", "list", vega, "--status", "all", "-k", "1000", "--json").json == before
+
+
+def test_how_a_procedure_worked_out_is_counted_on_record(arbor: Arbor, vega: str) -> None:
+    gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
+    assert arbor("memory", "practise", vega, gauge, "--success", "--json").json["success_rate"] == 1.0
+    assert "worked out 1 of 2 times" in arbor("memory", "practise", vega, gauge, "--failure").out
+    told = arbor("memory", "show", vega, gauge, "--json").json["practice"]
+    assert told == {"successes": 1, "failures": 1}
+    assert arbor("memory", "practise", vega, gauge).code == 2
+    fact = added(arbor, "The tide turns.")
+    refused = arbor("memory", "practise", vega, fact, "--success")
+    assert (refused.code, "only a procedural memory" in refused.err) == (1, True)
+    with tenant_transaction(tenant_by_slug("acme").id):
+        acts = AuditEvent.objects.filter(message="told Vega how a procedure worked out")
+        assert [each.detail["success"] for each in acts.order_by("id")] == [True, False]
+
+
+def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> None:
+    fact = added(arbor, "The quay was dredged.", "semantic", "--source", "person:Ana@0.5")
+    before = arbor("memory", "show", vega, fact, "--json").json["trust"]
+    log = ("memory", "source", vega, fact, "--kind", "document", "--reference", "harbour-log")
+    raised = arbor(*log, "--trust", "0.9", "--json").json["trust"]
+    assert raised > before
+    assert f"trusted by {raised:.2f} now" in arbor(*log, "--trust", "0.9").out
+    told = arbor("memory", "show", vega, fact, "--json").json
+    assert [each["reference"] for each in told["detail"]["sources"]] == ["Ana", "harbour-log"]
+    assert arbor(*log, "--trust", "7").code == 2
+    gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
+    refused = arbor("memory", "source", vega, gauge, "--kind", "person", "--reference", "Ana")
+    assert (refused.code, "only a semantic memory has sources" in refused.err) == (1, True)
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert AuditEvent.objects.filter(message__startswith="noted another source").count() == 2
 
 
 # --- archive, restore, purge, forget -----------------------------------------------------------------
@@ -367,6 +413,32 @@ def test_what_is_held_is_shown(arbor: Arbor, vega: str) -> None:
         "The ferryman coughed."
     ]
     assert "The ferryman coughed." in arbor("memory", "buffer", vega).out
+
+
+def test_a_thing_is_held_found_again_and_made_a_memory(arbor: Arbor, vega: str) -> None:
+    cough = arbor(
+        "memory", "hold", vega, "The ferryman coughed.", "--for", "2d", "--importance", "0.2", "--json"
+    ).json["id"]
+    assert "Vega holds it for 1d." in arbor("memory", "hold", vega, "The lock is being mended.").out
+    found = arbor("memory", "buffer", vega, "--search", "why did the ferryman cough?", "--json").json["held"]
+    assert [each["id"] for each in found] == [cough]
+    assert "The ferryman coughed." in arbor("memory", "buffer", vega, "--search", "the ferryman").out
+    nothing = arbor("memory", "buffer", vega, "--search", "quantum chromodynamics")
+    assert "holds nothing that bears on it" in nothing.out
+    assert arbor("memory", "buffer", vega, "--search", " ").code == 1
+    assert {each["accesses"] for each in arbor("memory", "buffer", vega, "--json").json["held"]} == {0}
+    memory_id = arbor("memory", "promote", vega, short(cough), "--json").json["id"]
+    assert arbor("memory", "show", vega, memory_id, "--json").json["content"] == "The ferryman coughed."
+    assert [each["content"] for each in arbor("memory", "buffer", vega, "--json").json["held"]] == [
+        "The lock is being mended."
+    ]
+    unknown = arbor("memory", "promote", vega, str(uuid4()))
+    assert (unknown.code, "has no" in unknown.err) == (1, True)
+    assert arbor("memory", "hold", vega, "Too long.", "--for", "99d").code == 1
+    with tenant_transaction(tenant_by_slug("acme").id):
+        said = AuditEvent.objects.filter(message__contains="hold").values_list("message", flat=True)
+        assert list(said) == ["gave Vega something to hold"] * 2
+        assert AuditEvent.objects.filter(message="made a memory of what was only held").count() == 1
 
 
 def test_health_is_told(arbor: Arbor, vega: str) -> None:

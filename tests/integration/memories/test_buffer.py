@@ -22,6 +22,8 @@ from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.buffer import ToHold
 from tests.integration.memories.conftest import at_once, memories_of
 
+ACTOR = "cli:tests"
+
 
 def keep(agent: Agent, *texts: str, **how: Any) -> list[UUID]:
     with tenant_transaction(agent.tenant_id):
@@ -141,10 +143,13 @@ def test_a_thing_can_be_promoted_by_hand(mind: Agent, foreign_mind: Agent) -> No
     (item_id,) = keep(mind, "It rains.", importance=0.1)
     for agent, wanted in ((foreign_mind, item_id), (mind, uuid4())):
         with pytest.raises(NotFound, match=f"holds no thing {wanted}"):
-            promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=wanted)
-    memory_id = promote(tenant_id=mind.tenant_id, agent_id=mind.id, item_id=item_id)
+            promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=wanted, actor=ACTOR)
+    memory_id = promote(tenant_id=mind.tenant_id, agent_id=mind.id, item_id=item_id, actor=ACTOR)
     assert [memory.id for memory in memories_of(mind)] == [memory_id]
     assert held(mind)[0].promoted_to_id == memory_id
+    with tenant_transaction(mind.tenant_id):
+        told = AuditEvent.objects.get(actor=ACTOR)
+    assert told.detail == {"item_ids": [str(item_id)], "memory_ids": [str(memory_id)]}
 
 
 def test_a_buffer_is_bounded_and_the_least_important_make_room(
