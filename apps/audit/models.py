@@ -32,6 +32,7 @@ class AuditAction(models.TextChoices):
     TENANT_CREATED = "tenant.created"
     MEMBER_ADDED = "member.added"
     CROSS_TENANT_VIEW = "cross_tenant.view"
+    HEALTH_CHANGED = "health.changed"
 
 
 class AbstractAuditEvent(models.Model):

@@ -45,13 +45,15 @@ class ExternalCall(TenantModel):
     status = models.CharField(max_length=8, choices=CallStatus, default=CallStatus.PENDING)
     #: `provider/model` to ask.
     model = models.CharField(max_length=200)
-    #: `arbor.models.ports.ModelRequest` as JSON: the prompt by section and as sent.
+    #: `arbor.models.ports.ModelRequest` as JSON: the prompt by section and as sent. An errand's is emptied after a while.
     request = models.JSONField()
     #: The prompt's sections: [{name, text, tokens}].
     sections = models.JSONField(default=list)
     reply = models.TextField(blank=True)
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=40, blank=True)
+    #: What of an errand's memories its prompt does not show, what of its reply was not taken, and why: [text].
+    dropped = models.JSONField(db_default=[], default=list)
     #: Counts the workers that took it; the last one's write counts.
     attempts = models.PositiveSmallIntegerField(default=0)
     #: Tries of an errand that brought nothing, and when the next one may be; empty: at once.
@@ -76,6 +78,11 @@ class ExternalCall(TenantModel):
                 fields=["tenant", "lease_until"],
                 name="heartbeats_errand_lease",
                 condition=~models.Q(subject_key="") & models.Q(status__in=["pending", "running"]),
+            ),
+            models.Index(
+                fields=["tenant", "ended_at"],
+                name="heartbeats_errand_prompts",
+                condition=~models.Q(subject_key="") & models.Q(status="complete") & ~models.Q(request={}),
             ),
         ]
         constraints = [

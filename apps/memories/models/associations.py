@@ -26,6 +26,9 @@ class Upkeep(TenantModel):
     unextracted = models.BooleanField(default=True)
     #: Waits for a model's view of its importance; only where one is configured.
     unweighed = models.BooleanField(default=False)
+    #: Replies to errands about its concepts, and about its weight, that left it out; after some, the rule decides.
+    extract_tries = models.PositiveSmallIntegerField(db_default=0)
+    weigh_tries = models.PositiveSmallIntegerField(db_default=0)
 
     class Meta(TenantModel.Meta):
         indexes = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db import models
+from django.db.models.functions import Now
 from pgvector.django import HalfVectorField, SparseVectorField
 
 from apps.agents.models import Agent
@@ -21,6 +22,8 @@ class Mind(TenantModel):
     #: The embedder of this agent's vectors, as in `ARBOR_EMBEDDING_MODEL`, and their length.
     embedding_model = models.CharField(max_length=100)
     embedding_dimension = models.PositiveSmallIntegerField()
+    #: What was never tended is judged from here.
+    created_at = models.DateTimeField(db_default=Now())
     #: When maintenance last looked for what has faded, for what was trivial, and at the quota; empty: never, or at once.
     forgot_at = models.DateTimeField(null=True)
     cleaned_at = models.DateTimeField(null=True)

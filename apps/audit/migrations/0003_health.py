@@ -1,0 +1,25 @@
+"""Changes of health on record."""
+
+from __future__ import annotations
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('audit', '0002_forgetting'),
+    ]
+
+    operations = [
+        migrations.AlterField(
+            model_name='auditevent',
+            name='action',
+            field=models.CharField(choices=[('agent.created', 'Agent Created'), ('agent.started', 'Agent Started'), ('agent.paused', 'Agent Paused'), ('agent.resumed', 'Agent Resumed'), ('agent.stopped', 'Agent Stopped'), ('agent.destroyed', 'Agent Destroyed'), ('agent.dormant', 'Agent Dormant'), ('template.changed', 'Template Changed'), ('operator.act', 'Operator Act'), ('denied', 'Denied'), ('truncated', 'Truncated'), ('memories.expired', 'Memories Expired'), ('memories.archived', 'Memories Archived'), ('memories.restored', 'Memories Restored'), ('memories.purged', 'Memories Purged'), ('buffer.cleared', 'Buffer Cleared'), ('tenant.created', 'Tenant Created'), ('member.added', 'Member Added'), ('cross_tenant.view', 'Cross Tenant View'), ('health.changed', 'Health Changed')], max_length=40),
+        ),
+        migrations.AlterField(
+            model_name='platformevent',
+            name='action',
+            field=models.CharField(choices=[('agent.created', 'Agent Created'), ('agent.started', 'Agent Started'), ('agent.paused', 'Agent Paused'), ('agent.resumed', 'Agent Resumed'), ('agent.stopped', 'Agent Stopped'), ('agent.destroyed', 'Agent Destroyed'), ('agent.dormant', 'Agent Dormant'), ('template.changed', 'Template Changed'), ('operator.act', 'Operator Act'), ('denied', 'Denied'), ('truncated', 'Truncated'), ('memories.expired', 'Memories Expired'), ('memories.archived', 'Memories Archived'), ('memories.restored', 'Memories Restored'), ('memories.purged', 'Memories Purged'), ('buffer.cleared', 'Buffer Cleared'), ('tenant.created', 'Tenant Created'), ('member.added', 'Member Added'), ('cross_tenant.view', 'Cross Tenant View'), ('health.changed', 'Health Changed')], max_length=40),
+        ),
+    ]
