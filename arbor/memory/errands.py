@@ -1,4 +1,4 @@
-"""What maintenance asks of models: the prompt and schema of each purpose, and how its reply is read.
+"""What maintenance asks of models: the prompt and schema of each purpose, and what rules answer instead.
 
 The texts of memories are somebody else's words. They stand in a data block whose tag carries a mark that is new and
 unguessable for each prompt, so no text inside can close the block or speak as the prompt.
@@ -6,14 +6,12 @@ unguessable for each prompt, so no text inside can close the block or speak as t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arbor.errors import ModelRejected, ReplyInvalid
-from arbor.heartbeat.json_text import Broken, find_objects
-from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH, Extracted, concepts_in
+from arbor.errors import ModelRejected
+from arbor.memory.extraction import MAX_CONCEPTS, concepts_in
 from arbor.memory.importance import appraise
 from arbor.memory.summary import SUMMARY_LENGTH, Line, extractive_summary
 from arbor.memory.values import MemoryType
@@ -24,9 +22,6 @@ PROMPT_CHARACTERS = 24_000
 TEXT_LENGTH = 1_200
 #: A memory is not cut below this to make room for others; they are left out, evenly, and counted.
 _SHORTEST = 80
-#: The longest summary and the longest reply that are taken.
-LONGEST_SUMMARY = 2_000
-LONGEST_REPLY = 40_000
 #: Facts are wanted here, not ideas.
 TEMPERATURE = 0.2
 #: Tokens of a reply: a summary, or ten memories with five concepts each, several times over.
@@ -135,15 +130,32 @@ def errand_request(
 
 def _entries(memories: Sequence[Excerpt], nonce: str) -> Iterator[str]:
     """Yield the memories' lines: cut alike to fit the prompt, and where that is not enough, every so many left out."""
-    room = max(_SHORTEST, min(TEXT_LENGTH, PROMPT_CHARACTERS // max(1, len(memories))))
-    most = max(1, min(len(memories), PROMPT_CHARACTERS // room))
-    for place in range(most if memories else 0):
-        index = place * len(memories) // most
+    room, shown = _layout(memories)
+    for index in shown:
         memory = memories[index]
         text = "\n    ".join(memory.text.replace(nonce, "").strip().splitlines())
-        cut = text if len(text) <= room else f"{text[:room]}… (cut; {len(text)} characters in all)"
+        cut = text if len(text) <= room else f"{text[:room]}… (cut)"
         about = ", ".join(part for part in (memory.at, memory.role.replace(nonce, "")) if part)
         yield f"[{index + 1}] {about}: {cut}" if about else f"[{index + 1}] {cut}"
+
+
+def _layout(memories: Sequence[Excerpt]) -> tuple[int, list[int]]:
+    """Return how many characters of each memory a prompt has room for, and the places of those that it shows."""
+    room = max(_SHORTEST, min(TEXT_LENGTH, PROMPT_CHARACTERS // max(1, len(memories))))
+    most = min(len(memories), PROMPT_CHARACTERS // room)
+    return room, [place * len(memories) // most for place in range(most)]
+
+
+def left_out_of_prompt(memories: Sequence[Excerpt]) -> tuple[str, ...]:
+    """Return what a prompt about these memories does not show of them, for the call's record."""
+    room, shown = _layout(memories)
+    notes = []
+    if left := len(memories) - len(shown):
+        notes.append(f"prompt: {left:,} of the {len(memories):,} memories are not shown")
+    if cut := [str(place + 1) for place in shown if len(memories[place].text) > room]:
+        some = ", ".join(cut[:20]) + (f" and {len(cut) - 20:,} more" if len(cut) > 20 else "")
+        notes.append(f"prompt: shown only to the first {room:,} characters: memory {some}")
+    return tuple(notes)
 
 
 def asked_again(request: ModelRequest, *, reply: str, fault: str) -> ModelRequest:
@@ -175,104 +187,6 @@ def _appraised(memory: Mapping[str, Any]) -> float:
     return appraise(str(memory["text"]), role=str(memory["role"]), type=MemoryType(memory["type"])).importance
 
 
-def read_summary(text: str) -> str:
-    """Return the summary in a model's reply. Raises ReplyInvalid where there is none, or it is no summary."""
-    summary = _object(text, "summary").get("summary")
-    if not isinstance(summary, str) or not summary.strip():
-        raise ReplyInvalid('"summary" must be a text that says something')
-    summary = " ".join(summary.split())
-    if len(summary) > LONGEST_SUMMARY:
-        raise ReplyInvalid(f'"summary" must have at most {SUMMARY_LENGTH} characters, got {len(summary):,}')
-    return summary
-
-
-def read_concepts(text: str, *, count: int) -> dict[int, tuple[Extracted, ...]]:
-    """Return the concepts of each memory that the reply names, by its place from 0; raises ReplyInvalid for none.
-
-    A memory's entry that cannot be read is left out, as if it had not been answered.
-    """
-    found: dict[int, tuple[Extracted, ...]] = {}
-    for place, concepts in _entries_of(text, "memories", "concepts", count):
-        if isinstance(concepts, list):
-            read = [each for item in concepts if (each := _concept(item)) is not None]
-            if read or not concepts:
-                found[place] = tuple({each.name.casefold(): each for each in reversed(read)}.values())[::-1][
-                    :MAX_CONCEPTS
-                ]
-    if not found:
-        raise ReplyInvalid(f'"memories" must list each of the {count} memories with its "concepts"')
-    return found
-
-
-def read_scores(text: str, *, count: int) -> dict[int, float]:
-    """Return the importance, 0 to 1, of each memory that the reply weighs, by its place from 0.
-
-    Raises ReplyInvalid when it weighs none. A number outside 0 to 1 is no weight.
-    """
-    found = {
-        place: float(score)
-        for place, score in _entries_of(text, "scores", "importance", count)
-        if _is_number(score) and 0 <= score <= 1
-    }
-    if not found:
-        raise ReplyInvalid(
-            f'"scores" must list each of the {count} memories with an "importance" from 0 to 1'
-        )
-    return found
-
-
 def weighed(rule: float, model: float) -> float:
     """Return a memory's importance by rule and model together: their mean, but what must be kept stays at 1."""
     return rule if rule >= 1.0 else (rule + model) / 2
-
-
-def _object(text: str, key: str) -> Mapping[str, Any]:
-    """Return the last JSON object with that key: what a model thinks aloud comes before its answer."""
-    if len(text) > LONGEST_REPLY:
-        raise ReplyInvalid(f"a reply has at most {LONGEST_REPLY:,} characters, got {len(text):,}")
-    last: Mapping[str, Any] | None = None
-    for found in find_objects(text, keys=(key,)):
-        if isinstance(found, Broken):
-            raise ReplyInvalid(found.fault)
-        if key in found.value:
-            last = found.value
-    if last is None:
-        raise ReplyInvalid(f'expected a JSON object with the key "{key}"')
-    return last
-
-
-def _entries_of(text: str, key: str, name: str, count: int) -> Iterator[tuple[int, Any]]:
-    """Yield (place from 0, value) of the entries that name one of the memories; of two for one, the first."""
-    entries = _object(text, key).get(key)
-    seen: set[int] = set()
-    for entry in entries if isinstance(entries, list) else []:
-        if not isinstance(entry, Mapping) or name not in entry:
-            continue
-        place = _place(entry.get("n"))
-        if place is not None and 1 <= place <= count and place not in seen:
-            seen.add(place)
-            yield place - 1, entry[name]
-
-
-def _place(value: Any) -> int | None:
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
-        return int(value.strip()[:6])
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _concept(item: Any) -> Extracted | None:
-    """Read a concept: an object, or its bare name; None for what is neither."""
-    name, strength = (
-        (item.get("name"), item.get("strength", 1.0)) if isinstance(item, Mapping) else (item, 1.0)
-    )
-    if not isinstance(name, str) or not (name := " ".join(name.split())) or len(name) > NAME_LENGTH:
-        return None
-    if not any(character.isalnum() for character in name):
-        return None
-    return Extracted(name, min(1.0, max(0.0, float(strength))) if _is_number(strength) else 1.0)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from arbor.errors import Invalid
+from arbor.memory.concepts import concept_key
 from arbor.memory.english import BASE_FORMS, STOP_WORDS
 from arbor.memory.lexical import term_of
 
@@ -78,11 +80,20 @@ def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[Extracted, ...]
     for run in runs:
         for each in (*_names(run), *_phrases(run), *_words(run, counts)):
             key = each.name.casefold()
-            if len(each.name) <= NAME_LENGTH and each.strength > found.get(key, Extracted("", 0.0)).strength:
+            if each.strength > found.get(key, Extracted("", 0.0)).strength and _can_be_concept(each.name):
                 found[key] = each
     # Stable: of equally sure ones those that come first.
     best = sorted(found.values(), key=lambda each: -each.strength)
     return tuple(_without_parts(best)[:most])
+
+
+def _can_be_concept(name: str) -> bool:
+    try:
+        concept_key(name)
+    except Invalid:
+        # Some letters are whole phrases once their form is made common.
+        return False
+    return len(name) <= NAME_LENGTH
 
 
 def _runs(text: str) -> Iterator[list[_Token]]:

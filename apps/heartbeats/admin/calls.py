@@ -33,7 +33,7 @@ class ExternalCallAdmin(AgentRowsAdmin):
     fieldsets = (
         (None, {"fields": ("agent", "asked_by", "purpose", "model", "status", "attempts", "failures")}),
         ("Time", {"fields": ("requested_at", "started_at", "ended_at", "due_at", "lease_until")}),
-        ("Answer", {"fields": ("reply_shown", "error_kind", "error")}),
+        ("Answer", {"fields": ("reply_shown", "dropped", "error_kind", "error")}),
         ("Question", {"fields": ("request_shown",)}),
     )
 

@@ -11,11 +11,9 @@ import structlog
 from django.conf import settings
 from django.db import connections
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.heartbeats.models import CallStatus
 from apps.heartbeats.services.errands import settle_errand, stumble
-from apps.heartbeats.services.ledger import Taken, charge_failure, charge_reply
+from apps.heartbeats.services.ledger import Taken, charge_failure, charge_reply, note_truncated
 from apps.heartbeats.services.schedule import advance_message
 from apps.providers import model_for
 from apps.queues import enqueue
@@ -114,14 +112,7 @@ def _store_reply(taken: Taken, reply: ModelReply) -> bool:
         stored = _end(taken, status=CallStatus.COMPLETE, reply=storable(reply.text))
         # What it cost was spent even if the reply came too late to count.
         charge_reply(taken, reply)
-        if reply.finish_reason == "length":
-            record(
-                action=AuditAction.TRUNCATED,
-                actor="system:model",
-                agent_id=taken.agent_id,
-                message=f"{taken.model} stopped at {taken.request.max_tokens} tokens, in the middle of its reply",
-                detail={"call_id": str(taken.call_id), "output_tokens": reply.usage.output_tokens},
-            )
+        note_truncated(taken, reply)
     return stored
 
 

@@ -30,7 +30,7 @@ from apps.memories.services.summaries import (
 )
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import fetch
-from arbor.memory.errands import Excerpt, errand_request
+from arbor.memory.errands import Excerpt, errand_request, left_out_of_prompt
 from arbor.memory.summary import Line, extractive_summary
 from arbor.models.handles import REFLEX, REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, ModelRequest
@@ -54,7 +54,10 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND purpose = %(purpose)s 
     AND status IN ('pending', 'running', 'failed')
 """
 _OPEN = """
-SELECT count(*) FROM heartbeats_externalcall WHERE subject_key <> '' AND status IN ('pending', 'running')
+SELECT count(*) FILTER (WHERE tenant_id = %(tenant)s),
+    count(DISTINCT tenant_id) FILTER (WHERE tenant_id <> %(tenant)s)
+FROM heartbeats_externalcall
+WHERE subject_key <> '' AND status IN ('pending', 'running') AND (due_at IS NULL OR due_at <= now())
 """
 # No model is asked on behalf of a suspended tenant.
 _MAY_ASK = """
@@ -113,7 +116,9 @@ def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
         asked = [UUID(subject["episode"]) for status, subject in unfinished if status != CallStatus.FAILED]
         episodes = unsummarized_episodes(agent_id, limit=SUMMARY_BATCH, without=asked)
         short = [each for each in episodes if len(each.excerpts) <= SHORT_EPISODE]
-        long = [each for each in episodes if len(each.excerpts) > SHORT_EPISODE][: _room(len(asked))]
+        long = [each for each in episodes if len(each.excerpts) > SHORT_EPISODE][
+            : _room(tenant_id, len(asked))
+        ]
         done = sum(
             ask(agent_id=agent_id, tenant_id=tenant_id, errand=_summary_errand(episode)) for episode in long
         )
@@ -125,7 +130,17 @@ def _summary_errand(episode: Unsummarized) -> Errand:
         subject=subject_of_episode(episode.episode_id, size=episode.size),
         request=_request(CallPurpose.SUMMARIZE, episode.excerpts),
         model=maintenance_model(),
+        left_out=_not_shown(episode),
     )
+
+
+def _not_shown(episode: Unsummarized) -> list[str]:
+    notes = list(left_out_of_prompt(episode.excerpts))
+    if (unread := episode.size - len(episode.excerpts)) > 0:
+        notes.append(
+            f"prompt: {unread:,} of the {episode.size:,} memories are archived, or passed over evenly"
+        )
+    return notes
 
 
 def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsummarized]) -> int:
@@ -161,17 +176,19 @@ def _ask_about(tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: Cho
         # One worker at a time chooses for an agent, so no memory is asked about twice.
         lock_minds([agent_id])
         unfinished = _unfinished(agent_id, purpose)
-        if not _room(sum(status != CallStatus.FAILED for status, _ in unfinished)):
+        if not _room(tenant_id, sum(status != CallStatus.FAILED for status, _ in unfinished)):
             return 0
         # Those of failed errands too: they stay as they are, for a person to see.
         asked = {UUID(each) for _, subject in unfinished for each in subject["memories"]}
         waiting = waiting_memories(agent_id, chore, limit=batch, without=asked)
         if not waiting:
             return 0
+        excerpts = [excerpt for _, excerpt in waiting]
         errand = Errand(
             subject=subject_of_memories([memory_id for memory_id, _ in waiting]),
-            request=_request(purpose, [excerpt for _, excerpt in waiting]),
+            request=_request(purpose, excerpts),
             model=maintenance_model(),
+            left_out=left_out_of_prompt(excerpts),
         )
         return len(waiting) * ask(agent_id=agent_id, tenant_id=tenant_id, errand=errand)
 
@@ -187,10 +204,14 @@ def _unfinished(agent_id: UUID, purpose: CallPurpose) -> list[tuple[str, dict[st
     return [(status, json.loads(subject)) for status, subject in rows]
 
 
-def _room(open_of_agent: int) -> int:
-    """Return how many errands an agent may begin: heartbeats' calls wait in the same queue, and go first."""
+def _room(tenant_id: UUID, open_of_agent: int) -> int:
+    """Return how many errands an agent may begin: heartbeats' calls wait in the same queue, and go first.
+
+    Tenants that have some open share ARBOR_MAX_ERRANDS alike: one that comes later has its share at once, while what the
+    others have above theirs is worked off. What waits for a later try is in nobody's way, but its own agent's.
+    """
     with connections[OPS].cursor() as cursor:
-        cursor.execute(_OPEN)
-        open_of_all: int = cursor.fetchone()[0]
-    most: int = settings.ARBOR_MAX_ERRANDS
-    return max(0, min(OPEN_OF_AGENT - open_of_agent, most - open_of_all))
+        cursor.execute(_OPEN, {"tenant": tenant_id})
+        open_of_tenant, others = cursor.fetchone()
+    share = max(1, settings.ARBOR_MAX_ERRANDS // (others + 1))
+    return max(0, min(OPEN_OF_AGENT - open_of_agent, share - open_of_tenant))

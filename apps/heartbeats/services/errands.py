@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,7 +23,7 @@ from psycopg.types.json import Jsonb
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import CallStatus
-from apps.heartbeats.services.ledger import Taken, charge_reply
+from apps.heartbeats.services.ledger import Taken, charge_reply, note_truncated
 from apps.heartbeats.services.purposes import PURPOSES, subject_key
 from apps.heartbeats.services.schedule import fulfil_message
 from apps.memories.services.rounds import Round, make_round
@@ -47,9 +48,9 @@ _RECOVERED = 100
 
 _ASK = """
 INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, purpose, subject, subject_key, status, model, request,
-    sections, reply, error, error_kind, attempts, failures, lease_until, requested_at)
+    sections, dropped, reply, error, error_kind, attempts, failures, lease_until, requested_at)
 VALUES (%(tenant)s, %(id)s, %(agent)s, %(purpose)s, %(subject)s, %(key)s, 'pending', %(model)s, %(request)s,
-    '[]', '', '', '', 0, 0, now() + %(lease)s, now())
+    '[]', %(dropped)s, '', '', '', 0, 0, now() + %(lease)s, now())
 ON CONFLICT DO NOTHING
 RETURNING (SELECT name FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s)
 """
@@ -58,6 +59,10 @@ UPDATE heartbeats_externalcall
 SET status = 'complete', reply = %(reply)s, error = '', error_kind = '', ended_at = now(), lease_until = NULL,
     due_at = NULL
 WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
+"""
+_NOTE = """
+UPDATE heartbeats_externalcall SET dropped = dropped || %(notes)s
+WHERE tenant_id = %(tenant)s AND id = %(call)s
 """
 _AGAIN = """
 UPDATE heartbeats_externalcall
@@ -112,6 +117,8 @@ class Errand:
     request: ModelRequest
     #: `provider/model`
     model: str
+    #: What of its subject the prompt does not show.
+    left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +151,7 @@ def ask(*, agent_id: UUID, tenant_id: UUID, errand: Errand) -> bool:
         key=subject_key(errand.subject),
         model=errand.model,
         request=Jsonb(errand.request.to_json()),
+        dropped=Jsonb(list(errand.left_out)),
         lease=settings.ARBOR_QUEUE_LEASE,
     )
     if rows:
@@ -163,11 +171,14 @@ def settle_errand(taken: Taken, reply: ModelReply) -> bool:
         with tenant_transaction(taken.tenant_id):
             # What it cost was spent even if the reply came too late to count.
             charge_reply(taken, reply)
+            note_truncated(taken, reply)
             stored = bool(
                 change(_COMPLETE, call=taken.call_id, attempt=taken.attempt, reply=storable(reply.text))
             )
             if stored:
-                purpose.apply(taken.agent_id, taken.subject, prepared, taken.model)
+                notes = purpose.apply(taken.agent_id, taken.subject, prepared, taken.model)
+                if notes:
+                    change(_NOTE, call=taken.call_id, notes=Jsonb([storable(each) for each in notes]))
     except (OperationalError, InterfaceError):
         # The database went away: the lease brings the errand back.
         raise
@@ -177,6 +188,7 @@ def settle_errand(taken: Taken, reply: ModelReply) -> bool:
             log.exception("errand_fault", call_id=str(taken.call_id), purpose=taken.request.purpose)
         with tenant_transaction(taken.tenant_id):
             charge_reply(taken, reply, error_kind=type(error).__name__)
+            note_truncated(taken, reply)
             return stumble(taken, error, reply=reply.text)
     if not stored:
         log.warning("call_lease_lost", call_id=str(taken.call_id))

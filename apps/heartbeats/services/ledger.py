@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.tenants.statements import change
 from arbor.errors import ModelError, ModelRefused
 from arbor.heartbeat.json_text import storable
@@ -52,6 +54,18 @@ def charge_reply(taken: Taken, reply: ModelReply, *, error_kind: str = "") -> No
         tries=reply.attempts,
         error_kind=error_kind,
     )
+
+
+def note_truncated(taken: Taken, reply: ModelReply) -> None:
+    """Put on record that the model stopped in the middle of its reply, if it did, in the open transaction."""
+    if reply.finish_reason == "length":
+        record(
+            action=AuditAction.TRUNCATED,
+            actor="system:model",
+            agent_id=taken.agent_id,
+            message=f"{taken.model} stopped at {taken.request.max_tokens} tokens, in the middle of its reply",
+            detail={"call_id": str(taken.call_id), "output_tokens": reply.usage.output_tokens},
+        )
 
 
 def charge_failure(taken: Taken, error: Exception, latency_ms: float) -> None:

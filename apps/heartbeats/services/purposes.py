@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from apps.memories.services.extraction import store_concepts
+from apps.memories.services.chores import MAX_TRIES, Chore, end_waiting, note_left_out
+from apps.memories.services.extraction import extract_left_out, store_concepts
 from apps.memories.services.summaries import (
     Embedded,
     Summary,
@@ -16,7 +17,7 @@ from apps.memories.services.summaries import (
     store_summaries,
 )
 from apps.memories.services.weighing import store_weights
-from arbor.memory.errands import read_concepts, read_scores, read_summary
+from arbor.memory.errand_replies import Answers, read_concepts, read_scores, read_summary
 from arbor.models.ports import CallPurpose
 
 #: What an errand is about, as its row keeps it.
@@ -31,8 +32,9 @@ class Purpose:
     read: Callable[[Subject, str], Any]
     #: Outside any transaction, from tenant, agent and what was read to what is applied.
     prepare: Callable[[UUID, UUID, Any], Any]
-    #: In the transaction that stores the reply, given agent, subject, what was prepared, and the model's handle.
-    apply: Callable[[UUID, Subject, Any, str], None]
+    #: In the transaction that stores the reply, given agent, subject, what was prepared, and the model's handle; what of
+    #: the reply was not taken, and why.
+    apply: Callable[[UUID, Subject, Any, str], Sequence[str]]
     #: In the transaction that stores a failed try, given agent, subject and the reason.
     failed: Callable[[UUID, Subject, str], None]
 
@@ -45,22 +47,46 @@ def _summary_prepared(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, 
     return text, embed_summaries(tenant_id, agent_id, [text])
 
 
-def _apply_summary(agent_id: UUID, subject: Subject, made: tuple[str, Embedded], by: str) -> None:
+def _apply_summary(agent_id: UUID, subject: Subject, made: tuple[str, Embedded], by: str) -> Sequence[str]:
     text, embedded = made
     summary = Summary(episode_id=UUID(subject["episode"]), size=subject["size"], text=text, by=by)
-    store_summaries(agent_id, [summary], embedded)
+    if not store_summaries(agent_id, [summary], embedded):
+        return ["the episode has another summary by now, or has grown"]
+    return []
 
 
 def _apply_concepts(
-    agent_id: UUID, subject: Subject, found: Mapping[int, Iterable[tuple[str, float]]], _by: str
-) -> None:
+    agent_id: UUID, subject: Subject, read: Answers[Iterable[tuple[str, float]]], _by: str
+) -> Sequence[str]:
     ids = _memories(subject)
-    store_concepts(agent_id, {ids[place]: concepts for place, concepts in found.items()})
+    store_concepts(agent_id, {ids[place]: concepts for place, concepts in read.by_place.items()})
+    given_up, notes = _left_out(agent_id, Chore.EXTRACT, ids, read, rule="its concepts are taken by rule")
+    extract_left_out(agent_id, given_up)
+    return [*read.dropped, *notes]
 
 
-def _apply_weights(agent_id: UUID, subject: Subject, scores: Mapping[int, float], _by: str) -> None:
+def _apply_weights(agent_id: UUID, subject: Subject, read: Answers[float], _by: str) -> Sequence[str]:
     ids = _memories(subject)
-    store_weights(agent_id, {ids[place]: score for place, score in scores.items()})
+    store_weights(agent_id, {ids[place]: score for place, score in read.by_place.items()})
+    given_up, notes = _left_out(agent_id, Chore.WEIGH, ids, read, rule="it keeps the weight by rule")
+    end_waiting(Chore.WEIGH, given_up)
+    return [*read.dropped, *notes]
+
+
+def _left_out(
+    agent_id: UUID, chore: Chore, ids: Sequence[UUID], read: Answers[Any], *, rule: str
+) -> tuple[list[UUID], list[str]]:
+    """Count the reply for the memories that it left out; return those that were for the last time, and what to note."""
+    numbers = {memory_id: place + 1 for place, memory_id in enumerate(ids) if place not in read.by_place}
+    tries = note_left_out(agent_id, chore, numbers.keys())
+    given_up = [memory_id for memory_id in tries if tries[memory_id] >= MAX_TRIES]
+    notes = [
+        f"memory {number}: left out of the reply, time {tries[memory_id]} of {MAX_TRIES}"
+        + (f": {rule}" if memory_id in given_up else "")
+        for memory_id, number in numbers.items()
+        if memory_id in tries
+    ]
+    return given_up, notes
 
 
 def _as_read(_tenant_id: UUID, _agent_id: UUID, read: Any) -> Any:

@@ -22,6 +22,10 @@ class Chore(StrEnum):
     WEIGH = "unweighed"
 
 
+#: Replies that leave a memory out until the rule decides about it: each of them is paid for.
+MAX_TRIES = 3
+_TRIES = {Chore.EXTRACT: "extract_tries", Chore.WEIGH: "weigh_tries"}
+
 # From agent to agent along the index: as fast where one has a million memories waiting as where each has one.
 _AGENTS = """
     WITH RECURSIVE found AS (
@@ -52,6 +56,11 @@ ORDER BY memory_id FOR UPDATE
 """
 _DONE = """
 UPDATE memories_upkeep SET {chore} = false WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
+"""
+_LEFT_OUT = """
+UPDATE memories_upkeep SET {tries} = {tries} + 1
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND memory_id = ANY(%(ids)s::uuid[]) AND {chore}
+RETURNING memory_id, {tries}
 """
 
 
@@ -89,6 +98,18 @@ def take_still_waiting(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> l
 def end_waiting(chore: Chore, ids: Sequence[UUID]) -> int:
     """Note that the chore is done for these memories. One statement."""
     return change(_DONE.replace("{chore}", chore.value), ids=list(ids)) if ids else 0
+
+
+def note_left_out(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> dict[UUID, int]:
+    """Note that a reply left these memories out; return, of those that still wait, how often replies have by now.
+
+    In the open transaction, the mind locked. One statement, none for none.
+    """
+    if not ids:
+        return {}
+    lock_minds([agent_id])
+    statement = _LEFT_OUT.replace("{chore}", chore.value).replace("{tries}", _TRIES[chore])
+    return dict(fetch(statement, agent=agent_id, ids=sorted(ids)))
 
 
 def told_time(at: datetime) -> str:

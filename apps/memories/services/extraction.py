@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
 from apps.memories.services.chores import Chore, end_waiting, take_still_waiting, waiting_memories
 from apps.memories.services.concepts import link_memories
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.extraction import concepts_in
+from apps.tenants.statements import fetch
+from arbor.memory.extraction import READ_CHARACTERS, concepts_in
 
 #: Memories in one step by rule. A model is asked about fewer.
 RULE_BATCH = 50
+
+_TEXTS = """
+SELECT id, left(content, %(longest)s) FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s::uuid[])
+"""
 
 
 def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
@@ -33,3 +39,11 @@ def store_concepts(agent_id: UUID, found: Mapping[UUID, Iterable[tuple[str, floa
     mine = take_still_waiting(agent_id, Chore.EXTRACT, list(found))
     link_memories(agent_id=agent_id, links={memory_id: found[memory_id] for memory_id in mine})
     return end_waiting(Chore.EXTRACT, mine)
+
+
+def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:
+    """Take by rule the concepts of memories that a model keeps leaving out, in the open transaction; return how many."""
+    texts = fetch(_TEXTS, agent=agent_id, ids=list(memory_ids), longest=READ_CHARACTERS) if memory_ids else []
+    return (
+        store_concepts(agent_id, {memory_id: concepts_in(text) for memory_id, text in texts}) if texts else 0
+    )

@@ -115,8 +115,9 @@ def unsummarized_episodes(
             without=list(without),
         )
     )
+    # One character more than a prompt shows says that there is more.
     members: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in sizes}
-    rows = fetch(_MEMBERS, ids=list(sizes), longest=TEXT_LENGTH, read=_READ) if sizes else []
+    rows = fetch(_MEMBERS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_READ) if sizes else []
     for episode_id, text, role, type_, at in rows:
         members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=told_time(at)))
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -12,7 +13,7 @@ import pytest
 from django.db import IntegrityError, connections
 
 from apps.agents.models import Agent
-from apps.audit.models import AuditEvent
+from apps.audit.models import AuditAction, AuditEvent
 from apps.heartbeats.models import CallStatus, ExternalCall
 from apps.heartbeats.services import calls, purposes
 from apps.heartbeats.services.calls import fulfil_call
@@ -27,10 +28,11 @@ from apps.memories.services.summaries import MAX_FAILURES
 from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelRefused, ModelUnavailable
-from arbor.memory.errands import read_summary
-from arbor.models.ports import ModelRequest, ScriptedModel, Usage
+from arbor.memory.errand_replies import read_summary
+from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, Usage
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.tending import (
+    TALK,
     close_and_settle,
     episodes_of,
     errands_of,
@@ -233,6 +235,44 @@ def test_a_fault_in_applying_a_reply_writes_nothing_of_it_and_is_tried_again(
     recover_errands()
     fleet.run()
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
+
+
+def test_a_reply_that_was_cut_short_is_put_on_record(
+    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = scripted('{"summary": "The Heron wa', SUMMARY)
+    complete = model.complete
+
+    def cut_short(request: ModelRequest, *, deadline_s: float) -> ModelReply:
+        return replace(complete(request, deadline_s=deadline_s), finish_reason="length")
+
+    monkeypatch.setattr(model, "complete", cut_short)
+    tend_episodes()
+    fleet.run()
+    with tenant_transaction(agent.tenant_id):
+        (event,) = AuditEvent.objects.filter(action=AuditAction.TRUNCATED)
+    assert event.detail["call_id"] == str(_only(agent).id)
+    assert _only(agent).status == CallStatus.PENDING
+
+
+def test_calls_that_wait_for_a_later_try_take_nobodys_room_and_tenants_share_it(
+    agent: Agent, foreign_mind: Agent, fleet: Fleet, scripted: Script, settings: Any
+) -> None:
+    settings.ARBOR_MAX_ERRANDS = 2
+    scripted(ModelUnavailable("the provider is away"), repeat=True)
+    for talk in range(3):
+        remember_talk(agent, *(f"{talk}: {text}" for text in TALK), session=f"talk {talk}")
+        remember_talk(foreign_mind, *(f"{talk}: {text}" for text in TALK), session=f"talk {talk}")
+    close_and_settle(agent)
+    tend_episodes()
+    assert len(errands_of(agent)) == 2
+    close_and_settle(foreign_mind)
+    tend_episodes()
+    assert len(errands_of(foreign_mind)) == 1, "its share, though the other tenant has taken all"
+    fleet.run()
+    assert {errand.status for errand in errands_of(agent)} == {CallStatus.PENDING}
+    tend_episodes()
+    assert (len(errands_of(agent)), len(errands_of(foreign_mind))) in [(3, 2), (4, 2), (3, 3), (4, 3)]
 
 
 class _Killed(BaseException):

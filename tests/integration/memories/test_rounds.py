@@ -116,9 +116,7 @@ def test_where_a_round_is_too_short_for_all_the_next_begins_with_the_others(
         return 1
 
     for _ in range(3):
-        make_round(
-            "too short", waiting=f"{EVERYBODY} ORDER BY id", tend=tend, lasts=timedelta(seconds=0.2)
-        )
+        make_round("too short", waiting=f"{EVERYBODY} ORDER BY id", tend=tend, lasts=timedelta(seconds=0.2))
     assert len(tended) >= 6
     assert set(tended[:6]) == agents
 

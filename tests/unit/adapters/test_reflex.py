@@ -9,7 +9,8 @@ from arbor.clock import SystemClock
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.situation import Environment, Situation
-from arbor.memory.errands import Excerpt, errand_request, read_concepts, read_scores, read_summary
+from arbor.memory.errand_replies import read_concepts, read_scores, read_summary
+from arbor.memory.errands import Excerpt, errand_request
 from arbor.models.breaker import Breakers
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, Model, ModelRequest, Usage
@@ -68,12 +69,12 @@ def test_it_summarizes_by_rule(model: Model) -> None:
 
 
 def test_it_names_concepts_by_rule(model: Model) -> None:
-    concepts = read_concepts(model.complete(_asked(CallPurpose.EXTRACT), deadline_s=1).text, count=2)
+    concepts = read_concepts(model.complete(_asked(CallPurpose.EXTRACT), deadline_s=1).text, count=2).by_place
     assert {"Heron", "Lisbon"} <= {each.name for each in concepts[0]}
     assert "Heron" in {each.name for each in concepts[1]}
 
 
 def test_it_weighs_by_rule(model: Model) -> None:
-    scores = read_scores(model.complete(_asked(CallPurpose.WEIGH), deadline_s=1).text, count=2)
+    scores = read_scores(model.complete(_asked(CallPurpose.WEIGH), deadline_s=1).text, count=2).by_place
     assert scores[1] == 1.0
     assert scores[0] < 1.0

@@ -11,16 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import ModelRejected, ReplyInvalid
-from arbor.memory.errands import (
+from arbor.memory.errand_replies import (
     LONGEST_REPLY,
     LONGEST_SUMMARY,
+    MAX_REASONS,
+    read_concepts,
+    read_scores,
+    read_summary,
+)
+from arbor.memory.errands import (
     PROMPT_CHARACTERS,
     Excerpt,
     asked_again,
     errand_request,
-    read_concepts,
-    read_scores,
-    read_summary,
+    left_out_of_prompt,
     rule_reply,
     weighed,
 )
@@ -52,11 +56,20 @@ def test_no_text_can_close_its_data_block() -> None:
 
 
 def test_what_is_cut_or_left_out_is_counted() -> None:
-    assert "… (cut; 5000 characters in all)" in _request("x" * 5000).messages[0].content
+    assert "… (cut)" in _request("x" * 5000).messages[0].content
     many = _request(*(f"memory {number}" for number in range(900))).messages[0].content
     assert "600 of the 900 memories are not shown." in many
     assert "[1] memory 0" in many
     assert "[898] memory 897" in many
+
+
+def test_what_a_prompt_does_not_show_is_told_for_the_record() -> None:
+    assert left_out_of_prompt([Excerpt(text="short")]) == ()
+    assert left_out_of_prompt([]) == ()
+    assert left_out_of_prompt([Excerpt(text="a"), Excerpt(text="x" * 5000)]) == (
+        "prompt: shown only to the first 1,200 characters: memory 2",
+    )
+    assert left_out_of_prompt([Excerpt(text="a")] * 900) == ("prompt: 600 of the 900 memories are not shown",)
 
 
 @given(st.lists(st.text(max_size=3_000), max_size=60))
@@ -110,7 +123,7 @@ def test_what_is_no_summary_is_not_taken_for_one(reply: str, fault: str) -> None
 
 def _named(reply: Any, count: int = 3) -> dict[int, list[tuple[str, float]]]:
     read = read_concepts(json.dumps(reply), count=count)
-    return {place: [tuple(each) for each in concepts] for place, concepts in read.items()}
+    return {place: [tuple(each) for each in concepts] for place, concepts in read.by_place.items()}
 
 
 @pytest.mark.parametrize(
@@ -139,6 +152,26 @@ def test_of_too_many_concepts_the_first_are_taken() -> None:
     assert [name for name, _ in found[0]] == list("abcdefghij")[:MAX_CONCEPTS]
 
 
+def test_a_name_that_no_concept_can_have_is_dropped_with_its_reason_and_the_others_are_taken() -> None:
+    names = ["…", "\ufdfa" * 10, "ship", "SHIP", *"defgh"]
+    entries = [{"n": 1, "concepts": names}, {"n": 2, "concepts": 5}, {"n": 1, "concepts": []}, {"n": 7}]
+    found, dropped = read_concepts(json.dumps({"memories": entries}), count=2)
+    assert [each.name for each in found[0]] == ["ship", "d", "e", "f", "g"]
+    nameless, folded, above, no_list, second, nobody = dropped
+    assert nameless.startswith("memory 1: '\\u2026': a concept's name has")
+    assert "folded it has" in folded
+    assert above == "memory 1: 'h': above the 5 concepts of one memory"
+    assert no_list == 'memory 2: "concepts" must be a list, got 5'
+    assert second == "memory 1: a second entry, []"
+    assert nobody == 'no "n" from 1 to 2 with its "concepts": {\'n\': 7}'
+
+
+def test_reasons_are_bounded() -> None:
+    entries = [{"n": 1, "importance": 0.5}, *[{"n": 1, "importance": 0.5}] * 80]
+    dropped = read_scores(json.dumps({"scores": entries}), count=1).dropped
+    assert (len(dropped), dropped[-1]) == (MAX_REASONS + 1, "and 30 more")
+
+
 @pytest.mark.parametrize(
     "reply", ['{"memories": []}', '{"memories": "none"}', '{"memories": [{"n": 9, "concepts": []}]}', "no"]
 )
@@ -158,14 +191,14 @@ def test_a_reply_about_none_of_the_memories_is_no_reply(reply: str) -> None:
     ],
 )
 def test_scores_outside_their_range_are_none(entries: Any, expected: Any) -> None:
-    assert read_scores(json.dumps({"scores": entries}), count=2) == expected
+    assert read_scores(json.dumps({"scores": entries}), count=2).by_place == expected
 
 
 @given(st.text(max_size=300))
 def test_rubbish_is_refused_or_read_within_bounds(text: str) -> None:
     for reply in (text, f'{{"memories": [{{"n": 1, "concepts": {json.dumps([text])}}}]}}'):
         try:
-            for concepts in read_concepts(reply, count=2).values():
+            for concepts in read_concepts(reply, count=2).by_place.values():
                 assert all(0 < len(each.name) <= NAME_LENGTH and 0 <= each.strength <= 1 for each in concepts)
         except ReplyInvalid:
             pass
@@ -189,9 +222,9 @@ def test_what_rules_answer_is_read_like_a_models_reply(purpose: CallPurpose, tex
         case CallPurpose.SUMMARIZE if any(text.strip() for text in texts):
             assert len(read_summary(reply)) <= 600
         case CallPurpose.EXTRACT:
-            assert read_concepts(reply, count=len(texts)).keys() == set(range(len(texts)))
+            assert read_concepts(reply, count=len(texts)).by_place.keys() == set(range(len(texts)))
         case CallPurpose.WEIGH:
-            assert read_scores(reply, count=len(texts)).keys() == set(range(len(texts)))
+            assert read_scores(reply, count=len(texts)).by_place.keys() == set(range(len(texts)))
         case _:
             pass
 

@@ -56,3 +56,10 @@ def test_any_text_gives_few_short_storable_names_once_each(text: str) -> None:
     assert len(set(keys)) == len(keys)
     assert list(found) == sorted(found, key=lambda each: -each.strength)
     assert found == concepts_in(text)
+
+
+def test_a_word_that_grows_too_long_when_it_is_folded_is_no_concept() -> None:
+    assert "\ufdfa" * 10 not in {
+        each.name for each in concepts_in(f"The harbour {chr(0xFDFA) * 10} harbour.")
+    }
+    assert "harbour" in {each.name for each in concepts_in(f"The harbour {chr(0xFDFA) * 10} harbour.")}
