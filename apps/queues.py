@@ -85,6 +85,10 @@ class Task(StrEnum):
     TEND_BUFFERS = "arbor.cleanup.tend_buffers"
     #: Drop what nobody has used for long from the embedding cache.
     TRIM_EMBEDDING_CACHE = "arbor.cleanup.trim_embedding_cache"
+    #: Empty the prompts of old errands.
+    EMPTY_PROMPTS = "arbor.cleanup.empty_prompts"
+    #: Compute the figures of health, and tell of a change.
+    WATCH_HEALTH = "arbor.cleanup.watch_health"
     #: Forget processes that have not been heard of.
     FORGET_PROCESSES = "arbor.cleanup.forget_processes"
 
@@ -105,6 +109,8 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,
     Task.TEND_BUFFERS: Queue.CLEANUP,
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
+    Task.EMPTY_PROMPTS: Queue.CLEANUP,
+    Task.WATCH_HEALTH: Queue.CLEANUP,
     Task.FORGET_PROCESSES: Queue.CLEANUP,
 }
 

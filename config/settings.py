@@ -208,6 +208,10 @@ ARBOR_CLUSTER_PERIOD = timedelta(seconds=env.int("ARBOR_CLUSTER_PERIOD_S", defau
 ARBOR_WEIGH_MEMORIES = env.bool("ARBOR_WEIGH_MEMORIES", default=False)
 #: Calls of maintenance under way or waiting in the whole installation; heartbeats' calls wait in the same queue.
 ARBOR_MAX_ERRANDS = env.int("ARBOR_MAX_ERRANDS", default=200)
+#: How long a completed errand's prompt is kept, for people to look at; then it is emptied.
+ARBOR_ERRAND_PROMPTS_KEPT = timedelta(days=env.float("ARBOR_ERRAND_PROMPTS_DAYS", default=7.0))
+if not timedelta(0) <= ARBOR_ERRAND_PROMPTS_KEPT:
+    raise ConfigurationInvalid("ARBOR_ERRAND_PROMPTS_DAYS must be 0 or more")
 #: Cosine above which two memories are neighbors: seed 004's. Embedders differ in how near they put what is alike.
 ARBOR_NEIGHBOR_SIMILARITY = env.float("ARBOR_NEIGHBOR_SIMILARITY", default=0.75)
 #: The time in which what has come to mind fades to half.

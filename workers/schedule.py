@@ -27,6 +27,9 @@ def entries() -> dict[str, dict[str, Any]]:
         Task.EXPIRE_MEMORIES: timedelta(minutes=5),
         Task.TEND_BUFFERS: timedelta(minutes=5),
         Task.TRIM_EMBEDDING_CACHE: timedelta(hours=1),
+        Task.EMPTY_PROMPTS: timedelta(hours=1),
+        # Seed 004, 6.1.
+        Task.WATCH_HEALTH: timedelta(minutes=1),
         Task.FORGET_PROCESSES: timedelta(minutes=1),
     }
     return {

@@ -9,6 +9,7 @@ from celery import Task as CeleryTask
 
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.consolidation import consolidate, tend_episodes
+from apps.heartbeats.services.errand_prompts import empty_prompts
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeat
@@ -17,6 +18,7 @@ from apps.memories.services.buffer import tend_buffers
 from apps.memories.services.clustering import tend_clusters
 from apps.memories.services.embedding_backlog import embed_backlog
 from apps.memories.services.forgetting import clean_up_memories, fade_memories, keep_quotas
+from apps.memories.services.health_watch import watch_health
 from apps.memories.services.neighborhoods import refresh_neighborhoods
 from apps.memories.services.upkeep import expire_memories, trim_embedding_cache
 from apps.queues import TENANT_HEADER, Task
@@ -122,6 +124,18 @@ def buffers() -> object:
 def trim_cache() -> object:
     """Drop what nobody has used for long from the embedding cache."""
     return trim_embedding_cache()
+
+
+@app.task(name=Task.EMPTY_PROMPTS.value, acks_late=True)
+def empty_old_prompts() -> object:
+    """Empty the prompts of old errands."""
+    return empty_prompts()
+
+
+@app.task(name=Task.WATCH_HEALTH.value, acks_late=True)
+def health() -> None:
+    """Compute the figures of health, and tell of a change."""
+    watch_health()
 
 
 @app.task(name=Task.FORGET_PROCESSES.value, acks_late=True)

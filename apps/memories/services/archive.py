@@ -76,6 +76,21 @@ DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = ANY(
 """
 _PURGE = "DELETE FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
 
+# What models were asked about a memory repeats its text: alone, or within an episode. One that is still open is ended; what
+# else it was about is asked anew.
+_EMPTY_ERRANDS = """
+UPDATE heartbeats_externalcall c SET request = '{}'::jsonb, reply = '', error = '', dropped = '[]'::jsonb,
+    status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
+    ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL
+WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.subject_key <> '' AND (
+    c.subject -> 'memories' ?| %(names)s::text[]
+    OR c.subject ->> 'episode' IN (
+        SELECT episode_id::text FROM memories_memory
+        WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) AND episode_id IS NOT NULL
+    )
+)
+"""
+
 type _Locked = dict[UUID, list[UUID]]
 
 
@@ -127,7 +142,8 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
     """Remove archived memories and everything that hangs on them, for good, in the transaction that is open.
 
     Only a person may (an actor `user:…` or `cli:…`). The audit keeps each one's id and content hash, not its content.
-    What was made from a memory before, such as an episode's summary or a heartbeat's trace, is not rewritten.
+    What models were asked about it, and answered, is emptied. What was made from a memory before, such as an episode's
+    summary or a heartbeat's trace, is not rewritten.
     Raises PermissionDenied for anybody else, Invalid when one is not archived, and what `archive` does.
     """
     if not actor.startswith(_PERSONS):
@@ -145,6 +161,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
         by_agent[agent_id].append(memory_id)
         hashes[memory_id] = bytes(digest).hex()
     _mark_around(ids)
+    change(_EMPTY_ERRANDS, ids=ids, names=[str(each) for each in ids], agents=list(by_agent))
     change(_CUT, ids=ids, agents=list(by_agent))
     change(_LET_GO, ids=ids, agents=list(by_agent), digests=[bytes(row[3]) for row in rows])
     change(_PURGE, ids=ids)

@@ -12,7 +12,8 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import CallStatus
-from apps.heartbeats.services.consolidation import EXTRACT_BATCH, consolidate
+from apps.heartbeats.services.consolidation import EXTRACT_BATCH, consolidate, tend_episodes
+from apps.heartbeats.services.errand_prompts import empty_prompts
 from apps.heartbeats.services.errands import WAITS, recover_errands
 from apps.memories.services.archive import archive, purge
 from apps.memories.services.concepts import memories_of_concept
@@ -24,6 +25,7 @@ from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.tending import (
     LONG_AGO,
     TALK,
+    close_and_settle,
     concepts_of,
     errands_of,
     importance_of,
@@ -152,15 +154,112 @@ def test_memories_of_an_errand_that_failed_are_left_and_others_go_on_after_a_res
 def test_a_memory_that_was_purged_meanwhile_is_passed_over(
     mind: Agent, fleet: Fleet, scripted: Script
 ) -> None:
-    scripted(_concepts(["ship"], ["breakfast"], ["voyage"], ["glass"]))
+    model = scripted(_concepts(["breakfast"], ["voyage"], ["glass"]))
     ids = remember_talk(mind)
     consolidate()
-    with tenant_transaction(mind.tenant_id):
-        archive(memory_ids=[ids[0]], reason="asked for", actor="user:ada")
-        purge(memory_ids=[ids[0]], reason="asked for", actor="user:ada")
+    _purge(mind, ids[0])
+    fleet.run()
+    assert model.requests == [], "its text is in the prompt"
+    consolidate()
     fleet.run()
     assert set(concepts_of(mind)) == set(TALK[1:])
-    assert errands_of(mind)[0].status == CallStatus.COMPLETE
+    assert [errand.status for errand in errands_of(mind)] == [CallStatus.RETRIED, CallStatus.COMPLETE]
+
+
+def _purge(agent: Agent, memory_id: UUID) -> None:
+    with tenant_transaction(agent.tenant_id):
+        archive(memory_ids=[memory_id], reason="asked for", actor="user:ada")
+        purge(memory_ids=[memory_id], reason="asked for", actor="user:ada")
+
+
+@pytest.mark.usefixtures("modelled")
+def test_a_purge_takes_a_memorys_text_out_of_what_models_were_asked_and_answered(
+    mind: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    summary = json.dumps({"summary": "The keel of the Heron was laid."})
+    scripted(
+        lambda request: (
+            summary
+            if request.purpose == "summarize"
+            else _concepts(*([["keel"]] * request.messages[0].content.count("\n[")))
+        ),
+        repeat=True,
+    )
+    ids = remember_talk(mind)
+    consolidate()
+    fleet.run()
+    remember_talk(mind, "The anchor is new.", session="other")
+    consolidate()
+    close_and_settle(mind)
+    tend_episodes()
+    fleet.run()
+    _purge(mind, ids[0])
+    kept, emptied = [], []
+    for errand in errands_of(mind):
+        (kept if errand.request else emptied).append(errand)
+    assert [errand.purpose for errand in emptied] == ["extract", "summarize"]
+    assert [errand.reply for errand in emptied] == ["", ""]
+    assert {errand.status for errand in emptied} == {CallStatus.COMPLETE}
+    assert "The anchor is new." in json.dumps([errand.request for errand in kept])
+    assert all(TALK[0] not in json.dumps(errand.request) for errand in errands_of(mind))
+
+
+@pytest.mark.usefixtures("modelled")
+def test_prompts_are_emptied_when_they_were_kept_for_long_enough(
+    mind: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted(_concepts(*([["ship"]] * 4)))
+    remember_talk(mind)
+    consolidate()
+    fleet.run()
+    let_pass(mind, timedelta(days=6, hours=23))
+    assert empty_prompts().done == 0
+    let_pass(mind, timedelta(hours=2))
+    assert empty_prompts().done == 1
+    (errand,) = errands_of(mind)
+    assert (errand.request, errand.reply != "", errand.status) == ({}, True, CallStatus.COMPLETE)
+    assert empty_prompts().steps == 0
+
+
+@pytest.mark.usefixtures("modelled")
+def test_what_a_model_keeps_leaving_out_is_decided_by_rule(
+    mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
+) -> None:
+    modelled.ARBOR_WEIGH_MEMORIES = True
+    model = scripted(
+        lambda request: _scores(0.9) if request.purpose == "weigh" else _concepts(["ship"]), repeat=True
+    )
+    _remember_unweighed(mind, "The Heron sails.")
+    *_, last_left_out = _remember_unweighed(mind, "The keel is laid.", "Oh yes.", TALK[3])
+    before = importance_of(mind, last_left_out)
+    # Of each reply, only the first memory is taken.
+    for _ in range(8):
+        consolidate()
+        fleet.run()
+    assert waiting_for(mind, "unextracted") == waiting_for(mind, "unweighed") == set()
+    assert len(model.requests) == 2 * 3, "three replies that left them out, of either kind"
+    assert {"Heron"} <= concepts_of(mind)[TALK[3]]
+    assert importance_of(mind, last_left_out) == before
+    last = [errand for errand in errands_of(mind) if errand.purpose == "extract"][-1]
+    assert last.dropped == ["memory 2: left out of the reply, time 3 of 3: its concepts are taken by rule"]
+
+
+@pytest.mark.usefixtures("modelled")
+def test_what_is_not_shown_or_not_taken_stands_in_the_calls_record(
+    mind: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    names = ["\ufdfa" * 10, *"abcdef"]
+    scripted(_concepts(names, ["ship"]))
+    remember_talk(mind, "The keel " + "of oak " * 300, "The Heron.")
+    consolidate()
+    fleet.run()
+    (errand,) = errands_of(mind)
+    assert errand.status == CallStatus.COMPLETE
+    prompt, folded, above = errand.dropped
+    assert prompt == "prompt: shown only to the first 1,200 characters: memory 1"
+    assert "folded it has" in folded
+    assert above == "memory 1: 'f': above the 5 concepts of one memory"
+    assert concepts_of(mind)["The Heron."] == {"ship"}
 
 
 def _scores(*values: float) -> str:

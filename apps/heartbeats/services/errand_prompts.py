@@ -1,0 +1,42 @@
+"""Prompts of errands are not kept for ever: they repeat texts of memories, which live and are purged elsewhere."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.memories.services.rounds import Round, make_round
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import change
+
+#: Prompts of one agent that one step empties.
+STEP = 500
+
+# Along the index of what is still kept, those that were passed over left out.
+_OLD = """subject_key <> '' AND status = 'complete' AND request <> '{}'::jsonb
+    AND ended_at < now() - %(kept)s::interval"""
+_WAITING = f"""
+SELECT DISTINCT agent_id FROM (
+    SELECT agent_id FROM heartbeats_externalcall
+    WHERE tenant_id = t.id AND {_OLD} AND agent_id <> ALL(%(passed)s::uuid[]) ORDER BY ended_at LIMIT 1000
+) old
+"""  # noqa: S608 (our own words)
+_EMPTY = f"""
+UPDATE heartbeats_externalcall SET request = '{{}}'::jsonb
+WHERE tenant_id = %(tenant)s AND id IN (
+    SELECT id FROM heartbeats_externalcall
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_OLD} ORDER BY ended_at LIMIT %(step)s
+)
+"""  # noqa: S608
+
+
+def empty_prompts() -> Round:
+    """Empty the prompts of errands that were completed more than ARBOR_ERRAND_PROMPTS_DAYS ago, agent by agent."""
+    seconds = settings.ARBOR_ERRAND_PROMPTS_KEPT.total_seconds()
+    return make_round("prompts", waiting=_WAITING.replace("%(kept)s", f"'{seconds} seconds'"), tend=_empty)
+
+
+def _empty(tenant_id: UUID, agent_id: UUID) -> int:
+    with tenant_transaction(tenant_id):
+        return change(_EMPTY, agent=agent_id, step=STEP, kept=settings.ARBOR_ERRAND_PROMPTS_KEPT)
