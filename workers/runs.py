@@ -6,11 +6,12 @@ import time
 from typing import Any
 
 import structlog
-from celery.signals import task_postrun, task_prerun
-from django.db import DatabaseError
+from celery.signals import beat_init, task_postrun, task_prerun
+from django.db import DatabaseError, connections
 
-from apps.memories.services.runs import note_run
+from apps.memories.services.runs import expect_runs, note_run
 from apps.queues import Task
+from apps.tenants.scope import APP
 from workers.schedule import entries
 
 log = structlog.get_logger(__name__)
@@ -23,6 +24,17 @@ _PERIODS = {
 }
 #: When the runs under way began, by the id of their message.
 _began: dict[str, float] = {}
+
+
+@beat_init.connect
+def _expect(**_: Any) -> None:
+    """Say what is going to be sent: a job that nobody takes from then on is told by health."""
+    try:
+        expect_runs(_PERIODS)
+    except DatabaseError as fault:
+        log.warning("runs_not_expected", error=str(fault).strip())
+    finally:
+        connections[APP].close()
 
 
 @task_prerun.connect

@@ -210,11 +210,16 @@ def figure(
     return Figure(metric=metric, count=count, judged=judged, limit=limit, state=judge(judged, limit))
 
 
-def judge_job(*, period_s: float, since_success_s: float | None, since_first_s: float) -> State:
-    """Return how a job stands that should run every `period_s`: by its last success, or, without one, since it was first heard of."""
+def judge_job(
+    *, period_s: float, since_success_s: float | None, since_first_s: float, failed: int = 0
+) -> State:
+    """Return how a job stands that should run every `period_s`: by its last success, or, without one, since it was expected.
+
+    A run of which some steps `failed` is a person's matter too, however recent.
+    """
     since = since_first_s if since_success_s is None else since_success_s
     limit = Limit(warn=LATE_AFTER * period_s + START, critical=DEAD_AFTER * period_s + START)
-    return judge(max(0.0, since), limit)
+    return worst([judge(max(0.0, since), limit), State.WARN if failed else State.OK])
 
 
 def parse_limits(text: str) -> dict[Metric, Limit]:

@@ -57,8 +57,13 @@ SELECT 'buffer_expired', (SELECT count(*) FROM (
         SELECT expires_at AS at FROM memories_bufferitem
         WHERE tenant_id = t.id AND expires_at <= now() ORDER BY expires_at LIMIT 1) w), now()
 UNION ALL
-SELECT 'untended', count(*), min(least(forgot_at, cleaned_at, counted_at)) + interval '1 day', now()
-FROM memories_mind WHERE least(forgot_at, cleaned_at, counted_at) < now() - interval '1 day'
+SELECT 'untended', count(*), min(tended) + interval '1 day', now() FROM (
+    SELECT least(
+        coalesce(forgot_at, created_at), coalesce(cleaned_at, created_at),
+        -- Empty also says that it is to be counted at once, because it has just grown.
+        coalesce(counted_at, greatest(forgot_at, cleaned_at, created_at))
+    ) AS tended FROM memories_mind
+) minds WHERE tended < now() - interval '1 day'
 """
 _COUNTS = """
 SELECT (SELECT count(*) FROM (
@@ -98,12 +103,28 @@ class Job:
         """What to do; nothing while all is well."""
         if self.state is State.OK:
             return ""
-        why = (
-            f"it ends with {self.error}: see its worker's log"
-            if self.error
-            else "see that its worker and beat run"
-        )
+        if self.error:
+            why = f"it ends with {self.error}: see its worker's log"
+        elif self.is_idle:
+            why = "see that its worker and beat run"
+        else:
+            why = (
+                "`maintenance_failed` in its worker's log says for which agents, and why; they are met again"
+            )
         return f"{why} (`arbor status`)"
+
+    @property
+    def is_idle(self) -> bool:
+        """It has not succeeded for too long, whatever its last run could not do."""
+        since = self.ended_ago_s if self.succeeded_ago_s is None else self.succeeded_ago_s
+        return judge_job(period_s=self.period_s, since_success_s=since, since_first_s=since) is not State.OK
+
+    @property
+    def finding(self) -> str:
+        """What is wrong with it."""
+        if self.failed and not self.is_idle and not self.error:
+            return f"the last run of the job {self.name} failed for {self.failed:,} of its steps"
+        return f"the job {self.name} has not succeeded for {_span(_idle(self))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,11 +145,7 @@ class Health:
         found = [
             (each.state, _told(each), each.remedy) for each in self.figures if each.state is not State.OK
         ]
-        found += [
-            (each.state, f"the job {each.name} has not succeeded for {_span(_idle(each))}", each.remedy)
-            for each in self.jobs
-            if each.state is not State.OK
-        ]
+        found += [(each.state, each.finding, each.remedy) for each in self.jobs if each.state is not State.OK]
         return sorted(found, key=lambda finding: -finding[0].rank)
 
     def as_json(self) -> dict[str, Any]:
@@ -209,7 +226,12 @@ def _job(row: tuple[Any, ...]) -> Job:
     since = _ago(succeeded_at, now)
     return Job(
         name=name,
-        state=judge_job(period_s=period_s, since_success_s=since, since_first_s=_ago(first_at, now) or 0.0),
+        state=judge_job(
+            period_s=period_s,
+            since_success_s=since,
+            since_first_s=_ago(first_at, now) or 0.0,
+            failed=failed,
+        ),
         period_s=period_s,
         ended_ago_s=_ago(ended_at, now) or 0.0,
         succeeded_ago_s=since,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import connections
 
 from apps.memories.services.rounds import Round
@@ -15,6 +17,18 @@ ON CONFLICT (name) DO UPDATE SET period_s = EXCLUDED.period_s, ended_at = EXCLUD
     seconds = EXCLUDED.seconds, succeeded_at = coalesce(EXCLUDED.succeeded_at, r.succeeded_at),
     done = EXCLUDED.done, failed = EXCLUDED.failed, error = EXCLUDED.error
 """
+_EXPECT = """
+INSERT INTO memories_jobrun AS r (name, period_s, first_at, ended_at, seconds, done, failed, error)
+SELECT name, period_s, now(), now(), 0, 0, 0, ''
+FROM unnest(%(names)s::text[], %(periods)s::float8[]) AS expected (name, period_s) ORDER BY name
+ON CONFLICT (name) DO UPDATE SET period_s = EXCLUDED.period_s
+"""
+
+
+def expect_runs(periods: Mapping[str, float]) -> None:
+    """Note which jobs should run, and every how many seconds: one that never does is told as well. One statement."""
+    with connections[APP].cursor() as cursor:
+        cursor.execute(_EXPECT, {"names": list(periods), "periods": list(periods.values())})
 
 
 def note_run(

@@ -9,13 +9,15 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent
+from apps.audit.models import AuditAction, PlatformEvent
 from apps.memories.models import BufferItem, Episode, JobRun, Memory, Mind, Upkeep
 from apps.memories.services import health as health_module
 from apps.memories.services.buffer import hold
 from apps.memories.services.health import Health, read_health
+from apps.memories.services.health_watch import watch_health
 from apps.memories.services.remember import store
 from apps.memories.services.rounds import Round
-from apps.memories.services.runs import note_run
+from apps.memories.services.runs import expect_runs, note_run
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.memory.buffer import ToHold
 from arbor.memory.health import Figure, Limit, Metric, State
@@ -128,7 +130,9 @@ def test_health_takes_four_queries(mind: Agent) -> None:
 def test_a_jobs_runs_are_noted_and_one_that_stops_is_told(database: None) -> None:
     note_run(name="arbor.decay.fade", period_s=60, seconds=1.5, result=Round(steps=3, done=7, failed=1))
     (job,) = read_health().jobs
-    assert (job.done, job.failed, job.state, job.error) == (7, 1, State.OK, "")
+    assert (job.done, job.failed, job.state, job.error) == (7, 1, State.WARN, "")
+    assert job.finding == "the last run of the job arbor.decay.fade failed for 1 of its steps"
+    assert "maintenance_failed" in job.remedy
     note_run(
         name="arbor.decay.fade", period_s=60, seconds=0.1, error=ValueError("the text of somebody's memory")
     )
@@ -142,3 +146,51 @@ def test_a_jobs_runs_are_noted_and_one_that_stops_is_told(database: None) -> Non
     assert "ValueError" in remedy
     note_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
     assert read_health().state is State.OK
+
+
+def test_a_job_that_is_expected_and_never_runs_is_told(database: None) -> None:
+    expect_runs({"arbor.decay.fade": 60, "arbor.cleanup.expire": 300})
+    assert read_health().state is State.OK
+    JobRun.objects.update(first_at=datetime.now(UTC) - timedelta(hours=1))
+    expect_runs({"arbor.decay.fade": 60, "arbor.cleanup.expire": 300})
+    assert {job.name: job.state for job in read_health().jobs} == {
+        "arbor.decay.fade": State.CRITICAL,
+        "arbor.cleanup.expire": State.CRITICAL,
+    }
+    note_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
+    states = {job.name: job.state for job in read_health().jobs}
+    assert states == {"arbor.decay.fade": State.OK, "arbor.cleanup.expire": State.CRITICAL}
+
+
+def test_a_mind_that_was_never_tended_is_late_a_day_after_it_began(mind: Agent) -> None:
+    keep(mind, 1)
+    assert figure(read_health(), Metric.UNTENDED).count == 0
+    now = datetime.now(UTC)
+    with tenant_transaction(mind.tenant_id):
+        Mind.objects.update(created_at=now - timedelta(days=9))
+    untended = figure(read_health(), Metric.UNTENDED)
+    assert (untended.count, untended.state) == (1, State.CRITICAL)
+    with tenant_transaction(mind.tenant_id):
+        # It has just grown, so that it is to be counted at once.
+        Mind.objects.update(forgot_at=now, cleaned_at=now, counted_at=None)
+    assert figure(read_health(), Metric.UNTENDED).count == 0
+
+
+def test_a_change_of_state_is_put_on_record_once(mind: Agent, settings: Any) -> None:
+    def told() -> list[tuple[str, str | None]]:
+        events = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("id")
+        return [(event.detail["state"], event.detail["was"]) for event in events]
+
+    watch_health()
+    assert told() == [("ok", None)]
+    keep(mind, 5)
+    for limit in (Limit(warn=2, critical=50), Limit(warn=2, critical=5)):
+        settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: limit}
+        watch_health()
+        watch_health()
+    settings.ARBOR_HEALTH_LIMITS = {}
+    assert watch_health() is State.OK
+    assert told() == [("ok", None), ("warn", "ok"), ("critical", "warn"), ("ok", "critical")]
+    worst = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("-id")[1]
+    assert worst.detail["findings"][0]["what"] == "5 neighborhoods stale or missing"
+    assert str(mind.id) not in str(worst.detail)

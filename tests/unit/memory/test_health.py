@@ -91,6 +91,12 @@ def test_a_job_is_late_after_three_periods_and_dead_after_ten(
     assert judge_job(period_s=60, since_success_s=since_success, since_first_s=since_first) is state
 
 
+def test_a_run_of_which_steps_failed_is_told_and_hides_nothing_worse() -> None:
+    late = {"period_s": 60, "since_first_s": 9999}
+    assert judge_job(**late, since_success_s=0, failed=1) is State.WARN
+    assert judge_job(**late, since_success_s=9999, failed=1) is State.CRITICAL
+
+
 def test_the_whole_is_as_its_worst_part() -> None:
     assert worst([]) is State.OK
     assert worst([State.OK, State.CRITICAL, State.WARN]) is State.CRITICAL
