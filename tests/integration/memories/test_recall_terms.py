@@ -1,0 +1,160 @@
+"""Terms of a score that decide between memories that fit equally, from where they are stored to the ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
+from apps.memories.services.recall import recall, recall_in_scope
+from apps.memories.services.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid
+from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.values import MemoryStatus, NewMemory, Recalled
+from arbor.memory.weights import DEFAULT_WEIGHTS, parse_weights
+from tests.integration.memories.conftest import NOON, a_memory, memories_of
+
+
+def keep(agent: Agent, *memories: NewMemory) -> None:
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+
+
+def look(agent: Agent, text: str, **options: Any) -> list[Recalled]:
+    return recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text, **options)
+
+
+def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:
+    """Recall without a vector: what has the same words fits equally."""
+    with tenant_transaction(agent.tenant_id):
+        return recall_in_scope(agent_id=agent.id, text=text, vector=None, **{"limit": 10, **options})
+
+
+def lend(
+    agent: Agent, lender: Memory, borrowers: Mapping[UUID, float] | None, *, stale: bool = False
+) -> None:
+    neighbors = None if borrowers is None else {str(each): weight for each, weight in borrowers.items()}
+    with tenant_transaction(agent.tenant_id):
+        Upkeep.objects.filter(memory_id=lender.id).update(neighbors=neighbors, stale=stale)
+
+
+def test_what_is_present_in_mind_comes_first_and_fades(mind: Agent) -> None:
+    keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
+    _, other = memories_of(mind)
+    now = datetime.now(UTC)
+    assert [each.terms.activation for each in by_words(mind, "lamp")] == [0, 0]
+    with tenant_transaction(mind.tenant_id):
+        Activation.objects.create(
+            tenant_id=mind.tenant_id,
+            agent_id=mind.id,
+            memory_id=other.id,
+            level=0.8,
+            at=now - timedelta(hours=1),
+        )
+    found = by_words(mind, "lamp", now=now)
+    assert found[0].id == other.id
+    assert found[0].terms.activation == pytest.approx(0.4 * DEFAULT_WEIGHTS.activation)
+    assert by_words(mind, "lamp", now=now + timedelta(days=1))[0].terms.activation == 0
+
+
+def test_what_felt_as_the_agent_feels_comes_first(mind: Agent) -> None:
+    keep(
+        mind,
+        *(
+            a_memory(f"Lamp {place}.", session=str(place), emotional_valence=felt)
+            for place, felt in enumerate((0.6, -0.6))
+        ),
+    )
+    assert [each.content for each in by_words(mind, "lamp", mood=-1.0)] == ["Lamp 1.", "Lamp 0."]
+    assert [each.content for each in by_words(mind, "lamp", mood=0.5)] == ["Lamp 0.", "Lamp 1."]
+    assert not any(each.terms.mood for each in by_words(mind, "lamp"))
+
+
+@pytest.mark.parametrize("mood", [float("nan"), 1.5, -2.0])
+def test_a_mood_that_is_none_is_refused(mind: Agent, mood: float) -> None:
+    with pytest.raises(Invalid, match="a mood is a number from -1 to 1"):
+        look(mind, "lamp", mood=mood)
+
+
+def test_what_was_remembered_again_and_again_comes_first(mind: Agent) -> None:
+    keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
+    _, other = memories_of(mind)
+    with tenant_transaction(mind.tenant_id):
+        MemoryAccess.objects.create(tenant_id=mind.tenant_id, memory_id=other.id, reinforced=5)
+    first, second = by_words(mind, "lamp")
+    assert first.id == other.id
+    assert first.terms.importance > second.terms.importance
+    # As it was stored; what use added is in the score.
+    assert first.importance == second.importance
+
+
+def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent) -> None:
+    said = [("A far walk.", 20, 180), ("A near walk.", 10, 5), ("The lamp on the dike.", 0, 0)]
+    for text, position, minutes in said:
+        keep(
+            mind,
+            a_memory(text, session="s", position=position, occurred_at=NOON + timedelta(minutes=minutes)),
+        )
+    assert [each.content for each in by_words(mind, "lamp on the dike")] == [
+        "The lamp on the dike.",
+        "A near walk.",
+        "A far walk.",
+    ]
+
+
+def test_a_neighborhood_brings_what_neither_words_nor_meaning_find(mind: Agent, settings: Any) -> None:
+    keep(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
+    keep(mind, a_memory("The lighthouse keeper.", session="k"), a_memory("Fresh bread.", session="b"))
+    *_, keeper, bread = memories_of(mind)
+    old = memories_of(mind)[0]
+    for stale in (False, True):
+        lend(mind, keeper, {bread.id: HIGHEST, old.id: HIGHEST / 3}, stale=stale)
+        found = by_words(mind, "lighthouse keeper", limit=3)
+        assert [each.id for each in found] == [keeper.id, bread.id, old.id]
+        assert found[1].terms.association == pytest.approx(found[0].terms.words * DEFAULT_WEIGHTS.association)
+        assert found[2].terms.association == pytest.approx(found[1].terms.association / 3)
+    settings.ARBOR_RECALL_WEIGHTS = parse_weights("association=0")
+    assert not any(each.terms.association for each in by_words(mind, "lighthouse keeper", limit=3))
+    lend(mind, keeper, None)
+    settings.ARBOR_RECALL_WEIGHTS = DEFAULT_WEIGHTS
+    assert not any(each.terms.association for each in by_words(mind, "lighthouse keeper", limit=3))
+
+
+def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, other_mind: Agent) -> None:
+    keep(other_mind, a_memory("Bread of another agent."))
+    keep(mind, *(a_memory(f"Gull {number}.", session=f"g{number}") for number in range(160)))
+    keep(
+        mind,
+        a_memory("The lighthouse keeper.", session="k"),
+        a_memory("Stale bread.", session="b", expires_at=NOON),
+        a_memory("Forgotten bread.", session="c"),
+        a_memory("Bread of the heartbeats.", session="heartbeats"),
+        a_memory("Fresh bread.", session="d"),
+    )
+    *_, keeper, stale, forgotten, beat, fresh = memories_of(mind)
+    (foreign,) = memories_of(other_mind)
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=forgotten.id).update(status=MemoryStatus.ARCHIVED)
+    named = [foreign, stale, forgotten, beat, fresh]
+    lend(
+        mind, keeper, {each.id: HIGHEST - place / 10 for place, each in enumerate(named)} | {uuid4(): HIGHEST}
+    )
+    found = by_words(mind, "lighthouse keeper", limit=200, without_session="heartbeats")
+    assert {each.content for each in found if "bread" in each.content.lower()} == {"Fresh bread."}
+
+
+def test_a_weight_that_an_operator_turns_decides_what_comes_first(mind: Agent, settings: Any) -> None:
+    keep(
+        mind,
+        a_memory("The lamp.", session="a", importance=0.1),
+        a_memory("The lamp is lit once more by the keeper.", session="b", importance=1.0),
+    )
+    settings.ARBOR_RECALL_WEIGHTS = parse_weights("importance=0,recency=0")
+    assert look(mind, "the lamp")[0].content == "The lamp."
+    settings.ARBOR_RECALL_WEIGHTS = parse_weights("importance=5")
+    assert look(mind, "the lamp")[0].terms.importance == pytest.approx(5)
