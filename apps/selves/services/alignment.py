@@ -9,6 +9,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from apps.memories.models import Memory
+from apps.memories.services.words import lock_minds
 from apps.tenants.statements import fetch
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import Relation
@@ -67,8 +68,10 @@ def colour(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
 
     In the transaction that is open: by a person's hand or an agent's own act, never by maintenance, which decides nothing.
     """
+    # Whoever remembers the same again writes the same columns, by what was read under this lock.
+    lock_minds([agent_id])
     rows = Memory.objects.filter(agent_id=agent_id, id__in=memory_ids, type=MemoryType.SEMANTIC)
-    facts = list(rows.only("tenant_id", "agent_id", "detail", "trust").order_by("id").select_for_update())
+    facts = list(rows.only("tenant_id", "agent_id", "detail", "trust").order_by("id"))
     aligned = alignments(agent_id=agent_id, memory_ids=[fact.id for fact in facts])
     changed = 0
     for fact in facts:
@@ -85,5 +88,7 @@ def colour(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
 
 def colour_tied(*, agent_id: UUID, belief_id: UUID) -> int:
     """Let the facts that speak for a belief or against it be trusted by how it stands now; return how many changed."""
+    # First of all: what another ties to it until then is seen here, and what comes later sees how the belief stands.
+    lock_minds([agent_id])
     tied = fetch(_TIED, agent=agent_id, belief=belief_id, most=MOST_COLOURED)
     return colour(agent_id=agent_id, memory_ids=[memory_id for (memory_id,) in tied])

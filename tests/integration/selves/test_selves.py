@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor, wait
 from uuid import uuid4
 
 import pytest
+from django.db import connections
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Memory
 from apps.memories.services.create import create_semantic_memory
 from apps.memories.services.graph import relate, unrelate
+from apps.memories.services.provenance import add_source
+from apps.memories.services.words import lock_minds
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.alignment import alignments
 from apps.selves.services.aspects import drop_aspect, revise_aspect, take_aspect
@@ -20,7 +24,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.trust import Source
+from arbor.memory.trust import Source, cap
 from arbor.memory.walks import Node
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
 from tests.factories import AgentFactory, BeliefFactory, EdgeFactory, IdentityAspectFactory, MemoryFactory
@@ -204,3 +208,47 @@ def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
             relation=Relation.CONTRADICTS,
         )
         assert Memory.objects.get(id=fact.id).trust == 0.9
+
+
+def test_a_belief_that_changes_and_a_source_that_comes_at_once_both_count(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+    first, second = (Source(kind="document", reference=each, trust=0.5) for each in ("log", "map"))
+    fact = create_semantic_memory(
+        tenant_id=agent.tenant_id, agent_id=agent.id, content="The ice broke.", sources=[first]
+    )
+    with tenant_transaction(agent.tenant_id):
+        relate(
+            agent_id=agent.id,
+            source=Node(NodeKind.MEMORY, fact),
+            target=Node(NodeKind.BELIEF, belief.id),
+            relation=Relation.CONTRADICTS,
+        )
+
+    def doubt() -> None:
+        try:
+            with tenant_transaction(agent.tenant_id):
+                revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.5)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with tenant_transaction(agent.tenant_id):
+            lock_minds([agent.id])
+            doubting = pool.submit(doubt)
+            with connections["owner"].cursor() as cursor:
+                for _ in range(500):
+                    cursor.execute(
+                        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                    )
+                    if cursor.fetchone()[0] or doubting.done():
+                        break
+                    wait([doubting], timeout=0.02)
+            assert not doubting.done()
+            add_source(agent_id=agent.id, memory_id=fact, source=second)
+        doubting.result(timeout=30)
+    with tenant_transaction(agent.tenant_id):
+        row = Memory.objects.get(id=fact)
+    assert [each["reference"] for each in row.detail["sources"]] == ["log", "map"]
+    assert row.detail["alignment"] == pytest.approx(-0.5)
+    assert row.trust == pytest.approx(0.5 * cap([first, second]))
