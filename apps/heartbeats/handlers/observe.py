@@ -169,19 +169,24 @@ class Orient:
                 mood=focus.get("mood"),
             )
             note_recall(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
-        held = _still_held(agent_id, focus)
+        held = _still_held(agent_id, focus, model_in(context))
         situation = Situation.model_validate(context["situation"]).model_copy(
             update={"relevant": [memory_view(memory) for memory in found], "held": held}
         )
         return NodeResult(updates={"situation": situation.model_dump(mode="json"), "focus": None})
 
 
-def _still_held(agent_id: UUID, focus: dict[str, Any]) -> list[HeldView]:
+def _still_held(agent_id: UUID, focus: dict[str, Any], model: EmbeddingModel | None) -> list[HeldView]:
     """Return what the agent holds that bears on the focus; what it comes back to is worth keeping in the end."""
     if not focus["text"] or not focus.get("held"):
         return []
     found = search_buffer(
-        agent_id=agent_id, text=focus["text"], vector=focus["vector"], limit=HELD_SHOWN, counts=True
+        agent_id=agent_id,
+        text=focus["text"],
+        vector=focus["vector"],
+        model=model,
+        limit=HELD_SHOWN,
+        counts=True,
     )
     return [HeldView(content=each.content, role=each.role, at=each.held_at) for each in found]
 
