@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from apps.console.memory_page import MemoryPage, read_memory
 from apps.memories.models import Memory
+from apps.selves.services.resonance import Resonance, resonance_of
 from apps.tenants.scope import tenant_transaction
 from config.cli.memory.finding import find_id, short
 from config.cli.memory.listing import cut, memory_line
@@ -40,11 +41,11 @@ def show_one(agent: str, memory_id: str, tenant_slug: str | None, as_json: bool)
             .defer("embedding", "episode__embedding", "episode__lexical")
             .get(id=found)
         )
-        told = _told(page)
+        told = _told(page, resonance_of(agent_id=chosen.id, memory_id=found))
     show(told, as_json=as_json, people=_for_people(told))
 
 
-def _told(page: MemoryPage) -> dict[str, Any]:
+def _told(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
     memory, weight = page.memory, page.weight
     return {
         **memory_line(memory),
@@ -103,6 +104,18 @@ def _told(page: MemoryPage) -> dict[str, Any]:
             {"id": each.concept_id, "name": each.concept.name, "strength": each.strength}
             for each in page.concepts
         ],
+        "resonance": {
+            "score": round(rings.score, 4),
+            "aspects": [
+                {
+                    "id": each.aspect_id,
+                    "relation": each.relation,
+                    "share": round(each.share, 4),
+                    "text": each.content,
+                }
+                for each in rings.aspects
+            ],
+        },
         "relations": [
             {
                 "relation": each.relation,
@@ -158,6 +171,7 @@ def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
         ("by the rules", f"{receipt['by_the_rules']:.2f}: {reasons}"),
         ("relevance", f"{receipt['relevance']:.2f}, {receipt['in_mind']:.0%} in mind"),
         ("trust", f"{told['trust']:.2f}"),
+        ("resonance", _resonance(told["resonance"])),
         ("source", told["source"]),
         ("session", told["session"]),
         ("kept as", kept),
@@ -177,6 +191,11 @@ def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
     detail = told["detail"] if isinstance(told["detail"], dict) else {}
     facts += [(str(name).replace("_", " "), _written(value)) for name, value in detail.items()]
     return [fact for fact in facts if fact[1]]
+
+
+def _resonance(rings: dict[str, Any]) -> str:
+    by = "; ".join(f"{each['share']:+.2f} {cut(each['text'], 60)}" for each in rings["aspects"])
+    return f"{rings['score']:+.2f} with who it takes itself to be: {by}" if by else ""
 
 
 def _written(value: Any) -> str:

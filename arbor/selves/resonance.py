@@ -1,0 +1,30 @@
+"""How much a memory has to do with who an agent takes itself to be (seed 004, `identity_memory_resonance`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from arbor.memory.relations import Relation
+
+
+class Bearing(NamedTuple):
+    """A relation between a memory and an aspect: its weight, and the aspect's stability, both from 0 to 1."""
+
+    relation: Relation
+    weight: float
+    stability: float
+
+    @property
+    def share(self) -> float:
+        """What it adds: weight · stability, less than nothing where the memory contradicts the aspect."""
+        sign = -1 if self.relation is Relation.CONTRADICTS else 1
+        return sign * self.weight * self.stability
+
+
+def resonance(bearings: Iterable[Bearing]) -> float:
+    """Return how a memory rings with an identity, from -1, against all of it, to 1.
+
+    The sum of ±weight · stability over its relations to aspects that are held, clipped; 0 where there is none.
+    """
+    return min(max(sum(each.share for each in bearings), -1.0), 1.0)

@@ -1,0 +1,47 @@
+"""A memory's resonance: read from its relations to the aspects that are held."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.services.graph import relate
+from apps.selves.services.aspects import drop_aspect
+from apps.selves.services.resonance import resonance_of
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.walks import Node
+from tests.factories import AgentFactory, IdentityAspectFactory, MemoryFactory
+
+ACTOR = "user:ann"
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    with tenant_transaction(tenant.id):
+        made: Agent = AgentFactory()
+        return made
+
+
+def test_a_memory_rings_with_the_aspects_that_are_held(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        kind, steady, dropped = (
+            IdentityAspectFactory(agent=agent, content=content, stability=stability)
+            for content, stability in (("I am kind.", 0.8), ("I am steady.", 0.5), ("I am late.", 1.0))
+        )
+        memory = MemoryFactory(agent=agent)
+        of = Node(NodeKind.MEMORY, memory.id)
+        ends = [Node(NodeKind.ASPECT, each.id) for each in (kind, steady, dropped)]
+        relate(agent_id=agent.id, source=of, target=ends[0], relation=Relation.SUPPORTS, weight=0.5)
+        relate(agent_id=agent.id, source=ends[1], target=of, relation=Relation.CONTRADICTS)
+        relate(agent_id=agent.id, source=of, target=ends[2], relation=Relation.SUPPORTS)
+        drop_aspect(aspect_id=dropped.id, actor=ACTOR)
+        rings = resonance_of(agent_id=agent.id, memory_id=memory.id)
+        other = resonance_of(agent_id=agent.id, memory_id=MemoryFactory(agent=agent).id)
+    assert rings.score == pytest.approx(0.8 * 0.5 - 0.5)
+    assert [(each.content, each.share) for each in rings.aspects] == [
+        ("I am steady.", pytest.approx(-0.5)),
+        ("I am kind.", pytest.approx(0.4)),
+    ]
+    assert (other.score, other.aspects) == (0.0, ())
