@@ -10,7 +10,9 @@ from uuid import UUID
 from apps.memories.services.concepts import link_memories
 from apps.memories.services.graph import relate
 from apps.memories.services.remember import Remembered, embed_memories, store
+from apps.memories.services.teach import record_gift
 from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid
 from arbor.memory.details import (
     Detail,
     Emotion,
@@ -41,6 +43,12 @@ class Creation:
     source: str = ""
     #: Names of concepts, with how strongly it is a case of them, 0 to 1.
     concepts: Mapping[str, float] = field(default_factory=dict)
+    #: Beliefs that it bears on: it supports or contradicts them.
+    beliefs: Mapping[UUID, Relation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if wrong := set(self.beliefs.values()) - {Relation.SUPPORTS, Relation.CONTRADICTS}:
+            raise Invalid(f"a memory supports a belief or contradicts it, got {', '.join(sorted(wrong))}")
 
     def as_memory(self) -> NewMemory:
         """Return what is stored."""
@@ -60,11 +68,14 @@ class Creation:
         )
 
 
-def create_memories(*, tenant_id: UUID, agent_id: UUID, creations: Sequence[Creation]) -> Remembered:
-    """Make memories of one agent, with their concepts and contradictions, all of them or none.
+def create_memories(
+    *, tenant_id: UUID, agent_id: UUID, creations: Sequence[Creation], actor: str | None = None
+) -> Remembered:
+    """Make memories of one agent, with their concepts, contradictions and beliefs, all of them or none.
 
     What the agent remembers already is reinforced instead, and tied all the same. Texts are embedded before the
-    transaction opens. Raises Invalid, and NotFound for a memory to contradict that is not this agent's.
+    transaction opens. With an `actor` it is on record who gave them, in the same transaction. Raises Invalid, and
+    NotFound for a memory to contradict or a belief that is not this agent's.
     """
     memories = [each.as_memory() for each in creations]
     embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
@@ -75,9 +86,19 @@ def create_memories(*, tenant_id: UUID, agent_id: UUID, creations: Sequence[Crea
             if each.concepts:
                 links.setdefault(memory_id, []).extend(each.concepts.items())
             if isinstance(each.detail, SemanticDetail):
-                _contradict(agent_id, memory_id, each.detail.contradictions, origin=each.source)
+                against = dict.fromkeys(each.detail.contradictions, Relation.CONTRADICTS)
+                _relate(agent_id, memory_id, NodeKind.MEMORY, against, origin=actor or each.source)
+            _relate(agent_id, memory_id, NodeKind.BELIEF, each.beliefs, origin=actor or each.source)
         if links:
             link_memories(agent_id=agent_id, links=links)
+        if actor is not None:
+            for memory_id in dict.fromkeys(stored.ids):
+                record_gift(
+                    agent_id=agent_id,
+                    memory_id=memory_id,
+                    actor=actor,
+                    new=memory_id not in stored.duplicates,
+                )
     return stored
 
 
@@ -189,12 +210,14 @@ def _create(
     return create_memories(tenant_id=tenant_id, agent_id=agent_id, creations=[creation]).ids[0]
 
 
-def _contradict(agent_id: UUID, memory_id: UUID, others: Iterable[UUID], *, origin: str) -> None:
-    for other in others:
+def _relate(
+    agent_id: UUID, memory_id: UUID, kind: NodeKind, others: Mapping[UUID, Relation], *, origin: str
+) -> None:
+    for other, relation in others.items():
         relate(
             agent_id=agent_id,
             source=Node(NodeKind.MEMORY, memory_id),
-            target=Node(NodeKind.MEMORY, other),
-            relation=Relation.CONTRADICTS,
+            target=Node(kind, other),
+            relation=relation,
             origin=origin,
         )

@@ -8,10 +8,7 @@ from uuid import UUID
 
 import click
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.memories.services.create import Creation, create_memories
-from apps.memories.services.graph import relate
 from apps.selves.models import Belief
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.details import (
@@ -22,14 +19,13 @@ from arbor.memory.details import (
     SemanticDetail,
     StrategicDetail,
 )
-from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.relations import Relation
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryType
-from arbor.memory.walks import Node
 from config.cli.memory.finding import find_id, find_memories
 from config.cli.memory.values import TrustedSource
 from config.cli.output import json_option, show
-from config.cli.tenancy import ChosenAgent, actor, choose_agent, tenant_option
+from config.cli.tenancy import actor, choose_agent, tenant_option
 
 #: Where a memory comes from that a person gave.
 SOURCE = "operator"
@@ -117,45 +113,28 @@ def add(
     chosen = choose_agent(agent, tenant_slug)
     with tenant_transaction(chosen.tenant_id):
         contradicted = find_memories(chosen, parts["contradicts"])
-        beliefs = [
-            (find_id(chosen, Belief, each), relation)
+        beliefs = {
+            find_id(chosen, Belief, each): relation
             for option, relation in (
                 ("supports_belief", Relation.SUPPORTS),
                 ("against_belief", Relation.CONTRADICTS),
             )
             for each in parts[option]
-        ]
+        }
     creation = Creation(
         content=text,
         detail=_DETAILS[type_](parts, contradicted),
         importance=importance,
         source=SOURCE,
         concepts=dict.fromkeys(concepts, 1.0),
+        beliefs=beliefs,
     )
-    stored = create_memories(tenant_id=chosen.tenant_id, agent_id=chosen.id, creations=[creation])
-    _finish(chosen, stored.ids[0], beliefs, new=bool(stored.stored))
+    stored = create_memories(
+        tenant_id=chosen.tenant_id, agent_id=chosen.id, creations=[creation], actor=actor()
+    )
     told = {"id": stored.ids[0], "agent": chosen.name, "type": kind, "new": bool(stored.stored)}
     people = f"{chosen.name} will remember it." if stored.stored else f"{chosen.name} knew that already."
     show(told, as_json=as_json, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
-
-
-def _finish(chosen: ChosenAgent, memory_id: UUID, beliefs: list[tuple[UUID, Relation]], *, new: bool) -> None:
-    with tenant_transaction(chosen.tenant_id):
-        for belief_id, relation in beliefs:
-            relate(
-                agent_id=chosen.id,
-                source=Node(NodeKind.MEMORY, memory_id),
-                target=Node(NodeKind.BELIEF, belief_id),
-                relation=relation,
-                origin=actor(),
-            )
-        record(
-            action=AuditAction.OPERATOR_ACT,
-            actor=actor(),
-            agent_id=chosen.id,
-            message=f"gave {chosen.name} something to remember",
-            detail={"memory_id": str(memory_id), "new": new},
-        )
 
 
 def _episodic(parts: Mapping[str, Any], _contradicted: list[UUID]) -> Detail:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import BufferItem, Cluster, Edge, Episode, Memory, MemoryAccess
+from apps.memories.services import teach
 from apps.memories.services.activation import note_recall
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
+from arbor.errors import Invalid
 from config.cli.memory.finding import short
 from config.cli.memory.group import memory
 from tests.factories import (
@@ -22,6 +25,7 @@ from tests.factories import (
     ClusterMemberFactory,
     ClusterRelationFactory,
     ConceptFactory,
+    IdentityAspectFactory,
     MemoryConceptFactory,
     PracticeFactory,
 )
@@ -121,6 +125,18 @@ def test_one_memory_is_shown_with_everything_and_a_look_does_not_count(arbor: Ar
         assert not MemoryAccess.objects.exists()
 
 
+def test_a_memory_is_shown_with_how_it_rings_with_the_self(arbor: Arbor, vega: str) -> None:
+    chosen = added(arbor, "I waited for the last passenger.")
+    assert arbor("memory", "show", vega, chosen, "--json").json["resonance"] == {"score": 0.0, "aspects": []}
+    with tenant_transaction(tenant_by_slug("acme").id):
+        agent = Agent.objects.get(name=vega)
+        aspect = IdentityAspectFactory(agent=agent, content="I am patient.", stability=0.5)
+    arbor("memory", "relate", vega, chosen, "supports", f"aspect:{aspect.id}", "--weight", "0.8")
+    told = arbor("memory", "show", vega, chosen, "--json").json["resonance"]
+    assert (told["score"], [each["text"] for each in told["aspects"]]) == (0.4, ["I am patient."])
+    assert "+0.40 I am patient." in arbor("memory", "show", vega, chosen).out
+
+
 @pytest.mark.parametrize("wrong", ["", "zzzz", "12345678", "01990000-0000-7000-8000-00000000abcd"])
 def test_an_unknown_id_says_what_would_be_right(arbor: Arbor, vega: str, wrong: str) -> None:
     ran = arbor("memory", "show", vega, wrong)
@@ -197,6 +213,27 @@ def test_what_cannot_be_a_memory_is_refused_with_the_reason(
     assert ran.code == code
     assert said in ran.err
     assert arbor("memory", "list", vega, "--status", "all", "-k", "1000", "--json").json == before
+
+
+@pytest.mark.parametrize("kind", ["add", "remember"])
+def test_a_memory_that_cannot_be_put_on_record_is_not_stored(
+    arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    def fail(**_: Any) -> None:
+        raise Invalid("the audit is full")
+
+    monkeypatch.setattr(teach, "record", fail)
+    if kind == "add":
+        belief = arbor("belief", "hold", vega, "Ice holds.", "--json").json["id"]
+        ran = arbor(
+            *("memory", "add", vega, "The ice broke.", "--type", "semantic", "--against-belief", belief)
+        )
+    else:
+        ran = arbor("remember", vega, "The ice broke.")
+    assert (ran.code, "the audit is full" in ran.err) == (1, True)
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert not Memory.objects.filter(content="The ice broke.").exists()
+        assert not Edge.objects.exists()
 
 
 def test_how_a_procedure_worked_out_is_counted_on_record(arbor: Arbor, vega: str) -> None:
