@@ -24,7 +24,6 @@ log = structlog.get_logger(__name__)
 KNOWN_TEXT = "Good morning."
 #: An embedder gives the same text the same vector, but for rounding.
 _SAME = 0.99
-_ERROR_LENGTH = 300
 
 # `arbor.embedding.backoff.rest_after`, where the count is.
 _FAILED = """
@@ -95,7 +94,8 @@ def note_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
         "model": name_of(model),
         "first": FIRST_REST,
         "longest": LONGEST_REST,
-        "error": str(error)[:_ERROR_LENGTH],
+        # What a provider says may name somebody's data, and this table is nobody's own. The log has it.
+        "error": type(error.__cause__ or error).__name__,
     }
     with connections[APP].cursor() as cursor:
         cursor.execute(_FAILED, values)

@@ -6,11 +6,11 @@ import json
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import structlog
 from django.db import connections
@@ -38,6 +38,8 @@ log = structlog.get_logger(__name__)
 #: Texts in one chunk, and of one tenant in it while others wait.
 CHUNK = 500
 CHUNK_OF_TENANT = 100
+#: Texts of one kind among which a tenant's agents take turns: so many of the oldest, and of the latest.
+LOOKED = 1_000
 #: How long one call goes on taking chunks: below the period in which it is called.
 BACKLOG_TAKES = timedelta(seconds=8)
 #: Before the name of a model that could not embed a text, though it could embed others.
@@ -63,8 +65,8 @@ class Waiting:
     agent_id: UUID
     id: UUID
     kind: Kind
-    text: str
     model: EmbeddingModel
+    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,31 +80,41 @@ class Backlog:
     refused: int
 
 
-# What is held goes soonest, so it comes first; a summary stands for many memories.
-_OF_TENANT = """
-    (SELECT 'memories_bufferitem' AS kind, w.agent_id, w.id, w.content AS text FROM memories_bufferitem w
-    WHERE w.tenant_id = t.id AND w.embedding IS NULL AND w.embedding_model = '' AND w.expires_at > now() {awake}
-    ORDER BY w.created_at LIMIT %(per_tenant)s)
-    UNION ALL
-    (SELECT 'memories_episode', w.agent_id, w.id, w.summary FROM memories_episode w
-    WHERE w.tenant_id = t.id AND w.embedding IS NULL AND w.summarized_at IS NOT NULL AND w.embedding_model = ''
-        AND w.summary <> '' {awake}
-    ORDER BY w.last_at LIMIT %(per_tenant)s)
-    UNION ALL
-    (SELECT 'memories_memory', w.agent_id, w.id, w.content FROM memories_memory w
-    WHERE w.tenant_id = t.id AND w.embedding IS NULL AND w.status = 'active' AND w.embedding_model = '' {awake}
-    ORDER BY w.created_at LIMIT %(per_tenant)s)
-    LIMIT %(per_tenant)s
+# What is held goes soonest, so it comes first; a summary stands for many memories. Of each kind agents take turns, among
+# what has waited longest and what came last: one agent's flood hides nobody's oldest or newest.
+_OF_KIND = """
+    (SELECT '{table}' AS kind, agent_id, id FROM (
+        SELECT agent_id, id, row_number() OVER (PARTITION BY agent_id ORDER BY at, id) AS turn FROM (
+            (SELECT w.agent_id, w.id, w.{at} AS at FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} LIMIT %(looked)s)
+            UNION
+            (SELECT w.agent_id, w.id, w.{at} FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} DESC LIMIT %(looked)s)
+        ) ends
+    ) turns ORDER BY turn, random() LIMIT %(per_tenant)s)
 """
+_UNREAD = "w.tenant_id = t.id AND w.embedding IS NULL AND w.embedding_model = ''"
+_WAIT = {
+    Kind.BUFFER: ("created_at", f"{_UNREAD} AND w.expires_at > now()"),
+    Kind.EPISODE: ("last_at", f"{_UNREAD} AND w.summarized_at IS NOT NULL AND w.summary <> ''"),
+    Kind.MEMORY: ("created_at", f"{_UNREAD} AND w.status = 'active'"),
+}
+_OF_TENANT = " UNION ALL ".join(
+    _OF_KIND.replace("{table}", kind).replace("{at}", at).replace("{wait}", wait)
+    for kind, (at, wait) in _WAIT.items()
+)
+# The operations role finds what waits; its text is read as the tenant.
+_TEXTS = {
+    kind: f"SELECT id, {text} FROM {kind} WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"  # noqa: S608
+    for kind, text in ((Kind.BUFFER, "content"), (Kind.EPISODE, "summary"), (Kind.MEMORY, "content"))
+}
 _WAITING = """
-WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant t {some} ORDER BY (id < %(pivot)s), id)
-SELECT t.id, w.agent_id, w.id, w.kind, w.text, k.embedding_model, k.embedding_dimension
-FROM tenants t CROSS JOIN LATERAL ({of_tenant}) w
+WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant t WHERE status = 'active' {some} ORDER BY random())
+SELECT t.id, w.agent_id, w.id, w.kind, k.embedding_model, k.embedding_dimension
+FROM tenants t CROSS JOIN LATERAL ({of_tenant} LIMIT %(per_tenant)s) w
 LEFT JOIN memories_mind k ON k.tenant_id = t.id AND k.agent_id = w.agent_id
 LIMIT %(chunk)s
 """
 # While an embedder fails, its agents wait, and a tenant whose agents all have it is not even looked at.
-_SOME = """WHERE EXISTS (
+_SOME = """AND EXISTS (
     SELECT FROM memories_mind WHERE tenant_id = t.id AND embedding_model || ' ' || embedding_dimension <> ALL(%(resting)s)
 )"""
 _AWAKE = """AND NOT EXISTS (
@@ -185,7 +197,7 @@ def _embed_until(ends_at: float) -> int:
             if name_of(model) in resting:
                 continue
             try:
-                done += _embed(tenant_id, model, list(group))
+                done += _embed(tenant_id, model, _read(tenant_id, list(group)))
             except EmbeddingFailed as error:
                 note_failure(model, error)
                 resting.add(name_of(model))
@@ -203,8 +215,8 @@ def _find_waiting(resting: set[str]) -> list[Waiting]:
         cursor.execute(
             statement,
             {
-                "pivot": uuid4(),
                 "per_tenant": CHUNK_OF_TENANT,
+                "looked": LOOKED,
                 "chunk": CHUNK,
                 "resting": sorted(resting),
             },
@@ -216,17 +228,27 @@ def _find_waiting(resting: set[str]) -> list[Waiting]:
             agent_id=agent_id,
             id=row_id,
             kind=Kind(kind),
-            text=text,
             model=EmbeddingModel(name=name, dimension=dimension) if name else installation_model(),
         )
-        for tenant_id, agent_id, row_id, kind, text, name, dimension in rows
+        for tenant_id, agent_id, row_id, kind, name, dimension in rows
     ]
     places = {tenant_id: place for place, tenant_id in enumerate(dict.fromkeys(row[0] for row in rows))}
     return sorted(found, key=lambda each: (places[each.tenant_id], name_of(each.model)))
 
 
+def _read(tenant_id: UUID, waiting: Sequence[Waiting]) -> list[Waiting]:
+    """Return what waits of one tenant with its texts; what is gone by now is left out. A statement for each kind."""
+    texts: dict[UUID, str] = {}
+    with tenant_transaction(tenant_id):
+        for kind in {each.kind for each in waiting}:
+            texts.update(fetch(_TEXTS[kind], ids=[each.id for each in waiting if each.kind is kind]))
+    return [replace(each, text=texts[each.id]) for each in waiting if each.id in texts]
+
+
 def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -> int:
     """Embed texts of one tenant by one model; return how many got a vector. Raises EmbeddingFailed when none can be."""
+    if not waiting:
+        return 0
     try:
         vectors = embed_texts(tenant_id=tenant_id, texts=[each.text for each in waiting], model=model)
     except EmbeddingFailed as error:

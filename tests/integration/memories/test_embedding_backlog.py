@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,9 +23,11 @@ from apps.memories.services.minds import open_mind
 from apps.memories.services.recall import recall
 from apps.memories.services.remember import store
 from apps.memories.services.upkeep import expire_memories
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.models import Tenant, TenantStatus
+from apps.tenants.scope import OPS, tenant_transaction
 from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
+from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
 from arbor.memory.values import NewMemory
 from tests.integration.memories.conftest import (
@@ -93,7 +96,9 @@ def test_a_memory_is_found_by_its_words_at_once_and_by_its_meaning_when_it_is_em
     assert content == "The soup was too salty."
     assert words > 0
     assert meaning == 0
-    assert found("a doctor's visit") == []
+    # What fills the list up is the latest, not what was found: neither its words nor its meaning count.
+    assert [(words, meaning) for _, words, meaning in found("a doctor's visit")] == [(0, 0)]
+    assert found("a doctor's visit")[0][0] == "Trains run late on Sundays."
     assert embed_backlog() == 3
     ((content, words, meaning),) = found("a doctor's visit")
     assert content == "The physician examined my knee."
@@ -123,6 +128,28 @@ def test_one_tenants_long_backlog_does_not_keep_another_waiting(
     remote.lasts = 6
     assert embed_backlog() == 6
     assert unembedded(foreign_mind) == []
+
+
+def test_one_agents_flood_does_not_keep_another_of_its_tenant_waiting(
+    mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch, remote: RemoteEmbedder
+) -> None:
+    monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 6)
+    monkeypatch.setattr(embedding_backlog, "LOOKED", 10)
+    keep(mind, *turns(*(f"Fish {number}." for number in range(40))))
+    keep(other_mind, *turns("Bird 1.", "Bird 2.", "Bird 3."))
+    remote.lasts = 6
+    assert embed_backlog() == 6
+    assert unembedded(other_mind) == []
+
+
+def test_nothing_is_embedded_for_a_suspended_tenant(
+    mind: Agent, foreign_mind: Agent, remote: RemoteEmbedder
+) -> None:
+    keep(mind, *turns("One.", "Two."))
+    keep(foreign_mind, *turns("Three."))
+    Tenant.objects.using(OPS).filter(id=mind.tenant_id).update(status=TenantStatus.SUSPENDED)
+    assert embed_backlog() == 1
+    assert unembedded(mind) == ["One.", "Two."]
 
 
 def test_a_text_that_the_embedder_cannot_read_is_marked_and_holds_up_no_other(
@@ -274,7 +301,7 @@ def test_an_embedder_that_fails_is_left_alone_ever_longer_and_agents_of_others_d
     assert embed_backlog() == 1
     (fault,) = embedder_faults()
     assert (fault.embedding_model, fault.failures) == ("tei/remote 96", 1)
-    assert fault.error == "the embedding server does not answer"
+    assert fault.error == "EmbeddingFailed", "its kind alone: what a server says may name somebody's data"
     asked = len(two_embedders.asked)
     assert embed_backlog() == 0
     assert len(two_embedders.asked) == asked, "it was asked before its rest was over"
@@ -344,9 +371,11 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
         assert embed_backlog() == 0
         assert recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="Two.")[0].content == "Two."
         (fault,) = embedder_faults()
+        assert fault.error == "EmbeddingFailed"
+        with pytest.raises(EmbeddingFailed, match=re.escape(said)):
+            embed_texts(tenant_id=mind.tenant_id, texts=["One.", "Two."], model=REMOTE)
     finally:
         embedding.embedder_for.cache_clear()
-    assert said in fault.error
     assert unembedded(mind) == ["One.", "Two."]
     with tenant_transaction(mind.tenant_id):
         assert not EmbeddingCacheEntry.objects.exists()
