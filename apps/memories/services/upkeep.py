@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from uuid import UUID
+
+import structlog
+from django.db import DatabaseError
 
 from apps.audit.models import AuditAction
 from apps.memories.services.archive import archive
@@ -13,8 +17,12 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
 
+log = structlog.get_logger(__name__)
+
 #: A text nobody has embedded for so long is embedded anew when it comes back.
 CACHE_KEPT = timedelta(days=30)
+#: How long one call goes on: what is left is trimmed in the next hour.
+CACHE_TRIM_TAKES = timedelta(seconds=60)
 
 # Agents with something to expire, by what is over the longest; those that were passed over hide nobody.
 _OVER = """
@@ -56,13 +64,23 @@ def _expire(tenant_id: UUID, agent_id: UUID) -> int:
         return len(ids)
 
 
-def trim_embedding_cache() -> int:
-    """Delete cached vectors that were not used for a month; return how many."""
-    done = 0
-    for tenant_id in Tenant.objects.using(OPS).values_list("id", flat=True):
-        trimmed = _TRIMMED
-        while trimmed == _TRIMMED:
+def trim_embedding_cache() -> Round:
+    """Delete cached vectors that were not used for a month, a step of each tenant in turn, until CACHE_TRIM_TAKES is over."""
+    ends_at = time.monotonic() + CACHE_TRIM_TAKES.total_seconds()
+    steps = done = failed = 0
+    left: list[UUID] = list(Tenant.objects.using(OPS).order_by("?").values_list("id", flat=True))
+    while left and time.monotonic() < ends_at:
+        tenant_id = left.pop(0)
+        steps += 1
+        try:
             with tenant_transaction(tenant_id):
                 trimmed = change(_TRIM, kept=CACHE_KEPT, most=_TRIMMED)
-            done += trimmed
-    return done
+        except DatabaseError:
+            # One tenant's fault is on record, and the others' caches are trimmed.
+            log.exception("cache_not_trimmed", tenant_id=str(tenant_id))
+            failed += 1
+            continue
+        done += trimmed
+        if trimmed == _TRIMMED:
+            left.append(tenant_id)
+    return Round(steps=steps, done=done, failed=failed)

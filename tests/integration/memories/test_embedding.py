@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
+from django.db import OperationalError
 from django.db.models import F
 from django.db.models.functions import Now
 
 from apps.memories.models import EmbeddingCacheEntry
+from apps.memories.services import upkeep
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.upkeep import trim_embedding_cache
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from tests.integration.memories.conftest import RemoteEmbedder, at_once, forget_vectors
@@ -131,9 +134,30 @@ def test_what_nobody_used_for_a_month_is_trimmed(
     age_cache(tenant, days=31)
     embed_texts(tenant_id=tenant.id, texts=["Today."])
     embed_texts(tenant_id=other_tenant.id, texts=["Elsewhere."])
-    assert trim_embedding_cache() == 1
+    assert trim_embedding_cache().done == 1
     assert (cached(tenant), cached(other_tenant)) == (1, 1)
-    assert trim_embedding_cache() == 0
+    assert trim_embedding_cache().done == 0
+
+
+def test_one_tenants_fault_does_not_keep_the_others_caches_from_being_trimmed(
+    tenant: Tenant, other_tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in (tenant, other_tenant):
+        embed_texts(tenant_id=each.id, texts=["Long ago."])
+        age_cache(each, days=31)
+    change = upkeep.change
+
+    def faulty(statement: str, **values: Any) -> int:
+        if current_tenant() == tenant.id:
+            raise OperationalError("on purpose")
+        return change(statement, **values)
+
+    monkeypatch.setattr(upkeep, "change", faulty)
+    trimmed = trim_embedding_cache()
+    assert (trimmed.done, trimmed.failed) == (1, 1)
+    assert (cached(tenant), cached(other_tenant)) == (1, 0)
+    monkeypatch.setattr(upkeep, "CACHE_TRIM_TAKES", timedelta(0))
+    assert trim_embedding_cache().steps == 0, "its time is bounded"
 
 
 def test_what_is_used_again_is_not_trimmed(
@@ -143,7 +167,7 @@ def test_what_is_used_again_is_not_trimmed(
     age_cache(tenant, days=31)
     forget_vectors(monkeypatch)
     embed_texts(tenant_id=tenant.id, texts=["Every day."])
-    assert trim_embedding_cache() == 0
+    assert trim_embedding_cache().done == 0
     with tenant_transaction(tenant.id):
         assert EmbeddingCacheEntry.objects.filter(used_at__gt=Now() - timedelta(minutes=1)).exists()
     statements.clear()
