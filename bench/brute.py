@@ -1,4 +1,7 @@
-"""Recall done the slow way, in numpy, from all of an agent's rows: what the fast way is compared with."""
+"""Recall done the slow way, in numpy, from all of an agent's rows: what the fast way is compared with.
+
+These memories have no neighborhoods, episodes, activation, feelings or use: those terms are 0 (of an episode, its own fit).
+"""
 
 from __future__ import annotations
 

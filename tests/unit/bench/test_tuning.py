@@ -1,0 +1,82 @@
+"""What each weight is worth: the same candidates, ranked with one weight changed at a time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import numpy as np
+
+from apps.memories.services.scan import Found, Query
+from arbor.memory.candidates import Candidate, Candidates, Links
+from arbor.memory.fusion import Background
+from arbor.memory.query import Reading
+from arbor.memory.weights import DEFAULT_WEIGHTS, NAMES
+from bench.figures import table
+from bench.tuning import Asked, tune, variants
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def asked(*, words: float, lent: float) -> Asked:
+    """Return a question whose answer, the second candidate, has these words and is lent this share of the third's fit."""
+    fits = [0.5, words, 0.6]
+    candidates = Candidates.of(
+        [
+            Candidate(
+                id=UUID(int=place + 1),
+                words=fit,
+                similarity=None,
+                session="",
+                position=0,
+                role="",
+                asks=False,
+                occurred_at=NOW,
+                last_access_at=None,
+                importance=0.5,
+                decay_rate=0.01,
+                trust=1.0,
+            )
+            for place, fit in enumerate(fits)
+        ]
+    )
+    query = Query(
+        agent_id=UUID(int=9),
+        reading=Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None),
+        documents=3,
+        vector=None,
+        model=None,
+        limit=2,
+        now=NOW,
+    )
+    found = Found(
+        candidates=candidates,
+        links=Links.of([(2, 1, lent)]),
+        background=Background(mean=0.0, deviation=0.0),
+        compared=True,
+        session=[""] * 3,
+        type=["episodic"] * 3,
+        content=["?"] * 3,
+    )
+    return Asked(query=query, found=found, hits=np.array([False, True, False]), evidence=1)
+
+
+def test_each_weight_is_removed_halved_and_doubled_alone() -> None:
+    for name, _, changed in variants(DEFAULT_WEIGHTS):
+        different = {each for each in NAMES if getattr(changed, each) != getattr(DEFAULT_WEIGHTS, each)}
+        assert different == {name}
+    assert len(list(variants(DEFAULT_WEIGHTS))) == 3 * len(NAMES)
+
+
+def test_a_row_says_what_becomes_of_recall() -> None:
+    # Without what it is lent, the answer to the first question is third of three.
+    rows = tune(
+        [asked(words=0.4, lent=1.0), asked(words=0.9, lent=0.0)], depths=(1, 2), weights=DEFAULT_WEIGHTS
+    )
+    by_name = {row["weight"]: row for row in rows}
+    assert by_name["as they are"]["recall_at_2"] == 1.0
+    removed = by_name["association removed"]
+    assert (removed["value"], removed["recall_at_2"], removed["change_at_2"]) == (0.0, 0.5, -0.5)
+    assert removed["between_2"] == "-1.000 to +0.000"
+    assert by_name["mood doubled"]["change_at_1"] == 0.0
+    assert table(rows).splitlines()[0].startswith("weight")
