@@ -25,7 +25,9 @@ from arbor.errors import ArborError
 from arbor.goals.values import GoalState
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.energy import EnergyBudget
+from arbor.heartbeat.learning import learned
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
+from arbor.heartbeat.situation import Situation
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
@@ -101,6 +103,7 @@ class _Desk:
         self._vectors: dict[str, list[float]] = context["vectors"]
         self._model = model_in(context)
         self._now = now
+        self._situation = Situation.model_validate(context["situation"])
         self._handlers: dict[str, Callable[[Decision], ActionResult]] = {
             "recall": self._recall,
             "remember": self._remember,
@@ -157,6 +160,7 @@ class _Desk:
             occurred_at=self._now,
             source=f"heartbeat:{self._heartbeat_id}",
         )
+        memory = learned(memory, situation=self._situation)
         # What the agent chose to keep lasts; that something failed is soon stale.
         return self._keep(decision, lasting(memory, but={Retention.ERROR}), "kept")
 
@@ -169,6 +173,7 @@ class _Desk:
             source=f"heartbeat:{self._heartbeat_id}",
             detail={"focus": decision.params["focus"]},
         )
+        memory = learned(memory, situation=self._situation, concluded=True)
         return self._keep(decision, memory, "noticed")
 
     def _keep(self, decision: Decision, memory: NewMemory, verb: str) -> ActionResult:

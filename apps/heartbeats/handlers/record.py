@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time
 from typing import Any
@@ -17,9 +18,11 @@ from apps.heartbeats.handlers.observe import BEATS_SESSION, model_in
 from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.services.appraisal import lasting, weigh
 from apps.memories.services.buffer import hold
+from apps.memories.services.provenance import learned_from
 from apps.memories.services.remember import store
 from apps.tenants.statements import change
 from arbor.clock import Clock
+from arbor.heartbeat.learning import LEARNING_ACTIONS, learned
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange
@@ -92,22 +95,29 @@ class Record:
         now: datetime,
     ) -> UUID:
         agent_id, source = UUID(context["agent_id"]), f"heartbeat:{context['heartbeat_id']}"
+        noted: Sequence[UUID] = ()
         if reply.memory_notes:
             texts = [note.text for note in reply.memory_notes]
             notes = [
-                _noted(
-                    note.text,
-                    at=datetime.combine(note.referenced_date, time(12), UTC) if note.referenced_date else now,
-                    source=source,
+                learned(
+                    _noted(
+                        note.text,
+                        at=datetime.combine(note.referenced_date, time(12), UTC)
+                        if note.referenced_date
+                        else now,
+                        source=source,
+                    ),
+                    situation=situation,
                 )
                 for note in reply.memory_notes
             ]
-            store(
+            stored = store(
                 agent_id=agent_id,
                 memories=notes,
                 vectors=vectors_of(texts, context["vectors"]),
                 model=model_in(context),
             )
+            noted = [each for each in stored.ids if each not in stored.duplicates]
         beat = NewMemory(
             content=narrative,
             type=MemoryType.EPISODIC,
@@ -121,7 +131,10 @@ class Record:
             detail={"mode": situation.mode.value},
         )
         # The narrative is known only now, and embedding is not for transactions: upkeep embeds it, with many others.
-        return store(agent_id=agent_id, memories=[beat], vectors=None).ids[0]
+        beat_id = store(agent_id=agent_id, memories=[beat], vectors=None).ids[0]
+        learned_ids = [*noted, *_kept(results)]
+        learned_from(agent_id=agent_id, memory_ids=learned_ids, origin_id=beat_id, origin=source)
+        return beat_id
 
 
 def _hold(agent_id: UUID, situation: Situation, heartbeat_id: str) -> None:
@@ -144,6 +157,14 @@ def _noted(text: str, *, at: datetime, source: str) -> NewMemory:
     return replace(
         lasting(note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weigh(note).importance)
     )
+
+
+def _kept(results: list[ActionResult]) -> list[UUID]:
+    """Return what the beat's own actions made it remember, not what was known already."""
+    kept = [
+        each for each in results if each.action in LEARNING_ACTIONS and each.outcome is ActionOutcome.SUCCESS
+    ]
+    return [UUID(each) for result in kept for each in result.memory_ids]
 
 
 def _retention(results: list[ActionResult]) -> Retention:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from uuid import UUID
 
 from apps.memories.services.remember import lock_minds
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound
+from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.trust import MOST_SOURCES, Source
 from arbor.memory.values import MemoryType
 
@@ -20,6 +23,40 @@ _SUPPORT = """
 UPDATE memories_memory SET detail = %(detail)s::jsonb, trust = %(trust)s
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
 """
+# New memories' neighborhoods wait to be computed anyway; of what was known already, the one marked here is enough.
+_LEARNED = """
+WITH drawn AS (
+    INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
+        weight, note, origin, created_at)
+    SELECT %(tenant)s, %(agent)s, r.id, %(memory)s, r.learned, %(memory)s, %(source)s, %(relation)s, 1, '',
+        left(%(origin)s, 200), now()
+    FROM unnest(%(ids)s::uuid[], %(learned)s::uuid[]) AS r(id, learned)
+    ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO NOTHING
+    RETURNING source_id
+)
+UPDATE memories_upkeep u SET stale = true FROM drawn
+WHERE u.tenant_id = %(tenant)s AND u.memory_id = drawn.source_id
+"""
+
+
+def learned_from(*, agent_id: UUID, memory_ids: Sequence[UUID], origin_id: UUID, origin: str) -> None:
+    """Tie what was learned to the memory of when, in the transaction that stored both. One statement, none for nothing.
+
+    Unchecked: for ids that `store` has just returned.
+    """
+    learned = sorted({each for each in memory_ids if each != origin_id})
+    if not learned:
+        return
+    change(
+        _LEARNED,
+        agent=agent_id,
+        memory=NodeKind.MEMORY.value,
+        relation=Relation.LEARNED_FROM.value,
+        source=origin_id,
+        ids=[uuid7() for _ in learned],
+        learned=learned,
+        origin=origin,
+    )
 
 
 def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:

@@ -15,6 +15,7 @@ from apps.audit.models import AuditEvent
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.handlers import observe
+from apps.heartbeats.handlers.observe import BEATS_SESSION
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry, Percept, Step
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import (
@@ -27,6 +28,7 @@ from apps.memories.models import (
     Upkeep,
 )
 from apps.memories.services.embedding import embed_texts
+from apps.memories.services.graph import relate
 from apps.memories.services.neighborhoods import refresh_neighborhoods
 from apps.memories.services.recall import recall_in_scope
 from apps.memories.services.remember import remember
@@ -36,7 +38,9 @@ from apps.selves.services.beliefs import drop_belief, hold_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.goals.values import GoalState
+from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.values import NewMemory
+from arbor.memory.walks import Node
 from arbor.models.ports import ModelRequest, ScriptedModel
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from tests.integration.heartbeats.conftest import REST, beats_of
@@ -235,7 +239,7 @@ def test_remember_and_reflect_store_what_is_found_again_by_its_meaning(beater: B
         fact = Memory.objects.get(content="Ines bakes bread on Fridays.")
         insight = Memory.objects.get(content="People here share what they make.")
     assert (fact.type, fact.importance, fact.embedding is not None) == ("semantic", 0.9, True)
-    assert insight.detail == {"focus": "the village"}
+    assert insight.detail["focus"] == "the village"
     assert _last(agent).energy_end == _last(agent).energy_start - 2  # type: ignore[operator]
 
 
@@ -542,3 +546,65 @@ def test_a_beat_is_remembered_for_a_month_and_one_in_which_nothing_worked_for_tw
     ] == [30, 14]
     assert first.episode_id == second.episode_id
     assert (first.sequence, second.sequence) == (1, 2)
+
+
+def test_what_is_learned_is_trusted_as_far_as_its_source_and_tied_to_the_beat(
+    beater: Beater, agent: Agent
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        tell_agent(
+            agent_id=agent.id, text="Mind you, the north buoy broke loose last night.", actor="user:ann"
+        )
+    beater.beat(
+        _reply(
+            actions=[
+                _action("reflect", insight="Broken buoys come before storms.", focus="weather"),
+                _action("remember", content="The keeper sleeps late.", type="semantic", importance=0.5),
+            ],
+            memory_notes=[{"text": "The north buoy broke loose."}, {"text": "Currents shift in autumn."}],
+        )
+    )
+    with tenant_transaction(agent.tenant_id):
+        source = f"heartbeat:{_last(agent).id}"
+        beat = Memory.objects.get(session=BEATS_SESSION).id
+        rows = {row.content: row for row in Memory.objects.filter(session="", source=source)}
+        told = set(Edge.objects.filter(target_id=beat).values_list("source_id", "relation"))
+    sources = {
+        content: [(each["kind"], each["trust"]) for each in row.detail.get("sources", [])]
+        for content, row in rows.items()
+        if row.type == "semantic"
+    }
+    assert sources == {
+        "Broken buoys come before storms.": [("heartbeat", 0.8)],
+        "The keeper sleeps late.": [("heartbeat", 0.8)],
+        "The north buoy broke loose.": [("user", 0.7)],
+        "Currents shift in autumn.": [("heartbeat", 0.8)],
+    }
+    assert rows["The north buoy broke loose."].trust == pytest.approx(0.15 + 0.85 * 0.7)
+    assert rows["Broken buoys come before storms."].trust == pytest.approx(0.15 + 0.85 * 0.8)
+    assert rows["Broken buoys come before storms."].detail["focus"] == "weather"
+    assert told == {(rows[content].id, "learned_from") for content in sources}
+
+
+def test_an_agent_that_repeats_itself_is_no_second_source_and_a_belief_colours_what_it_learned(
+    beater: Beater, agent: Agent
+) -> None:
+    note = {"text": "Currents shift in autumn."}
+    beater.beat(_reply(memory_notes=[note]))
+    beater.beat(_reply(memory_notes=[note]))
+    with tenant_transaction(agent.tenant_id):
+        (fact,) = Memory.objects.filter(content=note["text"])
+        assert (len(fact.detail["sources"]), fact.trust) == (1, pytest.approx(0.83))
+        belief = hold_belief(
+            agent_id=agent.id,
+            belief=NewBelief(statement="Nothing shifts.", category=BeliefCategory.WORLD, confidence=0.5),
+            actor="user:ann",
+        )
+        relate(
+            agent_id=agent.id,
+            source=Node(NodeKind.MEMORY, fact.id),
+            target=Node(NodeKind.BELIEF, belief.id),
+            relation=Relation.CONTRADICTS,
+        )
+        fact.refresh_from_db()
+    assert fact.trust == pytest.approx(0.83 * 0.5)

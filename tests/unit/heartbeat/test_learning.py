@@ -1,0 +1,46 @@
+"""Where from an agent has what it learns."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from arbor.heartbeat.learning import USER_MESSAGE, learned
+from arbor.heartbeat.situation import PerceptView
+from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.trust import cap
+from arbor.memory.values import MemoryType, NewMemory
+from tests.unit.heartbeat.builders import situation
+
+NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "heard", "concluded", "kind"),
+    [
+        ("The buoy broke loose.", ["The north buoy has broken loose!"], False, "user"),
+        ("The buoy broke loose.", ["The north buoy has broken loose!"], True, "heartbeat"),
+        ("The buoy broke loose.", ["Good morning."], False, "heartbeat"),
+        ("The buoy broke loose.", [], False, "heartbeat"),
+        ("The buoy broke loose.", ["A buoy?", "It broke."], False, "user"),
+        ("It is so.", ["It is so."], False, "heartbeat"),
+    ],
+)
+def test_what_a_message_mostly_says_is_the_users_all_else_its_own(
+    text: str, heard: list[str], concluded: bool, kind: str
+) -> None:
+    percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=each, at=NOON) for each in heard]
+    fact = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=NOON, detail={"focus": "sea"})
+    found = learned(fact, situation=situation(percepts=percepts), concluded=concluded)
+    detail = read_detail(MemoryType.SEMANTIC, found.detail)
+    assert isinstance(detail, SemanticDetail)
+    assert [each.kind for each in detail.sources] == [kind]
+    assert found.trust == pytest.approx(cap(detail.sources)) == pytest.approx(detail.trust)
+    assert found.trust < 1
+    assert detail.extra == {"focus": "sea"}
+
+
+def test_what_is_no_fact_is_trusted_likewise() -> None:
+    event = NewMemory(content="I rowed out.", occurred_at=NOON)
+    assert learned(event, situation=situation()).trust == pytest.approx(0.83)
