@@ -28,6 +28,7 @@ from apps.memories.services.recall import consider, meaning_texts, recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.candidates import whole
 from arbor.memory.relations import Relation
+from bench.database import superuser
 from bench.figures import quantile
 from bench.installation import Installation
 from bench.population import ACTOR, Inhabitant, populate
@@ -49,7 +50,7 @@ class Question:
 
 
 def measure(
-    _place: Installation, *, data: Path, tuned: bool = False, related: bool = False
+    place: Installation, *, data: Path, tuned: bool = False, related: bool = False
 ) -> dict[str, Any]:
     """Return evidence recall at 5, 10 and 20, over all questions of all dialogs.
 
@@ -97,12 +98,19 @@ def measure(
         "ms_p50": quantile(ms, 0.5),
         "ms_p95": quantile(ms, 0.95),
         "turns_per_s": round(turns / ingest_s),
+        "index_bytes_per_memory": round(_index_bytes(place) / max(turns, 1)),
         **(
             {"tuning": tune(considered, depths=DEPTHS, weights=settings.ARBOR_RECALL_WEIGHTS)}
             if tuned
             else {}
         ),
     }
+
+
+def _index_bytes(place: Installation) -> int:
+    with superuser(place) as database:
+        ((size,),) = database.execute("SELECT pg_relation_size('memories_memory_mind')").fetchall()
+    return int(size)
 
 
 def questions(dialog: dict[str, Any]) -> Iterator[Question]:

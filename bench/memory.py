@@ -1,0 +1,106 @@
+"""The memory engine against its bars: four benchmarks in one run, each on servers of its own, and what they came to."""
+
+from __future__ import annotations
+
+import json
+import operator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import click
+
+from bench.progress import say
+
+type Figures = Mapping[str, Any]
+
+_HOLDS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
+    {"≤": operator.le, "<": operator.lt, "≥": operator.ge, "is": operator.is_}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """What a figure of a benchmark has to be."""
+
+    what: str
+    benchmark: str
+    key: str
+    sign: str
+    limit: float | bool
+
+    def judged(self, figures: Mapping[str, Figures]) -> dict[str, Any]:
+        """Return the bar, the figure, and whether it is reached; one that was not measured is not."""
+        figure = figures.get(self.benchmark, {}).get(self.key)
+        return {
+            "what": self.what,
+            "benchmark": self.benchmark,
+            "key": self.key,
+            "bar": f"{self.sign} {str(self.limit).lower() if self.sign == 'is' else self.limit}",
+            "figure": figure,
+            "reached": figure is not None and _HOLDS[self.sign](figure, self.limit),
+        }
+
+
+def _bars() -> Iterator[Bar]:
+    for what, benchmark, key, sign, limit in (
+        ("recall, p95 in ms", "recall", "p95_ms", "≤", 20),
+        ("recall, times faster than through the table", "recall", "times_faster", "≥", 5),
+        ("recall, against a store of a tenth", "recall", "flat", "≤", 1.2),
+        ("recall, equal to brute force", "recall", "exact", "is", True),
+        ("recall, by the index alone", "recall", "index_only", "is", True),
+        ("recall, statements", "recall", "queries", "<", 8),
+        ("recall by many at once, p95 in ms", "recall", "concurrent_p95_ms", "≤", 60),
+        ("index, bytes per memory", "recall", "index_bytes_per_memory", "≤", 900),
+        ("index, bytes per memory of real dialogs", "locomo", "index_bytes_per_memory", "≤", 900),
+        ("memories stored per second", "store", "memories_per_s", "≥", 2_000),
+        ("neighborhoods per second", "neighborhoods", "neighborhoods_per_s", "≥", 200),
+        ("evidence recall @10", "locomo", "recall_at_10", "≥", 0.72),
+        ("evidence recall @20", "locomo", "recall_at_20", "≥", 0.79),
+    ):
+        yield Bar(what=what, benchmark=benchmark, key=key, sign=sign, limit=limit)
+
+
+#: With 100 agents of 10,000 memories each, 16 clients and two cores.
+BARS: Sequence[Bar] = tuple(_bars())
+
+
+def measure(
+    *, data: Path, agents: int, run: Callable[[str, Sequence[str]], Figures] | None = None
+) -> dict[str, Any]:
+    """Return every bar with its figure, whether all are reached, and all figures of the four benchmarks.
+
+    `run` measures one benchmark, given its name and options; as a command of its own unless somebody says otherwise.
+    """
+    options: Mapping[str, Sequence[str]] = {
+        "recall": ("--agents", str(agents)),
+        "store": (),
+        "neighborhoods": (),
+        "locomo": ("--data", str(data)),
+    }
+    figures = {name: (run or _command)(name, each) for name, each in options.items()}
+    bars = [bar.judged(figures) for bar in BARS]
+    return {"reached": all(bar["reached"] for bar in bars), "bars": bars, "figures": figures}
+
+
+def _command(name: str, options: Sequence[str]) -> Figures:
+    """Run a benchmark as a process of its own: the settings of a process name its servers once for all."""
+    say(f"bench {name}")
+    command = [sys.executable, "-m", "bench", name, *options, "--json"]
+    # In a session of its own Ctrl-C reaches it once, from here, and its cleaning up is not interrupted by a second.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            told, _ = process.communicate()
+        except BaseException:
+            # It removes its servers and data before it ends.
+            process.terminate()
+            process.wait()
+            raise
+    if process.returncode:
+        raise click.ClickException(f"the benchmark {name} ended with exit code {process.returncode}")
+    figures: Figures = json.loads(told.strip().splitlines()[-1])
+    return figures

@@ -1,0 +1,72 @@
+"""The memory engine's bars, judged on figures as the benchmarks tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from bench import memory
+from bench.memory import BARS, Bar, measure
+
+REACHED: dict[str, dict[str, Any]] = {
+    "recall": {
+        "p95_ms": 20,
+        "times_faster": 5.0,
+        "flat": 1.2,
+        "exact": True,
+        "index_only": True,
+        "queries": 3.0,
+        "concurrent_p95_ms": 12.5,
+        "index_bytes_per_memory": 900,
+    },
+    "store": {"memories_per_s": 2_000},
+    "neighborhoods": {"neighborhoods_per_s": 814},
+    "locomo": {"recall_at_10": 0.72, "recall_at_20": 0.8, "index_bytes_per_memory": 640},
+}
+
+
+def run_with(figures: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], list[tuple[str, Sequence[str]]]]:
+    asked: list[tuple[str, Sequence[str]]] = []
+
+    def run(name: str, options: Sequence[str]) -> dict[str, Any]:
+        asked.append((name, options))
+        return figures[name]
+
+    return measure(data=Path("dialogs.json"), agents=30, run=run), asked
+
+
+def test_the_four_benchmarks_run_one_after_another_and_every_bar_is_judged() -> None:
+    told, asked = run_with(REACHED)
+    assert asked == [
+        ("recall", ("--agents", "30")),
+        ("store", ()),
+        ("neighborhoods", ()),
+        ("locomo", ("--data", "dialogs.json")),
+    ]
+    assert told["reached"] is True
+    assert [each["figure"] for each in told["bars"]] == [REACHED[bar.benchmark][bar.key] for bar in BARS]
+    assert told["figures"] == REACHED
+
+
+@pytest.mark.parametrize("bar", BARS, ids=lambda bar: f"{bar.benchmark} {bar.key}")
+def test_each_bar_can_be_missed(bar: Bar) -> None:
+    worse = False if bar.sign == "is" else bar.limit + (0.01 if bar.sign in {"≤", "<"} else -0.01)
+    told, _ = run_with({**REACHED, bar.benchmark: {**REACHED[bar.benchmark], bar.key: worse}})
+    assert told["reached"] is False
+    assert [each["key"] for each in told["bars"] if not each["reached"]] == [bar.key]
+
+
+def test_what_was_not_measured_is_not_reached() -> None:
+    told, _ = run_with({**REACHED, "store": {}})
+    (missed,) = [each for each in told["bars"] if not each["reached"]]
+    assert (missed["figure"], missed["bar"]) == (None, "≥ 2000")
+
+
+def test_a_benchmark_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory.sys, "executable", "/bin/false")
+    with pytest.raises(click.ClickException, match="the benchmark store ended with exit code 1"):
+        memory._command("store", ())
