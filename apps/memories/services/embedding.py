@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
@@ -18,11 +18,14 @@ from django.db import connections
 from django.db.models.functions import Now
 from pgvector import HalfVector
 
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.memories.models import EmbeddingCacheEntry
 from apps.memories.services.minds import checked, installation_model
 from apps.providers import credentials
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.adapters.embedders import connect_embedder
+from arbor.adapters.embedding_http import MAX_TEXT_BYTES
 from arbor.embedding.backoff import FIRST_REST
 from arbor.embedding.models import AtStorage, EmbeddingModel
 from arbor.embedding.ports import Embedder
@@ -147,7 +150,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
     if missing:
         fresh = dict(zip(missing, ask(made, list(missing.values())), strict=True))
         if not made.in_process:
-            _to_tenant(tenant_id, kept_as, fresh)
+            _to_tenant(tenant_id, kept_as, fresh, cut=_cut(missing))
         _kept.keep(tenant_id, kept_as, fresh)
         known |= fresh
     return np.stack([known[key] for key in hashes])
@@ -204,8 +207,23 @@ def _note_use(model: str, hashes: Sequence[bytes]) -> None:
         )
 
 
-def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
+def _cut(texts: Mapping[bytes, str]) -> dict[str, int]:
+    """Return of which texts, by their content hash, a server is sent no more than the beginning, and their bytes."""
+    sizes = {key.hex(): len(text.encode(errors="replace")) for key, text in texts.items()}
+    return {key: size for key, size in sizes.items() if size > MAX_TEXT_BYTES}
+
+
+def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors], *, cut: Mapping[str, int]) -> None:
+    """Keep vectors in the tenant's cache; a text that was cut is put on record with its vector, once."""
     with tenant_transaction(tenant_id):
+        if cut:
+            log.warning("texts_cut_to_embed", model=model, texts=len(cut), bytes=MAX_TEXT_BYTES)
+            record(
+                action=AuditAction.TRUNCATED,
+                actor="system:embedding",
+                message=f"{model} read the first {MAX_TEXT_BYTES:,} bytes of {len(cut)} longer texts",
+                detail={"bytes_by_content_hash": dict(cut)},
+            )
         EmbeddingCacheEntry.objects.bulk_create(
             [
                 EmbeddingCacheEntry(

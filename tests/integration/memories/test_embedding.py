@@ -11,6 +11,7 @@ from django.db import OperationalError
 from django.db.models import F
 from django.db.models.functions import Now
 
+from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import EmbeddingCacheEntry
 from apps.memories.services import upkeep
 from apps.memories.services.embedding import embed_texts
@@ -19,6 +20,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
+from arbor.memory.content import content_hash
 from tests.integration.memories.conftest import RemoteEmbedder, at_once, forget_vectors
 
 TEXTS = ["The harbour is full.", "The harbour is empty.", "The harbour is full."]
@@ -125,6 +127,17 @@ def test_workers_with_the_same_texts_in_different_orders_do_not_wait_for_each_ot
     age_cache(tenant, days=2)
     at_once(work, writers=6)
     assert cached(tenant) == len(texts)
+
+
+def test_a_text_that_an_embedder_reads_only_the_beginning_of_is_put_on_record_once(
+    tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        embed_texts(tenant_id=tenant.id, texts=["short", "long " * 5_000])
+        forget_vectors(monkeypatch)
+    with tenant_transaction(tenant.id):
+        (event,) = AuditEvent.objects.filter(action=AuditAction.TRUNCATED)
+    assert event.detail == {"bytes_by_content_hash": {content_hash("long " * 5_000).hex(): 25_000}}
 
 
 def test_what_nobody_used_for_a_month_is_trimmed(
