@@ -212,6 +212,7 @@ def _room(tenant_id: UUID, open_of_agent: int) -> int:
     """
     with connections[OPS].cursor() as cursor:
         cursor.execute(_OPEN, {"tenant": tenant_id})
-        open_of_tenant, others = cursor.fetchone()
-    share = max(1, settings.ARBOR_MAX_ERRANDS // (others + 1))
+        row: tuple[int, int] = cursor.fetchone()
+    open_of_tenant, others = row
+    share: int = max(1, settings.ARBOR_MAX_ERRANDS // (others + 1))
     return max(0, min(OPEN_OF_AGENT - open_of_agent, share - open_of_tenant))

@@ -8,6 +8,7 @@ from celery import Celery
 from apps.memories.models import JobRun
 from apps.memories.services.rounds import Round
 from apps.queues import Task
+from workers import runs as runs_of_jobs
 from workers import tasks
 from workers.schedule import entries
 
@@ -38,6 +39,12 @@ def test_what_a_job_did_is_noted_and_a_fault_by_its_kind(
     celery.tasks[Task.FADE_MEMORIES.value].apply()
     again = JobRun.objects.get()
     assert (again.error, again.succeeded_at) == ("RuntimeError", run.succeeded_at)
+
+
+def test_beat_says_what_it_is_going_to_send(database: None) -> None:
+    runs_of_jobs._expect()
+    runs = {run.name: (run.period_s, run.succeeded_at) for run in JobRun.objects.all()}
+    assert runs == {task.value: (entries()[task.value]["schedule"].total_seconds(), None) for task in JOBS}
 
 
 def test_the_dispatchers_tick_is_not_noted(celery: Celery, database: None) -> None:
