@@ -112,6 +112,7 @@ def recall(**options: Any) -> dict[str, Any]:
 @click.option("--memories", type=click.IntRange(min=1), default=20_000, show_default=True)
 @click.option("--batch", type=click.IntRange(min=1), default=500, show_default=True)
 @click.option("--agents", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option("--alone", is_flag=True, help="Facts in no session, each compared with all that are there.")
 def store(**options: Any) -> dict[str, Any]:
     """Memories stored per second, embedded and indexed, in batches."""
     return _on_servers("bench.store", **options)

@@ -7,7 +7,7 @@ from itertools import batched
 from typing import Any
 
 from apps.memories.services.remember import remember
-from arbor.memory.values import NewMemory
+from arbor.memory.values import MemoryType, NewMemory
 from bench import minds
 from bench.figures import quantile
 from bench.installation import Installation
@@ -15,15 +15,19 @@ from bench.population import populate
 from bench.progress import say
 
 
-def measure(_place: Installation, *, memories: int, batch: int, agents: int) -> dict[str, Any]:
-    """Return memories per second through `remember`, one batch for one agent after the other."""
+def measure(_place: Installation, *, memories: int, batch: int, agents: int, alone: bool) -> dict[str, Any]:
+    """Return memories per second through `remember`, one batch for one agent after the other.
+
+    `alone`: facts that stand alone, in no session, each of which is compared with all that are there.
+    """
     population = populate(agents=agents, tenants=1)
     turns = [
         NewMemory(
             content=turn.content,
+            type=MemoryType.SEMANTIC if alone else MemoryType.EPISODIC,
             role=turn.role,
-            session=turn.session,
-            position=turn.position,
+            session="" if alone else turn.session,
+            position=0 if alone else turn.position,
             occurred_at=turn.occurred_at,
             source="bench",
         )
@@ -46,6 +50,7 @@ def measure(_place: Installation, *, memories: int, batch: int, agents: int) -> 
         "memories": sum(map(len, batches)),
         "batch": batch,
         "agents": agents,
+        "alone": alone,
         "memories_per_s": round(sum(map(len, batches)) / took_s),
         "batch_ms_p50": quantile(ms, 0.5),
         "batch_ms_p95": quantile(ms, 0.95),
