@@ -49,9 +49,7 @@ class Question:
     evidence: frozenset[str]
 
 
-def measure(
-    place: Installation, *, data: Path, tuned: bool = False, related: bool = False
-) -> dict[str, Any]:
+def measure(place: Installation, *, data: Path, tuned: bool = False, related: bool = False) -> dict[str, Any]:
     """Return evidence recall at 5, 10 and 20, over all questions of all dialogs.
 
     `tuned`: with every weight changed, too. `related`: of agents that have drawn relations between the pieces of evidence
