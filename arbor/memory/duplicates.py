@@ -6,8 +6,6 @@ import re
 import unicodedata
 from functools import lru_cache
 
-#: Cosine from which two texts may say the same.
-DEFAULT_SIMILARITY = 0.95
 #: Different wordings that a memory keeps beside its own.
 WORDINGS_KEPT = 8
 

@@ -8,7 +8,7 @@ import click
 from rich.markup import escape
 
 from apps.selves.models import Belief
-from apps.selves.services.beliefs import hold_belief, revise_belief
+from apps.selves.services.beliefs import drop_belief, hold_belief, revise_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.values import (
     DEFAULT_CONFIDENCE,
@@ -169,7 +169,10 @@ def drop(agent: str, belief_id: str, reason: str, tenant_slug: str | None, as_js
     \b
     Example: arbor belief drop Vega 0c5512aa --reason "it was never so"
     """
-    _change(agent, belief_id, tenant_slug, as_json, status=Standing.DROPPED, reason=reason)
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        dropped = drop_belief(belief_id=find_id(chosen, Belief, belief_id), actor=actor(), reason=reason)
+    _show(chosen, dropped, as_json)
 
 
 def _change(agent: str, belief_id: str, tenant_slug: str | None, as_json: bool, **changes: Any) -> None:

@@ -13,6 +13,7 @@ from apps.memories.models import EmbeddingCacheEntry, Memory
 from apps.memories.services.clusters import mark_clusters_stale
 from apps.memories.services.neighborhoods import mark_stale
 from apps.memories.services.remember import count_terms, lock_minds, terms_of
+from apps.memories.services.waking import reinforce, take_up
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.retention import Retention
@@ -44,22 +45,9 @@ UPDATE memories_memory SET status = 'active', archived_at = NULL,
     retention = CASE WHEN %(for_good)s THEN %(permanent)s ELSE retention END
 WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
 """
-# Somebody said that it matters, which is worth a reinforcement: what had faded starts to fade anew.
-_REINFORCE = """
-INSERT INTO memories_memoryaccess (tenant_id, memory_id, count, reinforced, reinforced_at)
-SELECT %(tenant)s, id, 0, 1, now() FROM unnest(%(ids)s::uuid[]) id ORDER BY id
-ON CONFLICT (tenant_id, memory_id) DO UPDATE
-SET reinforced = memories_memoryaccess.reinforced + 1, reinforced_at = now()
-"""
 # No chore waits for what is archived; it is taken up again when it comes back.
 _LEAVE = """
 UPDATE memories_upkeep SET stale = false, unclustered = false, unextracted = false, unweighed = false
-WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
-"""
-_TAKE_UP = """
-UPDATE memories_upkeep u SET stale = true, unclustered = true, unextracted = NOT EXISTS (
-    SELECT FROM memories_memoryconcept c WHERE c.tenant_id = u.tenant_id AND c.memory_id = u.memory_id
-)
 WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
 """
 _CUT = """
@@ -129,8 +117,9 @@ def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bo
     ids = _all(by_agent)
     if ids:
         change(_RESTORE, ids=ids, for_good=for_good, permanent=Retention.PERMANENT.value)
-        change(_REINFORCE, ids=ids)
-        change(_TAKE_UP, ids=ids)
+        # Somebody said that it matters, which is worth a reinforcement.
+        reinforce(dict.fromkeys(ids, 1))
+        take_up(ids)
         _count_words(ids, sign=1)
         _mark_around(ids)
         verb = "restored for good" if for_good else "restored"

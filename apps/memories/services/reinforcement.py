@@ -17,6 +17,7 @@ from apps.audit.services import record
 from apps.memories.models import Memory
 from apps.memories.services.appraisal import Weight
 from apps.memories.services.neighborhoods import mark_around, mark_stale
+from apps.memories.services.waking import reinforce, take_up
 from apps.memories.services.words import terms_of
 from apps.tenants.statements import change
 from arbor.ids import uuid7
@@ -44,18 +45,6 @@ FROM json_to_recordset(%(rows)s::json) AS r(
     emotional_valence float8, detail jsonb
 )
 WHERE m.tenant_id = %(tenant)s AND m.id = r.id
-"""
-_REINFORCE = """
-INSERT INTO memories_memoryaccess (tenant_id, memory_id, count, reinforced, reinforced_at)
-SELECT %(tenant)s, r.id, 0, r.times, now() FROM unnest(%(ids)s::uuid[], %(times)s::int[]) AS r(id, times) ORDER BY r.id
-ON CONFLICT (tenant_id, memory_id) DO UPDATE
-SET reinforced = memories_memoryaccess.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
-"""
-_TAKE_UP = """
-UPDATE memories_upkeep u SET stale = true, unclustered = true, unextracted = NOT EXISTS (
-    SELECT FROM memories_memoryconcept c WHERE c.tenant_id = u.tenant_id AND c.memory_id = u.memory_id
-)
-WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
 """
 _EVOLVE = """
 INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation, weight,
@@ -225,13 +214,13 @@ def _semantic(detail: Mapping[str, Any]) -> SemanticDetail:
 def write_changes(agent_id: UUID, standings: Iterable[Standing]) -> list[list[int]]:
     """Write what being remembered again has changed; return the terms of those that were archived.
 
-    Up to five statements, none if nothing was remembered again. Memories that are new are there already.
+    Up to six statements, none if nothing was remembered again. Memories that are new are there already.
     """
     known = {each.id: each for each in standings}.values()
     if changed := [each.as_json() for each in known if each.changed and not each.new]:
         change(_CHANGE, rows=json.dumps(changed, ensure_ascii=False))
     if again := {each.id: each.times for each in known if each.times}:
-        change(_REINFORCE, ids=list(again), times=list(again.values()))
+        reinforce(again)
     if unkept := {str(each.id): each.unkept for each in known if each.unkept}:
         record(
             action=AuditAction.TRUNCATED,
@@ -242,7 +231,14 @@ def write_changes(agent_id: UUID, standings: Iterable[Standing]) -> list[list[in
         )
     if not (woken := [each.id for each in known if each.archived and each.changed]):
         return []
-    change(_TAKE_UP, ids=woken)
+    record(
+        action=AuditAction.MEMORIES_RESTORED,
+        actor="system:memories",
+        agent_id=agent_id,
+        message=f"{len(woken)} archived memories came back: the same was remembered again",
+        detail={"memory_ids": [str(each) for each in woken]},
+    )
+    take_up(woken)
     # Those that it was near to take it in again.
     mark_stale(woken)
     return [

@@ -154,7 +154,9 @@ def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
     assert term_counts(mind) == true_counts(mind)
     with tenant_transaction(mind.tenant_id):
         upkeep = Upkeep.objects.get(memory_id=row.id)
+        event = AuditEvent.objects.get(action=AuditAction.MEMORIES_RESTORED)
     assert (upkeep.stale, upkeep.unclustered) == (True, True)
+    assert (event.agent_id, event.detail) == (mind.id, {"memory_ids": [str(row.id)]})
 
 
 def test_a_memory_that_is_asked_for_again_for_good_is_kept_for_good(mind: Agent) -> None:
