@@ -109,6 +109,7 @@ INSTALLED_APPS = [
     "apps.goals",
     "apps.selves",
     "apps.heartbeats",
+    "apps.contacts",
 ]
 UNFOLD = CONSOLE_THEME
 AUTH_USER_MODEL = "tenants.User"

@@ -96,8 +96,23 @@ class AgentState(TenantModel):
     nops = models.IntegerField(default=0)
     #: `arbor.heartbeat.working_memory.WorkingMemory` as JSON, at most 64 KB.
     working_memory = models.JSONField(default=dict)
+    #: `arbor.selves.drives.Drives` as JSON: the level of each and when it was last satisfied; empty: at their baselines.
+    drives = models.JSONField(default=dict, db_default={})
+    #: `arbor.selves.emotions.Mood` as JSON: valence, arousal, and when that was so; empty: the baseline.
+    mood = models.JSONField(default=dict, db_default={})
+    #: {action: [attempts, successes]}: what it has learned it can do.
+    learned = models.JSONField(default=dict, db_default={})
+    #: Actions that rest has earned for the next beat, under a budget of actions.
+    bonus_actions = models.PositiveSmallIntegerField(default=0, db_default=0)
+    #: Ticks that are left of its cycle, under a budget of ticks.
+    ticks_left = models.PositiveIntegerField(default=0, db_default=0)
+    #: Beats in a row that were idle, and beats since it last met something new.
+    idle_beats = models.PositiveIntegerField(default=0, db_default=0)
+    stale_beats = models.PositiveIntegerField(default=0, db_default=0)
     last_beat_at = models.DateTimeField(null=True)
     last_user_contact_at = models.DateTimeField(null=True)
+    #: When it last reached out to its users.
+    last_reach_out_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
         constraints = [
@@ -108,6 +123,36 @@ class AgentState(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.energy:g} energy after {self.beats} beats"
+
+
+class AgentPolicy(TenantModel):
+    """How an agent may live: by which budget, at which hours, on which models, at what cost. Without a row: the defaults."""
+
+    agent = TenantOneToOne(Agent, primary_key=True, related_name="policy")
+    #: An `arbor.heartbeat.budgets.BudgetKind`.
+    budget = models.CharField(max_length=8, default="energy")
+    #: Ticks of a cycle, under a budget of ticks; actions of a beat, under one of actions. Empty: the default.
+    allowance = models.PositiveIntegerField(null=True, blank=True)
+    #: {tier: [`provider/model`, …]}, the first that answers is taken; a tier that is missing: the agent's model.
+    tier_models = models.JSONField(default=dict, blank=True)
+    #: Hours in which it beats, in its time zone; empty: always. From 22:00 until 06:00 is a night.
+    active_from = models.TimeField(null=True, blank=True)
+    active_until = models.TimeField(null=True, blank=True)
+    time_zone = models.CharField(max_length=60, default="UTC")
+    #: Whether it beats slower while nothing happens.
+    adaptive = models.BooleanField(default=True)
+    #: What it may use in a day (UTC); empty: no limit.
+    daily_beats = models.PositiveIntegerField(null=True, blank=True)
+    daily_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    daily_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
+    #: Times that it may go on within one beat after seeing what its actions brought; empty: the installation's.
+    follow_ups = models.PositiveSmallIntegerField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "agent policies"
+
+    def __str__(self) -> str:
+        return f"policy of {self.agent_id}"
 
 
 class AgentKey(TenantModel):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db import models
 
 from apps.agents.models import Agent
+from apps.memories.models import Memory
 from apps.tenants.fields import OnDelete, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import LinkKind, PlanStatus, StepStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.ids import uuid7
 
@@ -29,6 +33,16 @@ class Goal(TenantModel):
     #: Share that is done, 0 to 1.
     fraction = models.FloatField(default=0.0)
     blocked_by = models.TextField(blank=True)
+    #: The goal that must be closed first, if it is one of the agent's own.
+    blocked_by_goal = TenantForeignKey(
+        "self", deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    #: How the agent feels about it, -1 to 1.
+    emotional_valence = models.FloatField(default=0.0, db_default=0.0)
+    #: What reaching it is expected to be worth, 0 to 1; empty: by its source.
+    expected_reward = models.FloatField(null=True, blank=True)
+    #: Heartbeats spent on it.
+    effort = models.PositiveIntegerField(default=0, db_default=0)
     deadline = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     touched_at = models.DateTimeField()
@@ -41,6 +55,14 @@ class Goal(TenantModel):
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(fraction__gte=0) & models.Q(fraction__lte=1), name="goals_goal_fraction"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(emotional_valence__gte=-1) & models.Q(emotional_valence__lte=1),
+                name="goals_goal_valence",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(expected_reward__gte=0) & models.Q(expected_reward__lte=1),
+                name="goals_goal_reward",
             ),
         ]
 
@@ -65,12 +87,79 @@ class ProgressNote(TenantModel):
         return self.text
 
 
+class Plan(TenantModel):
+    """An explicit way to a goal, in ordered steps."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="plans")
+    goal = TenantForeignKey(Goal, related_name="plans")
+    status = models.CharField(
+        max_length=10, choices=[(s.value, s.value) for s in PlanStatus], default=PlanStatus.ACTIVE
+    )
+    #: What it needs that is not the agent's own: [text].
+    dependencies = models.JSONField(default=list)
+    #: In heartbeats and in energy.
+    estimated_ticks = models.PositiveIntegerField(null=True)
+    estimated_cost = models.FloatField(null=True)
+    #: 0 to 1, higher is riskier.
+    risk = models.FloatField(null=True)
+    #: Why it was given up.
+    reason = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["-created_at"]
+        indexes = [models.Index(fields=["tenant", "agent", "status"], name="goals_plan_by_status")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "goal"], name="goals_plan_one_active", condition=models.Q(status="active")
+            ),
+            models.CheckConstraint(
+                condition=models.Q(risk__gte=0) & models.Q(risk__lte=1), name="goals_plan_risk"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.status} plan of {self.created_at:%Y-%m-%d %H:%M}"
+
+
+class PlanStep(TenantModel):
+    """One step of a plan; when its turn comes, it is committed as an intent."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    plan = TenantForeignKey(Plan, related_name="steps")
+    position = models.PositiveSmallIntegerField()
+    action = models.CharField(max_length=40)
+    description = models.TextField()
+    #: What must be so before, and what should be so after.
+    precondition = models.TextField(blank=True)
+    postcondition = models.TextField(blank=True)
+    estimated_ticks = models.PositiveIntegerField(null=True)
+    status = models.CharField(
+        max_length=10, choices=[(s.value, s.value) for s in StepStatus], default=StepStatus.WAITING
+    )
+
+    class Meta(TenantModel.Meta):
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "plan", "position"], name="goals_step_position"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.position}. {self.action}: {self.description}"
+
+
 class Intent(TenantModel):
     """One committed step towards a goal."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="intents")
     goal = TenantForeignKey(Goal, related_name="intents")
+    #: The step of a plan that it is, if it is one.
+    step = TenantForeignKey(
+        PlanStep, deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="intents"
+    )
     action = models.CharField(max_length=40)
     description = models.TextField()
     status = models.CharField(
@@ -78,11 +167,66 @@ class Intent(TenantModel):
     )
     attempts = models.PositiveSmallIntegerField(default=0)
     last_error = models.TextField(blank=True)
+    #: The heartbeat that executes it, and since when.
+    locked_by = models.UUIDField(null=True)
+    locked_at = models.DateTimeField(null=True)
+    #: Heartbeats spent on it, and how many may be before it is given up (seed 003, 3.10); empty: no limit.
+    ticks_used = models.PositiveIntegerField(default=0, db_default=0)
+    tick_limit = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        indexes = [models.Index(fields=["tenant", "agent", "status"], name="goals_intent_by_status")]
+        indexes = [
+            models.Index(fields=["tenant", "agent", "status"], name="goals_intent_by_status"),
+            models.Index(fields=["tenant", "goal"], name="goals_intent_by_goal"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action}: {self.description}"
+
+
+class GoalMemoryLink(TenantModel):
+    """What a memory is to a goal."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    goal = TenantForeignKey(Goal, related_name="links")
+    memory = TenantForeignKey(Memory, related_name="+")
+    kind = models.CharField(max_length=10, choices=[(k.value, k.value) for k in LinkKind])
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        indexes = [models.Index(fields=["tenant", "memory"], name="goals_link_by_memory")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "goal", "memory", "kind"], name="goals_link_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.goal_id}"
+
+
+class Satisfaction(TenantModel):
+    """What reaching, or giving up, a goal was worth: the reinforcement signal of seed 003, 3.9."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="+")
+    goal = TenantForeignKey(Goal, related_name="satisfactions")
+    outcome = models.CharField(max_length=10)
+    reward_actual = models.FloatField()
+    reward_expected = models.FloatField()
+    #: How it changed how the agent stands with others, -1 to 1.
+    reputation_delta = models.FloatField(default=0.0)
+    #: 0 to 1.
+    novelty = models.FloatField()
+    #: Heartbeats spent on it.
+    effort = models.PositiveIntegerField()
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["-at"]
+        indexes = [models.Index(fields=["tenant", "agent", "-at"], name="goals_satisfaction_by_agent")]
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.reward_actual:g} of {self.reward_expected:g}"

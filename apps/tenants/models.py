@@ -40,6 +40,10 @@ class Tenant(models.Model):
     slug = models.SlugField(unique=True, max_length=63)
     name = models.CharField(max_length=200)
     status = models.CharField(max_length=16, choices=TenantStatus, default=TenantStatus.ACTIVE)
+    #: What its agents may use in a day (UTC), together; empty: no limit.
+    daily_beats = models.PositiveIntegerField(null=True, blank=True)
+    daily_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    daily_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

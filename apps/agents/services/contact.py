@@ -14,7 +14,7 @@ from apps.audit.services import record
 from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
-from arbor.heartbeat.sections import MESSAGE_LENGTH
+from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
 
 
 @transaction.atomic

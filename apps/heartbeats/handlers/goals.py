@@ -29,8 +29,8 @@ class Goals:
 
     def run(self, context: Context) -> NodeResult:
         """Change the backlog; an item the backlog refuses is dropped with its reason, the others stand."""
-        reply = Reply.model_validate(context["reply"])
-        results = [ActionResult.model_validate(each) for each in context["results"]]
+        reply: Reply = context["reply"]
+        results: list[ActionResult] = context["results"]
         served = [result for result in results if result.intent_id]
         if not (served or reply.goal_updates or reply.new_goals or reply.decompositions):
             return NodeResult()

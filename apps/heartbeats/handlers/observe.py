@@ -68,7 +68,7 @@ class Observe:
         meanings = meaning_texts(agent_id=agent_id, texts=[focus] if focus else [], now=self._clock.now())
         return NodeResult(
             updates={
-                "situation": situation.model_dump(mode="json"),
+                "situation": situation,
                 "focus": {
                     "text": focus,
                     "meaning": meanings.get(focus, ""),
@@ -170,10 +170,10 @@ class Orient:
             )
             note_recall(agent_id=agent_id, recalled={memory.id: memory.score for memory in found})
         held = _still_held(agent_id, focus, model_in(context))
-        situation = Situation.model_validate(context["situation"]).model_copy(
+        situation = context["situation"].model_copy(
             update={"relevant": [memory_view(memory) for memory in found], "held": held}
         )
-        return NodeResult(updates={"situation": situation.model_dump(mode="json"), "focus": None})
+        return NodeResult(updates={"situation": situation, "focus": None})
 
 
 def _still_held(agent_id: UUID, focus: dict[str, Any], model: EmbeddingModel | None) -> list[HeldView]:
@@ -198,9 +198,10 @@ class SelectMode:
 
     def run(self, context: Context) -> NodeResult:
         """Put the mode into the context and the situation."""
-        mode = mode_of(Situation.model_validate(context["situation"]))
+        situation: Situation = context["situation"]
+        mode = mode_of(situation)
         return NodeResult(
-            updates={"mode": mode.value, "situation": {**context["situation"], "mode": mode.value}}
+            updates={"mode": mode.value, "situation": situation.model_copy(update={"mode": mode})}
         )
 
 

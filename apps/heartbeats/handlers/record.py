@@ -13,7 +13,7 @@ from django.db.models import F
 
 from apps.agents.models import AgentState
 from apps.agents.services.dormancy import make_dormant
-from apps.heartbeats.handlers.act import vectors_of
+from apps.heartbeats.acts.desk import vectors_of
 from apps.heartbeats.handlers.observe import BEATS_SESSION, model_in
 from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.services.appraisal import lasting, weigh
@@ -60,9 +60,9 @@ class Record:
     def run(self, context: Context) -> NodeResult:
         """Write the record; the heartbeat's own row is written by the walk, from `record` in the context."""
         now = self._clock.now()
-        situation = Situation.model_validate(context["situation"])
-        reply = Reply.model_validate(context["reply"])
-        results = [ActionResult.model_validate(each) for each in context["results"]]
+        situation: Situation = context["situation"]
+        reply: Reply = context["reply"]
+        results: list[ActionResult] = context["results"]
         changes = [GoalChange.model_validate(each) for each in context["record"].get("goal_changes", [])]
         narrative = narrate(situation, reply, results, changes)
         felt = valence(reply, results, changes)
@@ -216,7 +216,7 @@ class Nop:
         elif nops >= NOPS_TO_WARN:
             log.warning(
                 "no_usable_replies",
-                agent=context["situation"]["name"],
+                agent=context["situation"].name,
                 in_a_row=nops,
                 dormant_at=NOPS_TO_DORMANCY,
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -39,9 +38,7 @@ class BuildPrompt:
     def run(self, context: Context) -> NodeResult:
         """Put the prompt, and its sections with their sizes, into the context."""
         # Nobody outside can guess the nonce, so no memory can close its own data block and speak as the prompt.
-        prompt = build_prompt(
-            Situation.model_validate(context["situation"]), context["character"], nonce=secrets.token_hex(8)
-        )
+        prompt = build_prompt(context["situation"], context["character"], nonce=secrets.token_hex(8))
         sections = [
             {"name": section.name, "text": section.text, "tokens": section.tokens}
             for section in prompt.sections
@@ -68,7 +65,7 @@ class Think:
                 Message(role="assistant", content=context["reply_text"] or "(nothing)"),
                 Message(role="user", content=retry_note(context["unreadable"])),
             ]
-        situation = context["situation"]
+        situation: Situation = context["situation"]
         request = ModelRequest(
             purpose=CallPurpose.THINK,
             system=prompt["system"],
@@ -78,7 +75,7 @@ class Think:
             max_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
             temperature=TEMPERATURE,
             # Only the reflex policy reads the situation itself.
-            context=situation if situation["model_is_reflex"] else {},
+            context=situation.model_dump(mode="json") if situation.model_is_reflex else {},
         )
         payload = {"model": context["model"], "request": request.to_json(), "sections": prompt["sections"]}
         # The call keeps the prompt: it need not be stored, and read, with the checkpoint too.
@@ -123,7 +120,7 @@ class Parse:
         dropped = [{"path": each.path, "value": each.value, "reason": each.reason} for each in parsed.dropped]
         return NodeResult(
             updates={
-                "reply": parsed.reply.model_dump(mode="json"),
+                "reply": parsed.reply,
                 "failure": None,
                 "record": {
                     **context["record"],
@@ -142,23 +139,22 @@ class Decide:
 
     def run(self, context: Context) -> NodeResult:
         """Put the decisions into the context."""
-        reply = Reply.model_validate(context["reply"])
+        reply: Reply = context["reply"]
+        situation: Situation = context["situation"]
         decisions = decide(
             reply.actions,
             registry=ACTIONS,
             allowed=context["allowed"],
-            energy=context["situation"]["energy"],
+            energy=situation.energy,
             budget=EnergyBudget(),
         )
         queries = [str(each.params["query"]) for each in decisions if each.runs and each.action == "recall"]
         meanings = meaning_texts(
             agent_id=UUID(context["agent_id"]),
             texts=queries,
-            now=datetime.fromisoformat(context["situation"]["environment"]["now"]),
+            now=situation.environment.now,
         )
-        return NodeResult(
-            updates={"decisions": [each.model_dump(mode="json") for each in decisions], "meanings": meanings}
-        )
+        return NodeResult(updates={"decisions": list(decisions), "meanings": meanings})
 
 
 class Embed:
@@ -168,10 +164,10 @@ class Embed:
 
     def run(self, context: Context) -> NodeResult:
         """Put the vectors by text into the context; where there is none, words must do until upkeep catches up."""
-        decisions = [Decision.model_validate(each) for each in context["decisions"]]
+        decisions: list[Decision] = context["decisions"]
         tenant_id, model = UUID(context["tenant_id"]), model_in(context)
         searched = texts_to_search(decisions)
-        stored = texts_to_store(decisions, Reply.model_validate(context["reply"]))
+        stored = texts_to_store(decisions, context["reply"])
         vectors: dict[str, list[float]] = {}
         if searched:
             meanings = [context["meanings"].get(text, text) for text in searched]

@@ -1,12 +1,13 @@
 """The heartbeat as durable rows: when it is due, how far it has come, what it asked of models, what it cost."""
 
 from apps.heartbeats.models.beats import Heartbeat, HeartbeatStatus, Percept, PerceptKind, Step
-from apps.heartbeats.models.calls import CallStatus, ExternalCall, LedgerEntry
+from apps.heartbeats.models.calls import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.heartbeats.models.processes import Process
 from apps.heartbeats.models.schedule import HeartbeatSchedule, ScheduleState, Trigger
 
 __all__ = [
     "CallStatus",
+    "DailyUsage",
     "ExternalCall",
     "Heartbeat",
     "HeartbeatSchedule",

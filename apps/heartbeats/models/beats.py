@@ -61,6 +61,11 @@ class Heartbeat(TenantModel):
     repairs = models.JSONField(default=list)
     narrative = models.TextField(blank=True)
     emotional_valence = models.FloatField(null=True)
+    #: How stirred the agent was, 0 to 1.
+    arousal = models.FloatField(null=True)
+    #: The tier of thinking it was given, and how many turns it thought.
+    tier = models.CharField(max_length=12, blank=True, default="", db_default="")
+    turns = models.PositiveSmallIntegerField(default=0, db_default=0)
     memory = TenantForeignKey(Memory, deleting=OnDelete.SET_NULL, null=True, related_name="+")
     #: Why it failed or was skipped.
     reason = models.TextField(blank=True)
@@ -124,6 +129,18 @@ class PerceptKind(models.TextChoices):
 
     #: Somebody wrote to it.
     USER_MESSAGE = "user_message"
+    #: Another agent of its tenant wrote to it.
+    PEER_MESSAGE = "peer_message"
+    #: Something it had set going has ended.
+    ACTION_RESULT = "action_result"
+    #: Something happened around it.
+    ENVIRONMENT = "environment"
+    #: Something went wrong.
+    ERROR = "error"
+    #: Something did not come in time.
+    TIMEOUT = "timeout"
+    #: Somebody stops it in what it does.
+    INTERRUPT = "interrupt"
 
 
 class Percept(TenantModel):
@@ -133,6 +150,12 @@ class Percept(TenantModel):
     agent = TenantForeignKey(Agent, related_name="percepts")
     kind = models.CharField(max_length=16, choices=PerceptKind)
     content = models.TextField()
+    #: The agent that it came from, if one did.
+    peer = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, related_name="+")
+    #: What it is about: {"goal": id, "intent": id, "message": id, …}.
+    detail = models.JSONField(default=dict, db_default={})
+    #: Whether it brought the next heartbeat forward.
+    urgent = models.BooleanField(default=False, db_default=False)
     at = models.DateTimeField(auto_now_add=True)
     #: The heartbeat that took it in; empty while it waits.
     heartbeat = TenantForeignKey(Heartbeat, deleting=OnDelete.SET_NULL, null=True, related_name="+")

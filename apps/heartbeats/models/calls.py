@@ -130,3 +130,26 @@ class LedgerEntry(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.model}: {self.input_tokens} + {self.output_tokens} tokens"
+
+
+class DailyUsage(TenantModel):
+    """What one agent used on one day (UTC)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="+")
+    day = models.DateField()
+    beats = models.PositiveIntegerField(default=0, db_default=0)
+    calls = models.PositiveIntegerField(default=0, db_default=0)
+    tokens = models.PositiveBigIntegerField(default=0, db_default=0)
+    cost_usd = models.DecimalField(max_digits=14, decimal_places=8, default=0, db_default=0)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "daily usage"
+        ordering = ["-day"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "agent", "day"], name="heartbeats_usage_once")
+        ]
+        indexes = [models.Index(fields=["tenant", "day"], name="heartbeats_usage_by_day")]
+
+    def __str__(self) -> str:
+        return f"{self.day}: {self.beats} beats, {self.tokens} tokens"

@@ -31,6 +31,16 @@ class Trigger(models.TextChoices):
     TIMER = "timer"
     #: An operator asked for it.
     OPERATOR = "operator"
+    #: Somebody wrote to the agent.
+    MESSAGE = "message"
+    #: A conversation ended that mattered.
+    CHAT = "chat"
+    #: Something urgent happened.
+    EVENT = "event"
+    #: A drive became urgent.
+    DRIVE = "drive"
+    #: It is a tick of a cycle that was asked for.
+    CYCLE = "cycle"
 
 
 class HeartbeatSchedule(TenantModel):
@@ -44,6 +54,12 @@ class HeartbeatSchedule(TenantModel):
     interval_s = models.FloatField()
     #: The due time of the heartbeat under way: its identity, with the agent.
     slot_at = models.DateTimeField(null=True)
+    #: What the next time stands for; a claim hands it on to `trigger`.
+    next_trigger = models.CharField(
+        max_length=12, choices=Trigger, default=Trigger.TIMER, db_default=Trigger.TIMER.value
+    )
+    #: Until when no beat is claimed: somebody talks to the agent.
+    paused_until = models.DateTimeField(null=True)
     #: What brought that heartbeat about.
     trigger = models.CharField(max_length=12, choices=Trigger, default=Trigger.TIMER)
     #: The lease's token: each claim makes a new one, and every later write carries it.

@@ -8,34 +8,20 @@ from uuid import UUID
 
 from django.db import connection
 
-from apps.goals.services.views import NOTES_SHOWN
+from apps.goals.services.sight import GOALS_SEEN, goal_values
 from apps.memories.services.activation import THEMES, theme_values
+from apps.selves.services.sight import SELF_SEEN, self_values
 from apps.tenants.scope import current_tenant
 
 #: Seed 004, 5.1: the last five events; its origin shows five percepts.
 RECENT_SHOWN = 5
 PERCEPTS_SHOWN = 5
-#: Of who it is and what it believes, the firmest: our choice, for every beat's prompt carries them.
-ASPECTS_SHOWN = 6
-BELIEFS_SHOWN = 8
 
 # Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
 _SIGHT = f"""
 SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowed_actions::json, t.slug AS tenant,
     s.energy, s.beats, s.working_memory::json, s.last_user_contact_at,
-    (SELECT coalesce(json_agg(goal), '[]') FROM (
-        SELECT g.id, g.title, g.description, g.state, g.layer, g.source, g.fraction, g.deadline, g.blocked_by,
-            g.touched_at, ARRAY(
-                SELECT n.text FROM goals_progressnote n WHERE n.tenant_id = g.tenant_id AND n.goal_id = g.id
-                ORDER BY n.at DESC LIMIT %(notes)s
-            ) AS notes
-        FROM goals_goal g WHERE g.tenant_id = a.tenant_id AND g.agent_id = a.id
-            AND g.state IN ('active', 'queued', 'backburner')
-    ) goal) AS goals,
-    (SELECT coalesce(json_agg(intent ORDER BY intent.id), '[]') FROM (
-        SELECT id, goal_id, action, description, status, attempts FROM goals_intent
-        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status IN ('pending', 'locked')
-    ) intent) AS intents,
+    {GOALS_SEEN},
     (SELECT coalesce(json_agg(percept ORDER BY percept.at), '[]') FROM (
         SELECT id, kind, content, at FROM heartbeats_percept
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND heartbeat_id IS NULL ORDER BY at LIMIT %(percepts)s
@@ -46,16 +32,7 @@ SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowe
             AND (expires_at IS NULL OR expires_at > now())
         ORDER BY occurred_at DESC LIMIT %(recent)s
     ) memory) AS recent,
-    (SELECT coalesce(json_agg(aspect), '[]') FROM (
-        SELECT id, kind, content, status FROM selves_identityaspect
-        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
-        ORDER BY stability DESC, id LIMIT %(aspects)s
-    ) aspect) AS aspects,
-    (SELECT coalesce(json_agg(belief), '[]') FROM (
-        SELECT id, category, statement, confidence, status FROM selves_belief
-        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
-        ORDER BY stability + confidence DESC, id LIMIT %(beliefs)s
-    ) belief) AS beliefs,
+    {SELF_SEEN},
     (SELECT count(*) FROM memories_bufferitem b
         WHERE b.tenant_id = a.tenant_id AND b.agent_id = a.id AND b.expires_at > now() AND b.promoted_to_id IS NULL
     ) AS held,
@@ -85,12 +62,11 @@ def see(agent_id: UUID) -> dict[str, Any]:
             {
                 "tenant": current_tenant(),
                 "agent": agent_id,
-                "notes": NOTES_SHOWN,
                 "percepts": PERCEPTS_SHOWN,
                 "recent": RECENT_SHOWN,
+                **goal_values(),
+                **self_values(),
                 **theme_values(),
-                "aspects": ASPECTS_SHOWN,
-                "beliefs": BELIEFS_SHOWN,
             },
         )
         names = [column.name for column in cursor.description]

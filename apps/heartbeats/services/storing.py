@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from apps.heartbeats.services.values import Walk
 from apps.queues import enqueue
 from apps.tenants.statements import change, fetch, insert_rows, update_rows
 from arbor.errors import StaleLease
+from arbor.heartbeat.context import dump_context
 from arbor.ids import uuid7
 from arbor.pipeline.engine import StepRecord, Suspension
 
@@ -62,7 +64,7 @@ def fence(walk: Walk) -> None:
 
 def suspend(walk: Walk, suspension: Suspension) -> None:
     """Store the heartbeat as waiting, and its call; tell the workers that ask models."""
-    store(walk, status=HeartbeatStatus.WAITING, checkpoint=walk.checkpoint.to_json())
+    store(walk, status=HeartbeatStatus.WAITING, checkpoint=stored_checkpoint(walk))
     call_id, payload = uuid7(), suspension.payload
     change(
         _ASK,
@@ -98,7 +100,7 @@ def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
 def store(walk: Walk, **values: Any) -> None:
     """Write the heartbeat's row as it stands, and the steps taken since the last time."""
     context = walk.checkpoint.context
-    values |= {"own_ms": walk.own_ms, **context.get("record", {})}
+    values |= {"own_ms": walk.own_ms, **dump_context(context.get("record", {}))}
     if "mode" in context:
         values["mode"] = context["mode"]
     if walk.step is None:
@@ -139,6 +141,11 @@ def _row(walk: Walk, step: StepRecord) -> Step:
         started_at=step.started_at,
         duration_ms=step.duration_ms,
     )
+
+
+def stored_checkpoint(walk: Walk) -> dict[str, Any]:
+    """Return where the walk stands, as JSON."""
+    return replace(walk.checkpoint, context=dump_context(walk.checkpoint.context)).to_json()
 
 
 def waiting_lease() -> timedelta:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from apps.heartbeats.handlers.registry import HANDLERS
+from arbor.heartbeat.context import revive_context
 from arbor.ids import uuid7
 from arbor.pipeline.engine import Checkpoint, StepRecord, begin
 from arbor.pipeline.graph import heartbeat_text, load_graph
@@ -103,6 +104,7 @@ def new_walk(agent: Walker, lease: Lease) -> Walk:
 
 def stored_walk(agent: Walker, beat: OpenBeat, *, epoch: int) -> Walk:
     """Return the walk of a heartbeat from where it was last stored."""
+    stored = Checkpoint.from_json(beat.checkpoint)
     return Walk(
         heartbeat_id=beat.id,
         tenant_id=agent.tenant_id,
@@ -112,7 +114,7 @@ def stored_walk(agent: Walker, beat: OpenBeat, *, epoch: int) -> Walk:
         slot_at=beat.slot_at,
         trigger=beat.trigger,
         graph=_graph(agent),
-        checkpoint=Checkpoint.from_json(beat.checkpoint),
+        checkpoint=replace(stored, context=revive_context(stored.context)),
         step=beat.step,
         own_ms=beat.own_ms,
     )

@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError
 
 from apps.heartbeats.handlers.registry import HANDLERS
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.storing import fence, finish, store, suspend
+from apps.heartbeats.services.storing import fence, finish, store, stored_checkpoint, suspend
 from apps.heartbeats.services.taking import retake, take
 from apps.heartbeats.services.values import Walk
 from apps.tenants.scope import tenant_transaction
@@ -82,7 +82,7 @@ def _walk_inside(walk: Walk, started: float, clock: Clock) -> Progress:
         done = progress.outcome is Outcome.SUCCESS
         finish(walk, HeartbeatStatus.DONE if done else HeartbeatStatus.FAILED, reason=progress.fault)
     elif any(step.changed for step in walk.steps):
-        store(walk, status=HeartbeatStatus.RUNNING, checkpoint=walk.checkpoint.to_json())
+        store(walk, status=HeartbeatStatus.RUNNING, checkpoint=stored_checkpoint(walk))
     return progress
 
 

@@ -3,6 +3,7 @@
 from apps.memories.models.associations import Activation, Upkeep
 from apps.memories.models.buffer import BufferItem
 from apps.memories.models.clusters import Cluster, ClusterMember, ClusterRelation
+from apps.memories.models.code import CodeSnippet
 from apps.memories.models.concepts import Concept, MemoryConcept
 from apps.memories.models.episodes import Episode
 from apps.memories.models.graph import Edge
@@ -16,6 +17,7 @@ __all__ = [
     "Cluster",
     "ClusterMember",
     "ClusterRelation",
+    "CodeSnippet",
     "Concept",
     "Edge",
     "EmbedderFault",

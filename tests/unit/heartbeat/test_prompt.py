@@ -13,7 +13,7 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.prompt import Prompt, build_prompt, estimate_tokens, retry_note
 from arbor.heartbeat.reply import REPLY_KEYS
-from arbor.heartbeat.sections import DIRECTIVES
+from arbor.heartbeat.sections.moment import DIRECTIVES
 from arbor.heartbeat.situation import (
     AspectView,
     BeliefView,

@@ -1,0 +1,10 @@
+"""Django's name for this app."""
+
+from django.apps import AppConfig
+
+
+class ContactsConfig(AppConfig):
+    """Holds the models of contacts."""
+
+    name = "apps.contacts"
+    verbose_name = "Contacts"

@@ -1,0 +1,131 @@
+"""How agents and people reach each other: channels, what goes out, and conversations."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.agents.models import Agent
+from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.models import TenantModel
+from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus, Speaker
+from arbor.ids import uuid7
+
+
+class Channel(TenantModel):
+    """A way by which messages of a tenant's agents leave."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    #: Whose messages; empty: those of all agents of the tenant that have none of their own for this audience.
+    agent = TenantForeignKey(Agent, null=True, blank=True, related_name="channels")
+    name = models.CharField(max_length=60)
+    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in ChannelKind])
+    audience = models.CharField(max_length=8, choices=[(a.value, a.value) for a in Audience])
+    #: An e-mail address or a URL; empty for the inbox.
+    target = models.CharField(max_length=500, blank=True)
+    #: What signs a webhook's requests, sealed under the master key: {v, ct, iv, tag}.
+    sealed_secret = models.JSONField(default=dict)
+    enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="contacts_channel_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class OutboxMessage(TenantModel):
+    """A message an agent decided to send, written in the transaction of its decision and delivered afterwards."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="outbox")
+    #: The heartbeat that decided it.
+    heartbeat_id = models.UUIDField(null=True)
+    channel = TenantForeignKey(Channel, deleting=OnDelete.SET_NULL, null=True, related_name="+")
+    #: The channel as it was then: the inbox has no row of its own.
+    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in ChannelKind])
+    audience = models.CharField(max_length=8, choices=[(a.value, a.value) for a in Audience])
+    target = models.CharField(max_length=500, blank=True)
+    subject = models.CharField(max_length=300, blank=True)
+    content = models.TextField()
+    #: The same decision carried out twice is one message; receivers of a webhook see it too.
+    idempotency_key = models.CharField(max_length=100)
+    status = models.CharField(
+        max_length=9, choices=[(s.value, s.value) for s in DeliveryStatus], default=DeliveryStatus.PENDING
+    )
+    attempts = models.PositiveSmallIntegerField(default=0)
+    #: When it may be tried next.
+    due_at = models.DateTimeField()
+    #: Until when the worker that delivers it is believed in.
+    lease_until = models.DateTimeField(null=True)
+    last_error = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    sent_at = models.DateTimeField(null=True)
+    #: When a person read it in the inbox.
+    read_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["tenant", "agent", "-created_at"], name="contacts_outbox_by_agent"),
+            models.Index(
+                fields=["due_at"],
+                name="contacts_outbox_due",
+                condition=models.Q(status__in=["pending", "sending"]),
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "idempotency_key"], name="contacts_outbox_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.subject or self.content[:60]
+
+
+class ChatSession(TenantModel):
+    """A conversation between a person and an agent. It is no heartbeat; the agent's timer pauses while it is open."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="conversations")
+    #: Who talks to it: `user:NAME`, `cli:NAME`.
+    person = models.CharField(max_length=200)
+    started_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    #: How much it mattered, 0 to 1; set at the end.
+    significance = models.FloatField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["-started_at"]
+        indexes = [
+            models.Index(fields=["tenant", "agent", "-started_at"], name="contacts_chat_by_agent"),
+            models.Index(
+                fields=["last_at"], name="contacts_chat_open", condition=models.Q(ended_at__isnull=True)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person}, {self.started_at:%Y-%m-%d %H:%M}"
+
+
+class ChatMessage(TenantModel):
+    """One turn of a conversation."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = TenantForeignKey(ChatSession, related_name="messages")
+    speaker = models.CharField(max_length=8, choices=[(s.value, s.value) for s in Speaker])
+    content = models.TextField()
+    #: Of the agent's turns: `provider/model`, what was recalled for it [{id, score}], tokens.
+    model = models.CharField(max_length=200, blank=True)
+    detail = models.JSONField(default=dict)
+    #: Why there is no reply.
+    error = models.TextField(blank=True)
+    at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        ordering = ["at"]
+        indexes = [models.Index(fields=["tenant", "session", "at"], name="contacts_message_by_chat")]
+
+    def __str__(self) -> str:
+        return f"{self.speaker}: {self.content[:60]}"

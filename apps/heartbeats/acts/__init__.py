@@ -1,0 +1,25 @@
+"""What each action of a heartbeat does: one function each, by the name of the action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from apps.heartbeats.acts import goals, memory
+from apps.heartbeats.acts.desk import Desk, rest
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.results import ActionResult
+
+#: Runs in the transaction that is open; what the domain refuses it raises as ArborError before it has written anything.
+type Act = Callable[[Desk, Decision], ActionResult]
+
+ACTS: Mapping[str, Act] = MappingProxyType(
+    {
+        "recall": memory.recall,
+        "remember": memory.remember,
+        "reflect": memory.reflect,
+        "connect": memory.connect_things,
+        "reprioritize": goals.reprioritize,
+        "rest": rest,
+    }
+)

@@ -1,0 +1,110 @@
+"""Actions on the memory."""
+
+from __future__ import annotations
+
+from apps.heartbeats.acts.desk import GLIMPSE, Desk, answer, vectors_of
+from apps.heartbeats.handlers.observe import BEATS_SESSION
+from apps.memories.services.activation import note_recall
+from apps.memories.services.appraisal import lasting
+from apps.memories.services.graph import connect
+from apps.memories.services.partial import on_the_tip_of_the_tongue
+from apps.memories.services.recall import recall_in_scope
+from apps.memories.services.remember import store
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.learning import learned
+from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.retention import Retention
+from arbor.memory.values import MemoryType, NewMemory
+from arbor.memory.walks import NOTE_LENGTH
+
+#: A lesson the agent drew itself is worth more to it than a thing it merely noted.
+INSIGHT_IMPORTANCE = 0.7
+
+
+def recall(desk: Desk, decision: Decision) -> ActionResult:
+    """Search the memory; what is found is there for the next look."""
+    query = decision.params["query"]
+    found = recall_in_scope(
+        agent_id=desk.agent_id,
+        text=query,
+        vector=desk.vectors.get(query),
+        model=desk.model,
+        limit=decision.params["limit"],
+        # What was said and learned, not the beats that went over it: those would echo from beat to beat.
+        without_session=BEATS_SESSION,
+    )
+    note_recall(agent_id=desk.agent_id, recalled={memory.id: memory.score for memory in found})
+    if not found:
+        return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
+    themes = on_the_tip_of_the_tongue(
+        agent_id=desk.agent_id,
+        recalled=found,
+        vector=desk.vectors.get(query),
+        model=desk.model,
+        without_session=BEATS_SESSION,
+    )
+    glimpses = "; ".join(memory.content[:GLIMPSE] for memory in found[:3])
+    unclear = f"; on the tip of the tongue: theme {'; '.join(each.name for each in themes)}"
+    return answer(
+        decision,
+        ActionOutcome.SUCCESS,
+        f"{len(found)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
+        [memory.id for memory in found],
+    )
+
+
+def remember(desk: Desk, decision: Decision) -> ActionResult:
+    """Keep what the agent chose to keep."""
+    params = decision.params
+    memory = NewMemory(
+        content=params["content"],
+        type=MemoryType(params["type"]),
+        importance=params["importance"],
+        occurred_at=desk.now,
+        source=desk.source,
+    )
+    memory = learned(memory, situation=desk.situation)
+    # What the agent chose to keep lasts; that something failed is soon stale.
+    return _keep(desk, decision, lasting(memory, but={Retention.ERROR}), "kept")
+
+
+def reflect(desk: Desk, decision: Decision) -> ActionResult:
+    """Keep what the agent noticed."""
+    memory = NewMemory(
+        content=decision.params["insight"],
+        type=MemoryType.SEMANTIC,
+        importance=INSIGHT_IMPORTANCE,
+        occurred_at=desk.now,
+        source=desk.source,
+        detail={"focus": decision.params["focus"]},
+    )
+    memory = learned(memory, situation=desk.situation, concluded=True)
+    return _keep(desk, decision, memory, "noticed")
+
+
+def connect_things(desk: Desk, decision: Decision) -> ActionResult:
+    """Tie two things together."""
+    params = decision.params
+    made = connect(
+        agent_id=desk.agent_id,
+        source_id=params["from_id"],
+        target_id=params["to_id"],
+        relation=Relation(params["relation"]),
+        note=decision.reasoning[:NOTE_LENGTH],
+        origin=desk.source,
+    )
+    memories = [end.id for end in (made.source, made.target) if end.kind is NodeKind.MEMORY]
+    return answer(decision, ActionOutcome.SUCCESS, f"tied together as {made.relation}", memories)
+
+
+def _keep(desk: Desk, decision: Decision, memory: NewMemory, verb: str) -> ActionResult:
+    stored = store(
+        agent_id=desk.agent_id,
+        memories=[memory],
+        vectors=vectors_of([memory.content], desk.vectors),
+        model=desk.model,
+    )
+    if not stored.stored:
+        return answer(decision, ActionOutcome.PARTIAL, "that was known already", list(stored.ids))
+    return answer(decision, ActionOutcome.SUCCESS, f"{verb}: {memory.content[:GLIMPSE]}", list(stored.ids))

@@ -1,0 +1,32 @@
+"""The parts of a prompt that change: one short text for each side of the situation."""
+
+from __future__ import annotations
+
+from arbor.heartbeat.sections import goals, memories, moment, selfhood
+from arbor.heartbeat.sections.text import Data, Section
+from arbor.heartbeat.situation import Situation
+
+__all__ = ["Section", "render"]
+
+
+def render(situation: Situation, nonce: str) -> list[Section]:
+    """Render each side of the situation, in the order in which it is read; one that is empty is left out."""
+    data = Data(nonce)
+    environment = situation.environment
+    return [
+        Section("timing", moment.timing(situation)),
+        Section("environment", moment.environment(environment)),
+        Section("energy", moment.energy(situation)),
+        Section("directive", moment.directive(situation.mode)),
+        Section("identity", selfhood.identity(situation.aspects, data)),
+        Section("beliefs", selfhood.beliefs(situation.beliefs, data)),
+        Section("goals", goals.goals(situation, data)),
+        Section("intents", goals.intents(situation.pending_intents, data)),
+        Section("recent", memories.memories("Recent experience", situation.recent, data)),
+        Section("relevant", memories.memories("Memories that may matter now", situation.relevant, data)),
+        Section("themes", memories.themes(situation.themes, data)),
+        Section("held", memories.held(situation.held, data)),
+        Section("working_memory", memories.working_memory(situation.working_memory, data)),
+        Section("last_beat", moment.last_beat(situation.last_beat, data)),
+        Section("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
+    ]

@@ -1,0 +1,87 @@
+"""The prompt's parts about this very moment: when and where it is, what has just happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC
+from types import MappingProxyType
+
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.sections.text import Data, line, when
+from arbor.heartbeat.situation import Environment, LastBeat, PerceptView, Situation
+
+# Percepts: the origin of seed 000.
+SHOWN_PERCEPTS = 5
+OUTCOME_LENGTH = 1_200
+#: The longest message that reaches an agent; it is shown whole. A document is a matter for `arbor ingest`.
+MESSAGE_LENGTH = 8_000
+
+DIRECTIVES: Mapping[Mode, str] = MappingProxyType(
+    {
+        Mode.CONVERSATION: (
+            "Somebody is waiting for you. Take in what they said, keep what matters of it, and let it change your goals "
+            "where it should: what they ask of you becomes a goal with the source user_request."
+        ),
+        Mode.CONSOLIDATION: (
+            "It is time to tend your memory. Connect memories that belong together, and reflect on what they say as a "
+            "whole: a pattern, a lesson, a contradiction. Start nothing new."
+        ),
+        Mode.PLAN_EXECUTION: (
+            "You have goals, and no step of them is planned. Take the most important one and break it, under "
+            "decompositions, into at most three intentions, each one action that you can do in one heartbeat."
+        ),
+        Mode.GOAL_PURSUIT: (
+            "Work on your most important goal: carry out a pending intent with the action it names, and give its "
+            "intent_id. Say in goal_updates what came of it and how far the goal is; complete it when it is done."
+        ),
+        Mode.REFLECTION: (
+            "Nothing presses. Look at what has happened and what you wonder about; reflect on it. If a queued goal is "
+            "worth its time, activate it; if you have no goals, find something worth wanting."
+        ),
+    }
+)
+
+
+def timing(situation: Situation) -> str:
+    now = situation.environment.now.astimezone(UTC)
+    return f"## Now\n{now:%A}, {now:%Y-%m-%d %H:%M} UTC. You are {situation.name}; this is your heartbeat {situation.beat_number}."
+
+
+def environment(environment: Environment) -> str:
+    if environment.user_waiting:
+        user = "A user is waiting for you."
+    elif environment.hours_since_user is None:
+        user = "No user is waiting; none has ever been in touch."
+    else:
+        user = f"No user is waiting; the last contact was {environment.hours_since_user:.1f} hours ago."
+    return f"## Environment\n{user} Percepts waiting: {environment.pending_percepts}."
+
+
+def last_beat(beat: LastBeat | None, data: Data) -> str:
+    if beat is None:
+        return "## Last heartbeat\nThis is your first."
+    lines = [
+        line(beat.narrative, OUTCOME_LENGTH),
+        *(f"- {line(outcome, OUTCOME_LENGTH)}" for outcome in beat.outcomes),
+    ]
+    return f"## Last heartbeat ({beat.number}, {beat.mode.replace('_', ' ')})\n{data.block(lines)}"
+
+
+def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
+    if not percepts:
+        return "## What reached you\nNothing."
+    shown = percepts[-SHOWN_PERCEPTS:]
+    left = max(pending, len(percepts)) - len(shown)
+    body = data.block(
+        f"[{percept.id}] {when(percept.at)}, {percept.kind}: {line(percept.content, MESSAGE_LENGTH)}"
+        for percept in shown
+    )
+    return f"## What reached you\n{body}" + (f"\nEarlier ones not shown: {left}." if left > 0 else "")
+
+
+def energy(situation: Situation) -> str:
+    return f"## Energy\n{situation.energy:g} of at most {situation.max_energy:g}."
+
+
+def directive(mode: Mode) -> str:
+    return f"## This heartbeat: {mode.replace('_', ' ')}\n{DIRECTIVES[mode]}"

@@ -1,0 +1,38 @@
+"""How a part of a prompt is written: lines that cannot pass for other lines, and data that cannot pass for orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+LINE_LENGTH = 400
+
+
+class Section(NamedTuple):
+    """A named part of the prompt."""
+
+    name: str
+    text: str
+
+
+class Data:
+    """Wraps what others said, so that it can only be read as data."""
+
+    def __init__(self, nonce: str) -> None:
+        self._nonce = nonce
+
+    def block(self, lines: Iterable[str]) -> str:
+        """Return the lines in a block; the mark itself is taken out of them."""
+        text = "\n".join(lines).replace(self._nonce, "")
+        return f"<data-{self._nonce}>\n{text}\n</data-{self._nonce}>"
+
+
+def line(text: str, longest: int = LINE_LENGTH) -> str:
+    """Return a text for one entry: its further lines indented, so that they cannot pass for entries; cut if long."""
+    text = "\n    ".join(text.strip().splitlines())
+    return text if len(text) <= longest else f"{text[:longest]}… (cut; {len(text)} characters in all)"
+
+
+def when(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
