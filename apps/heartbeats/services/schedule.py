@@ -33,6 +33,7 @@ WITH tenants AS MATERIALIZED (
     SELECT s.tenant_id, s.agent_id FROM tenants t CROSS JOIN LATERAL (
         SELECT tenant_id, agent_id FROM heartbeats_heartbeatschedule
         WHERE tenant_id = t.id AND state = 'idle' AND next_due_at <= now()
+            AND (paused_until IS NULL OR paused_until <= now())
         ORDER BY next_due_at LIMIT %(per_tenant)s FOR UPDATE SKIP LOCKED
     ) s LIMIT %(budget)s
 )
@@ -69,7 +70,8 @@ RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
 """
 
 _ANY_DUE = (
-    "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE state = 'idle' AND next_due_at <= now())"
+    "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE state = 'idle' AND next_due_at <= now()"
+    " AND (paused_until IS NULL OR paused_until <= now()))"
 )
 _IN_FLIGHT = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state IN ('queued', 'running') AND lease_until > now()"
 
