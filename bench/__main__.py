@@ -95,6 +95,19 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
 
 
 @_measured
+@click.option("--agents", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--tenants", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option("--beats", type=click.IntRange(min=1), default=200, show_default=True, help="In whole rounds.")
+@click.option(
+    "--memories", type=click.IntRange(min=0), default=0, show_default=True, help="Of each agent, at the start."
+)
+def profile(**options: Any) -> dict[str, Any]:
+    """Where a heartbeat's own work goes: processor time by leg, node, statement and function, in one process."""
+    with stub_model() as stub:
+        return _on_servers("bench.profile", settings=_asking(stub), stub=stub, **options)
+
+
+@_measured
 @click.option(
     "--memories", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of each agent."
 )

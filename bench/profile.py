@@ -1,0 +1,227 @@
+"""Where a heartbeat's own work goes: beats walked one after another in this process, by leg, node, statement and function.
+
+Processor time, not the clock, so that what else the machine does hardly matters. The model is the stub, a process of its
+own; the broker is a list, so what Celery costs is not in these figures (`bench heartbeats` has it).
+"""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID
+
+import psutil
+import psycopg
+from django.db import connections
+
+from apps.heartbeats.handlers.registry import HANDLERS
+from apps.heartbeats.services import walk
+from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.schedule import dispatch
+from apps.heartbeats.services.walk import advance_heartbeat
+from apps.queues import Message, Task, captured
+from apps.tenants.scope import APP, OPS
+from arbor.pipeline.engine import Context, Handler, NodeResult
+from bench import minds
+from bench.database import is_control, reset_statements, statements, superuser
+from bench.figures import quantile
+from bench.installation import Installation
+from bench.population import populate
+from bench.progress import say
+from bench.stub_model import RunningStub
+
+#: Beats before any is measured: caches fill, statements are prepared, every mode comes by.
+_WARM_UP = 6
+_STATEMENTS_SHOWN = 40
+_FUNCTIONS_SHOWN = 60
+
+_DUE_NOW = "UPDATE heartbeats_heartbeatschedule SET next_due_at = now() WHERE state = 'idle'"
+_FAILED = "SELECT count(*), max(reason) FROM heartbeats_heartbeat WHERE status = 'failed'"
+_TURNS = "SELECT turns, count(*) FROM heartbeats_heartbeat WHERE status = 'done' GROUP BY 1 ORDER BY 1"
+
+
+class _Account:
+    """Processor time and statements, by what was going on."""
+
+    def __init__(self) -> None:
+        self.ms: defaultdict[str, float] = defaultdict(float)
+        self.statements: Counter[str] = Counter()
+        self.times: Counter[str] = Counter()
+        self._open: list[str] = []
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Charge what the block takes to a name, beside the names around it."""
+        self._open.append(name)
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            self.ms[name] += (time.thread_time() - started) * 1000
+            self.times[name] += 1
+            self._open.pop()
+
+    def count(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        """Count a statement: a wrapper of Django's."""
+        for name in self._open:
+            self.statements[name] += 1
+        return execute(sql, params, many, context)
+
+    def rows(self, prefix: str, beats: int) -> list[dict[str, Any]]:
+        """Return what the names of one kind took for each beat, the dearest first."""
+        return [
+            {
+                "name": name.removeprefix(prefix),
+                "ms": round(ms / beats, 3),
+                "statements": round(self.statements[name] / beats, 2),
+                "times": round(self.times[name] / beats, 2),
+            }
+            for name, ms in sorted(self.ms.items(), key=lambda each: -each[1])
+            if name.startswith(prefix)
+        ]
+
+
+class _Watched:
+    """A node's handler whose work is charged to its name."""
+
+    def __init__(self, name: str, handler: Handler, account: _Account) -> None:
+        self._name = f"node {name}"
+        self._handler: Any = handler
+        self._account = account
+        self.phase = handler.phase
+
+    def run(self, context: Context) -> NodeResult:
+        """Do the work."""
+        with self._account.of(self._name):
+            result: NodeResult = self._handler.run(context)
+            return result
+
+    def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
+        """Go on."""
+        with self._account.of(self._name):
+            answer: NodeResult = self._handler.resume(context, result)
+            return answer
+
+
+def measure(
+    place: Installation, *, agents: int, tenants: int, beats: int, memories: int, stub: RunningStub
+) -> dict[str, Any]:
+    """Return what a beat takes, by leg, node, statement and function."""
+    population = populate(agents=agents, tenants=tenants)
+    with superuser(place) as database:
+        if memories:
+            minds.load(database, minds.conversations(memories), population)
+        say("warming up")
+        for _ in range(_WARM_UP):
+            _round(database, _Account())
+        rounds = max(1, -(-beats // agents))
+        say(f"measuring {rounds * agents} beats")
+        account, own_ms = _Account(), list[float]()
+        reset_statements(database)
+        before = _processor_ms(place)
+        with _watched(account):
+            for _ in range(rounds):
+                own_ms += _round(database, account)
+        spent = _processor_ms(place) - before
+        sent = statements(database)
+        done = len(own_ms)
+        functions = _profiled(database)
+        failed = database.execute(_FAILED).fetchone()
+        turns = dict(database.execute(_TURNS).fetchall())
+    assert failed is not None
+    if failed[0]:
+        say(f"{failed[0]} heartbeats failed: {failed[1]}")
+    return {
+        "agents": agents,
+        "memories": memories,
+        "beats": done,
+        "failed": failed[0],
+        "turns": {str(number): count for number, count in turns.items()},
+        "own_cpu_ms_p50": quantile(own_ms, 0.5),
+        "own_cpu_ms_p95": quantile(own_ms, 0.95),
+        "postgres_ms": round(spent / done, 2),
+        "statements": round(sum(each.calls for each in sent if not is_control(each)) / done, 1),
+        "transactions": round(sum(each.calls for each in sent if each.text == "COMMIT") / done, 1),
+        "legs": account.rows("leg ", done),
+        "nodes": account.rows("node ", done),
+        "by_statement": [
+            {
+                "ms": round(each.total_ms / done, 3),
+                "times": round(each.calls / done, 2),
+                "text": each.text[:160],
+            }
+            for each in sent[:_STATEMENTS_SHOWN]
+        ],
+        "functions": functions,
+    }
+
+
+def _round(database: psycopg.Connection[Any], account: _Account) -> list[float]:
+    """Let every agent beat once; return the processor time of each one's own work, both legs."""
+    own: defaultdict[UUID, float] = defaultdict(float)
+    database.execute(_DUE_NOW)
+    with captured() as messages:
+        with account.of("leg dispatch"):
+            dispatch()
+        for message in messages:  # grows while it is walked
+            started = time.thread_time()
+            _deliver(message, account)
+            if message.task is Task.ADVANCE:
+                own[UUID(message.arguments["agent_id"])] += (time.thread_time() - started) * 1000
+    return list(own.values())
+
+
+def _deliver(message: Message, account: _Account) -> None:
+    arguments = message.arguments
+    if message.task is Task.ADVANCE:
+        with account.of("leg walk"):
+            advance_heartbeat(
+                agent_id=UUID(arguments["agent_id"]), tenant_id=message.tenant_id, epoch=arguments["epoch"]
+            )
+    else:
+        with account.of("leg ask"):
+            fulfil_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
+
+
+@contextmanager
+def _watched(account: _Account) -> Iterator[None]:
+    handlers: Mapping[str, Any] = {
+        name: _Watched(name, handler, account) for name, handler in HANDLERS.items()
+    }
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(walk, "HANDLERS", handlers))
+        for alias in (APP, OPS):
+            stack.enter_context(connections[alias].execute_wrapper(account.count))
+        yield
+
+
+def _profiled(database: psycopg.Connection[Any]) -> list[dict[str, Any]]:
+    """Return the functions that take most, of one more round; the profiler itself slows them, calls most."""
+    profile, account = cProfile.Profile(time.thread_time), _Account()
+    profile.enable()
+    done = len(_round(database, account))
+    profile.disable()
+    found = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    dearest = sorted(found.items(), key=lambda each: -each[1][2])[:_FUNCTIONS_SHOWN]
+    return [
+        {
+            "own_ms": round(own * 1000 / done, 3),
+            "with_callees_ms": round(whole * 1000 / done, 3),
+            "calls": round(calls / done, 1),
+            "function": f"{'/'.join(file.split('/')[-3:])}:{line} {name}",
+        }
+        for (file, line, name), (_, calls, own, whole, _) in dearest
+    ]
+
+
+def _processor_ms(place: Installation) -> float:
+    """Return the processor time of the database server so far."""
+    server = psutil.Process(place.postgres.pid)
+    times = [each.cpu_times() for each in (server, *server.children())]
+    return sum(each.user + each.system for each in times) * 1000
