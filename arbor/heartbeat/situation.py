@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.failure_modes import Notice
 from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
 from arbor.selves.values import AspectKind, BeliefCategory, Standing
@@ -24,6 +26,7 @@ __all__ = [
     "IntentView",
     "LastBeat",
     "MemoryView",
+    "Notice",
     "PerceptView",
     "Situation",
     "ThemeView",
@@ -152,6 +155,10 @@ class Environment(Seen):
     #: None: no user has ever been in contact.
     hours_since_user: float | None = None
     pending_percepts: int = 0
+    #: Somebody is there: a conversation is open, or a user was in touch a moment ago.
+    user_present: bool = False
+    #: None: it has never reached out.
+    hours_since_reach_out: float | None = None
 
 
 class Situation(Seen):
@@ -185,6 +192,10 @@ class Situation(Seen):
     held: list[HeldView] = []
     #: Oldest first.
     percepts: list[PerceptView] = []
+    #: What is wrong with how it has been living.
+    notices: list[Notice] = []
+    #: How far the day's budget is used up.
+    degradation: Degradation = Degradation.NORMAL
     working_memory: WorkingMemory = WorkingMemory()
     last_beat: LastBeat | None = None
 
