@@ -25,6 +25,7 @@ ArborError
 │   ├── ModelRefused          the model declined
 │   └── ModelRejected         the provider says the request or key is wrong
 ├── EmbeddingFailed           the embedder gave no usable vectors
+├── DeliveryFailed            a message was not taken: it is tried again, or a person decides
 ├── StaleLease                another worker has taken the heartbeat over
 └── ServerError               an embedded server or a process of the platform failed
     └── AlreadyRunning        another supervisor holds this data folder
@@ -179,6 +180,14 @@ class ModelRejected(ModelError):
 
 class EmbeddingFailed(ArborError):
     """The embedder gave no usable vectors."""
+
+
+class DeliveryFailed(ArborError):
+    """A message was not taken by its receiver; `final` where trying again does not help."""
+
+    def __init__(self, message: str | None = None, *, final: bool = False) -> None:
+        super().__init__(message)
+        self.final = final
 
 
 class StaleLease(ArborError):

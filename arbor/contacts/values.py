@@ -25,6 +25,8 @@ class ChannelKind(StrEnum):
     EMAIL = "email"
     #: A signed request to an address on the network.
     WEBHOOK = "webhook"
+    #: To an agent of the same tenant that a public message names; it perceives it. No row of `Channel` is of this kind.
+    PEER = "peer"
 
 
 class DeliveryStatus(StrEnum):
@@ -42,12 +44,13 @@ class DeliveryStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+#: A receiver's word counts whenever it comes: also after the worker that asked was given up.
 DELIVERY_TRANSITIONS: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = MappingProxyType(
     {
-        DeliveryStatus.PENDING: (DeliveryStatus.SENDING, DeliveryStatus.CANCELLED),
+        DeliveryStatus.PENDING: (DeliveryStatus.SENDING, DeliveryStatus.SENT, DeliveryStatus.CANCELLED),
         DeliveryStatus.SENDING: (DeliveryStatus.SENT, DeliveryStatus.PENDING, DeliveryStatus.FAILED),
         DeliveryStatus.SENT: (),
-        DeliveryStatus.FAILED: (DeliveryStatus.PENDING, DeliveryStatus.CANCELLED),
+        DeliveryStatus.FAILED: (DeliveryStatus.PENDING, DeliveryStatus.SENT, DeliveryStatus.CANCELLED),
         DeliveryStatus.CANCELLED: (),
     }
 )

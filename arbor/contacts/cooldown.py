@@ -1,0 +1,76 @@
+"""Whether an agent may reach out now, and if not, why and from when on (seed 004, 9.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from arbor.errors import ConfigurationInvalid
+
+REACH_OUT_USER = "reach_out_user"
+REACH_OUT_PUBLIC = "reach_out_public"
+
+#: Seed 004, 9.3: no second message to the user within this time, unless the user wrote meanwhile.
+COOLDOWN = timedelta(hours=4)
+#: Seed 004, 9.3: "should be < 5 per day typically".
+PUBLIC_PER_DAY = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContactLimits:
+    """How often an agent may reach out; 0 hours or more, 0 public messages or more in any 24 hours."""
+
+    cooldown: timedelta = COOLDOWN
+    public_per_day: int = PUBLIC_PER_DAY
+
+    def __post_init__(self) -> None:
+        if self.cooldown < timedelta(0):
+            raise ConfigurationInvalid(f"a cool-down is 0 hours or more, got {self.cooldown}")
+        if self.public_per_day < 0:
+            raise ConfigurationInvalid(f"public messages a day are 0 or more, got {self.public_per_day}")
+
+
+def refusals(
+    *,
+    hours_since_reach_out: float | None,
+    hours_since_user: float | None,
+    public_today: int,
+    limits: ContactLimits | None = None,
+) -> Mapping[str, str]:
+    """Return why an agent may not reach out now, by the name of the action; empty where it may.
+
+    Hours are None where the agent never wrote, and where no user ever did. `public_today` counts the last 24 hours.
+    """
+    limits = limits or ContactLimits()
+    found: dict[str, str] = {}
+    wait = _hours_to_wait(hours_since_reach_out, hours_since_user, limits)
+    if hours_since_reach_out is not None and wait > 0:
+        found[REACH_OUT_USER] = (
+            f"you last wrote to your user {spoken(hours_since_reach_out)} ago and they have not written since;"
+            f" it is possible again in {spoken(wait)}"
+        )
+    if public_today >= limits.public_per_day:
+        found[REACH_OUT_PUBLIC] = (
+            f"you wrote in public {public_today} times in the last 24 hours, and {limits.public_per_day} are allowed;"
+            " it is possible again when the first of them is a day old"
+            if limits.public_per_day
+            else "this installation lets no agent write in public"
+        )
+    return found
+
+
+def _hours_to_wait(since_reach_out: float | None, since_user: float | None, limits: ContactLimits) -> float:
+    if since_reach_out is None:
+        return 0.0
+    if since_user is not None and since_user < since_reach_out:
+        return 0.0
+    return limits.cooldown / timedelta(hours=1) - since_reach_out
+
+
+def spoken(hours: float) -> str:
+    """Return a length of time in words: minutes below an hour and a half, at least one; hours above."""
+    if hours < 1.5:
+        minutes = max(round(hours * 60), 1)
+        return f"{minutes} minute{'s' if minutes != 1 else ''}"
+    return f"{hours:.1f} hours"

@@ -1,0 +1,33 @@
+"""Whom a public message names: `@Name`, where names may have up to three words."""
+
+from __future__ import annotations
+
+import re
+
+#: More agents than these do not hear of one message.
+MAX_MENTIONS = 5
+#: Signs looked at in one message: it may name strangers, and addresses.
+_LOOKED_AT = 50
+_LONGEST_NAME = 3
+
+# No letter before it: that is an e-mail address.
+_MENTION = re.compile(r"(?<![\w@.])@(\w[\w.'-]*(?:[ ]\w[\w.'-]*){0,2})")
+
+
+def possible_names(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return for each `@` in a text the names that it may mean, in lower case, the longest first."""
+    found: list[tuple[str, ...]] = []
+    for match in _MENTION.finditer(text):
+        words = match[1].lower().split(" ")
+        runs = [" ".join(words[:count]) for count in range(min(len(words), _LONGEST_NAME), 0, -1)]
+        # A full stop after a name ends a sentence; one within it belongs to it.
+        found.append(tuple(dict.fromkeys(form for run in runs for form in (run, run.rstrip(".'-")))))
+        if len(found) == _LOOKED_AT:
+            break
+    return tuple(found)
+
+
+def named(text: str, known: dict[str, str]) -> tuple[str, ...]:
+    """Return what the named agents stand for in `known` (lower-case name to id), each once, in order, at most five."""
+    ids = (next((known[name] for name in names if name in known), None) for names in possible_names(text))
+    return tuple(dict.fromkeys(each for each in ids if each is not None))[:MAX_MENTIONS]

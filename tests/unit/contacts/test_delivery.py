@@ -1,0 +1,110 @@
+"""When a message is tried again, how a request is signed, and whom a message names."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from datetime import timedelta
+from itertools import pairwise
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.contacts.delivery import MAX_TRIES, WAITS, after_failure
+from arbor.contacts.mentions import MAX_MENTIONS, named, possible_names
+from arbor.contacts.signing import new_secret, open_secret, seal_secret, signature
+from arbor.contacts.values import DELIVERY_TRANSITIONS, DeliveryStatus
+from arbor.errors import SealBroken
+
+
+def test_waits_grow_fourfold_from_a_minute_to_six_hours() -> None:
+    minutes = [wait / timedelta(minutes=1) for wait in WAITS]
+    assert minutes == [1, 4, 16, 64, 256, 360, 360]
+    assert all(before <= after for before, after in pairwise(minutes))
+
+
+@pytest.mark.parametrize(
+    ("tries", "final", "status"),
+    [
+        (1, False, DeliveryStatus.PENDING),
+        (7, False, DeliveryStatus.PENDING),
+        (8, False, DeliveryStatus.FAILED),
+        (9, False, DeliveryStatus.FAILED),
+        (1, True, DeliveryStatus.FAILED),
+    ],
+)
+def test_a_message_is_tried_eight_times_unless_that_does_not_help(
+    tries: int, final: bool, status: DeliveryStatus
+) -> None:
+    after = after_failure(tries=tries, final=final)
+    assert after.status is status
+    assert (after.wait is None) is (status is DeliveryStatus.FAILED)
+    assert after.status in DELIVERY_TRANSITIONS[DeliveryStatus.SENDING]
+
+
+def test_every_try_but_the_last_has_its_wait() -> None:
+    assert [after_failure(tries=tries, final=False).wait for tries in range(1, MAX_TRIES)] == list(WAITS)
+
+
+def test_a_sent_or_cancelled_message_stays_so() -> None:
+    assert DELIVERY_TRANSITIONS[DeliveryStatus.SENT] == DELIVERY_TRANSITIONS[DeliveryStatus.CANCELLED] == ()
+
+
+def test_a_signature_is_what_a_receiver_computes() -> None:
+    body = b'{"content": "hello"}'
+    mac = hmac.new(b"secret", b"1700000000." + body, hashlib.sha256).hexdigest()
+    assert signature(b"secret", at=1_700_000_000, body=body) == f"t=1700000000,v1={mac}"
+
+
+def test_a_secret_opens_for_its_channel_alone() -> None:
+    key, tenant, channel, secret = os.urandom(32), uuid4(), uuid4(), new_secret()
+    sealed = seal_secret(secret, master_key=key, tenant_id=tenant, channel_id=channel)
+    assert secret not in str(sealed)
+    assert open_secret(sealed, master_key=key, tenant_id=tenant, channel_id=channel) == secret.encode()
+    for wrong in (
+        {"master_key": os.urandom(32), "tenant_id": tenant, "channel_id": channel},
+        {"master_key": key, "tenant_id": uuid4(), "channel_id": channel},
+        {"master_key": key, "tenant_id": tenant, "channel_id": uuid4()},
+    ):
+        with pytest.raises(SealBroken, match="does not open"):
+            open_secret(sealed, **wrong)  # type: ignore[arg-type]
+
+
+def test_no_two_secrets_are_the_same() -> None:
+    assert len({new_secret() for _ in range(50)}) == 50
+
+
+KNOWN = {"ada": "1", "old tom": "2", "vega": "3", "st. john": "4"}
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("nobody", ()),
+        ("@Ada, look", ("1",)),
+        ("look, @ada.", ("1",)),
+        ("@Old Tom knows", ("2",)),
+        ("(@Vega) and @ada and @VEGA", ("3", "1")),
+        ("@St. John said so", ("4",)),
+        ("mail ada@vega.example", ()),
+        ("@@ada", ()),
+        ("@stranger", ()),
+    ],
+)
+def test_a_message_names_agents_by_their_names(text: str, ids: tuple[str, ...]) -> None:
+    assert named(text, KNOWN) == ids
+
+
+def test_a_message_reaches_at_most_five() -> None:
+    known = {f"a{n}": str(n) for n in range(20)}
+    assert len(named(" ".join(f"@{name}" for name in known), known)) == MAX_MENTIONS
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_looked_through(text: str) -> None:
+    for names in possible_names(text):
+        assert names
+        assert all(name for name in names)
