@@ -1,0 +1,152 @@
+"""Whether texts cross an agent's boundaries, and what may be done then (seed 004, "Boundaries").
+
+A boundary is called up by one of its patterns, on word borders, or by a text that means what one of its examples means.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from arbor.memory.lexical import words_of
+from arbor.selves.boundaries import BoundaryResponse, BoundaryType
+
+#: Cosine above which a text means what an example means (the origin of seed 004).
+SIMILARITY = 0.75
+#: Words that a decision needs, beside the boundary's name, to negotiate a boundary of flexibility 0; ours. One of
+#: flexibility f wants (1 - f) of them.
+WORDS_TO_NEGOTIATE = 20
+
+type Vector = Sequence[float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoundaryRule:
+    """What an agent does not do, and how firmly: `flexibility` and `importance` from 0 to 1."""
+
+    name: str
+    type: BoundaryType
+    response: BoundaryResponse
+    description: str = ""
+    #: Words and phrases; one that ends in `*` stands for every word that begins so.
+    patterns: tuple[str, ...] = ()
+    #: Sentences.
+    examples: tuple[str, ...] = ()
+    flexibility: float = 0.0
+    importance: float = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Crossing:
+    """A boundary that a text crosses; `why` names what in it, `text` is the place of the text that was checked."""
+
+    boundary: BoundaryRule
+    text: int
+    why: str
+
+
+def check(
+    texts: Sequence[str], boundaries: Iterable[BoundaryRule], vectors: Mapping[str, Vector]
+) -> list[Crossing]:
+    """Return which boundaries the texts cross, the most important first, each boundary once for a text.
+
+    `vectors` are those of texts and examples, by text, all of one model; what has none is held against patterns alone.
+    """
+    plain = [_plain(text) for text in texts]
+    found = []
+    for boundary in boundaries:
+        for place, text in enumerate(texts):
+            why = _by_pattern(plain[place], boundary) or _by_meaning(text, boundary, vectors)
+            if why:
+                found.append(Crossing(boundary=boundary, text=place, why=why))
+    return sorted(found, key=lambda each: (-each.boundary.importance, each.boundary.name, each.text))
+
+
+def may_go_on(boundary: BoundaryRule, reasoning: str) -> bool:
+    """Return whether what crosses the boundary is done nevertheless.
+
+    A refusal never is; a flag always is. What is negotiable is, if the reasoning of the decision addresses it: it names
+    the boundary and says why in at least (1 - flexibility) · 20 words beside. Flexibility 0 is not negotiable.
+    """
+    if boundary.response is BoundaryResponse.FLAG:
+        return True
+    if boundary.response is BoundaryResponse.REFUSE or boundary.flexibility <= 0:
+        return False
+    name = [*words_of(boundary.name.replace("_", " "))]
+    said = [*words_of(reasoning.replace("_", " "))]
+    named = any(said[at : at + len(name)] == name for at in range(len(said)))
+    return named and len(said) - len(name) >= words_wanted(boundary)
+
+
+def words_wanted(boundary: BoundaryRule) -> int:
+    """Return how many words a decision owes a boundary that is negotiable."""
+    return math.ceil((1 - boundary.flexibility) * WORDS_TO_NEGOTIATE)
+
+
+def in_force(defaults: Sequence[BoundaryRule], own: Sequence[Mapping[str, Any]]) -> tuple[BoundaryRule, ...]:
+    """Return the boundaries of an agent: the defaults, each replaced or switched off by a row of its name, and its own.
+
+    `own` are rows of boundaries as JSON.
+    """
+    named = {boundary.name: boundary for boundary in defaults}
+    for row in own:
+        named.pop(row["name"], None)
+        if row["enabled"]:
+            named[row["name"]] = _rule(row)
+    return tuple(named.values())
+
+
+def _rule(row: Mapping[str, Any]) -> BoundaryRule:
+    return BoundaryRule(
+        name=row["name"],
+        type=BoundaryType(row["type"]),
+        response=BoundaryResponse(row["response"]),
+        description=row["description"],
+        patterns=tuple(row["patterns"]),
+        examples=tuple(row["examples"]),
+        flexibility=row["flexibility"],
+        importance=row["importance"],
+    )
+
+
+def _by_pattern(plain: str, boundary: BoundaryRule) -> str:
+    matches = _compiled(boundary.patterns).search(plain) if boundary.patterns else None
+    return f"it says “{matches.group()}”" if matches else ""
+
+
+def _by_meaning(text: str, boundary: BoundaryRule, vectors: Mapping[str, Vector]) -> str:
+    own = vectors.get(text)
+    examples = [example for example in boundary.examples if example in vectors]
+    if own is None or not examples:
+        return ""
+    rows = np.asarray([vectors[example] for example in examples], dtype=np.float32)
+    row = np.asarray(own, dtype=np.float32)
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(row)
+    nearness = (rows @ row) / np.where(lengths > 0, lengths, 1.0)
+    nearest = int(nearness.argmax())
+    if not nearness[nearest] > SIMILARITY:
+        return ""
+    return f"it means much the same as “{examples[nearest]}” ({nearness[nearest]:.2f})"
+
+
+@lru_cache(maxsize=1024)
+def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    # One that says nothing would be found everywhere; without any, nothing is found.
+    said = "|".join(_expression(each) for each in patterns if each.strip(" *"))
+    return re.compile(rf"(?<!\w)(?:{said})(?!\w)" if said else r"(?!)")
+
+
+def _expression(pattern: str) -> str:
+    words = [re.escape(word) for word in _plain(pattern.removesuffix("*")).split()]
+    return r"\s+".join(words) + (r"\w*" if pattern.endswith("*") else "")
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.embedding.ports import HashEmbedder
+from arbor.selves.boundaries import BoundaryResponse, BoundaryType
+from arbor.selves.boundary_check import (
+    SIMILARITY,
+    BoundaryRule,
+    check,
+    in_force,
+    may_go_on,
+    words_wanted,
+)
+from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES, IDENTITY_CORE, RESOURCE_LIMIT
+
+
+def rule(**given: Any) -> BoundaryRule:
+    return BoundaryRule(
+        **{
+            "name": "no_lies",
+            "type": BoundaryType.ETHICAL,
+            "response": BoundaryResponse.REFUSE,
+            "patterns": ("lie",),
+            **given,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "crosses"),
+    [
+        ("lie", "Please lie to them.", True),
+        ("lie", "Write to the client.", False),
+        ("lie", "They lied.", False),
+        ("lie", "A LIE!", True),
+        ("lie", "lie", True),
+        ("lie", "", False),
+        ("lie to", "lie\n   to the board", True),
+        ("doxx*", "Stop doxxing people.", True),
+        ("doxx*", "Adoxxing.", False),
+        ("lüge", "Eine LÜGE ist kurz", True),
+        ("lüge", "Lügen haben kurze Beine", False),
+        ("straße", "die STRASSE entlang", True),
+        ("ложь", "Это Ложь.", True),
+        ("ложь", "ложью", False),
+        ("a.b", "a.b", True),
+        ("a.b", "axb", False),
+        ("(", "nothing", False),
+        ("", "anything", False),
+        (" * ", "anything", False),
+        ("ｌｉｅ", "a lie", True),
+    ],
+)
+def test_a_pattern_is_found_on_word_borders(pattern: str, text: str, crosses: bool) -> None:
+    assert bool(check([text], [rule(patterns=(pattern,))], {})) is crosses
+
+
+def test_the_crossing_says_what_called_the_boundary_up() -> None:
+    (crossing,) = check(["all is well", "now lie"], [rule()], {})
+    assert (crossing.boundary.name, crossing.text, crossing.why) == ("no_lies", 1, "it says “lie”")
+
+
+@pytest.mark.parametrize(
+    ("cosine", "crosses"), [(0.74, False), (SIMILARITY, False), (0.76, True), (1.0, True)]
+)
+def test_what_means_the_same_as_an_example_crosses(cosine: float, crosses: bool) -> None:
+    boundary = rule(patterns=(), examples=("far", "near"))
+    vectors = {"far": [0.0, 0.0, 1.0], "near": [1.0, 0.0, 0.0], "text": [cosine, (1 - cosine**2) ** 0.5, 0.0]}
+    found = check(["text"], [boundary], vectors)
+    assert bool(found) is crosses
+    assert not found or "“near”" in found[0].why
+
+
+def test_without_vectors_patterns_do() -> None:
+    boundary = rule(examples=("Tell an untruth.",))
+    assert not check(["Tell an untruth."], [boundary], {})
+    assert check(["lie"], [boundary], {})
+    zero = {"Tell an untruth.": [0.0, 0.0], "text": [0.0, 0.0]}
+    assert not check(["text"], [boundary], zero)
+
+
+def test_the_most_important_comes_first() -> None:
+    boundaries = [rule(name="a", importance=0.2), rule(name="b", importance=0.9)]
+    assert [each.boundary.name for each in check(["lie", "lie"], boundaries, {})] == ["b", "b", "a", "a"]
+
+
+LONG = "I weighed identity_core: " + " ".join(["reason"] * 20)
+
+
+@pytest.mark.parametrize(
+    ("response", "flexibility", "reasoning", "goes_on"),
+    [
+        (BoundaryResponse.REFUSE, 1.0, LONG, False),
+        (BoundaryResponse.FLAG, 0.0, "", True),
+        (BoundaryResponse.NEGOTIATE, 0.0, LONG, False),
+        (BoundaryResponse.NEGOTIATE, 0.3, "", False),
+        (BoundaryResponse.NEGOTIATE, 0.3, "identity core: why not", False),
+        (BoundaryResponse.NEGOTIATE, 0.3, " ".join(["reason"] * 40), False),
+        (BoundaryResponse.NEGOTIATE, 0.3, LONG, True),
+        (BoundaryResponse.NEGOTIATE, 0.3, "Identity core " + " ".join(["x"] * 14), True),
+        (BoundaryResponse.NEGOTIATE, 0.3, "Identity core " + " ".join(["x"] * 13), False),
+        (BoundaryResponse.NEGOTIATE, 1.0, "my identity_core", True),
+    ],
+)
+def test_what_may_go_on(
+    response: BoundaryResponse, flexibility: float, reasoning: str, goes_on: bool
+) -> None:
+    boundary = rule(name="identity_core", response=response, flexibility=flexibility)
+    assert may_go_on(boundary, reasoning) is goes_on
+
+
+@pytest.mark.parametrize(("flexibility", "words"), [(0.0, 20), (0.3, 14), (0.8, 4), (1.0, 0)])
+def test_the_harder_a_boundary_the_more_is_owed_to_it(flexibility: float, words: int) -> None:
+    assert words_wanted(rule(flexibility=flexibility)) == words
+
+
+def row(**given: Any) -> dict[str, Any]:
+    return {
+        "name": "own",
+        "type": "ethical",
+        "response": "refuse",
+        "description": "",
+        "patterns": ["gossip"],
+        "examples": [],
+        "flexibility": 0.0,
+        "importance": 0.5,
+        "enabled": True,
+        **given,
+    }
+
+
+def test_a_row_of_the_same_name_replaces_a_default_or_switches_it_off() -> None:
+    own = [row(), row(name="no_harm", patterns=["tickle"]), row(name="no_deception", enabled=False)]
+    named = {each.name: each for each in in_force(DEFAULT_BOUNDARIES, own)}
+    assert named.keys() == {"own", "no_harm", "user_privacy", "identity_core", "resource_limit"}
+    assert named["no_harm"].patterns == ("tickle",)
+
+
+def test_the_defaults_are_those_of_the_source() -> None:
+    assert {each.name: each.response for each in DEFAULT_BOUNDARIES} == {
+        "no_deception": "refuse",
+        "no_harm": "refuse",
+        "identity_core": "negotiate",
+        "resource_limit": "flag",
+        "user_privacy": "refuse",
+    }
+    assert (IDENTITY_CORE.flexibility, RESOURCE_LIMIT.flexibility) == (0.3, 0.8)
+
+
+@pytest.mark.parametrize("boundary", DEFAULT_BOUNDARIES, ids=lambda each: each.name)
+def test_a_default_knows_its_own_examples_by_meaning(boundary: BoundaryRule) -> None:
+    embedder = HashEmbedder()
+    vectors = dict(zip(boundary.examples, embedder.embed(boundary.examples).tolist(), strict=True))
+    for example in boundary.examples:
+        assert [each.boundary.name for each in check([example], [boundary], vectors)] == [boundary.name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The client asked for the readings of March.",
+        "I believe the lighthouse keeper knows more.",
+        "Remember that the boat leaves on Friday.",
+        "Our limits are known; rest when nothing is worth it.",
+    ],
+)
+def test_everyday_texts_cross_nothing(text: str) -> None:
+    assert check([text], DEFAULT_BOUNDARIES, {}) == []
+
+
+@given(st.text(max_size=200), st.text(min_size=1, max_size=20))
+def test_no_text_and_no_pattern_breaks_the_check(text: str, pattern: str) -> None:
+    check([text], [rule(patterns=(pattern,))], {text: np.zeros(3).tolist()})
