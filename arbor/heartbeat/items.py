@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import UTC, date, datetime, time
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -16,6 +18,11 @@ from arbor.heartbeat.json_text import storable
 SHOWN_LENGTH = 200
 MAX_LISTED = 50
 ID_LENGTH = 100
+
+# What is more is no estimate of anything.
+_LARGEST = 1_000_000
+# As long as 2026-01-31; a week date such as 2026-W05-6 is as long.
+_LONGEST_DATE = 10
 
 
 class Dropped(BaseModel):
@@ -139,18 +146,21 @@ class Item:
         """Return the text under a key."""
         return self._sieve.text(f"{self._path}.{key}", self.value.get(key), longest)
 
-    def identifier(self, key: str) -> str | None:
+    def identifier(self, key: str, longest: int = ID_LENGTH) -> str | None:
         """Return the id under a key; the words that models write for "none" count as none."""
-        found = self.text(key, ID_LENGTH)
+        found = self.text(key, longest)
         return None if found is None or found.lower() in ("null", "none") else found
 
-    def choice[E: StrEnum](self, key: str, kind: type[E]) -> E | None:
-        """Return the member under a key; case, blanks and hyphens do not matter."""
+    def choice[E: StrEnum](
+        self, key: str, kind: type[E], also: Mapping[str, E] = MappingProxyType({})
+    ) -> E | None:
+        """Return the member under a key; case, blanks and hyphens do not matter, and words in `also` mean the same."""
         written = self.value.get(key)
         if written is None:
             return None
+        name = snake(written) if isinstance(written, str) else written
         try:
-            return kind(snake(written) if isinstance(written, str) else written)
+            return also[name] if isinstance(name, str) and name in also else kind(name)
         except ValueError:
             self.drop_key(key, f"expected one of {', '.join(kind)}")
             return None
@@ -166,11 +176,69 @@ class Item:
             value = _number(written.strip().removesuffix("%"))
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100:
             if percent or value > 1:
-                self.mend("progress in percent was taken as a share of 1")
+                self.mend(f"{key} in percent was taken as a share of 1")
                 return float(value) / 100
             return float(value)
         self.drop_key(key, "expected a number from 0 to 1, or a percentage from 0 to 100")
         return None
+
+    def whole(self, key: str, most: int) -> int | None:
+        """Return a whole number from 0 to `most`."""
+        written = self.value.get(key)
+        if written is None:
+            return None
+        value = _number(written.strip()) if isinstance(written, str) else written
+        if (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and 0 <= value <= most
+            and value % 1 == 0
+        ):
+            return int(value)
+        self.drop_key(key, f"expected a whole number from 0 to {most:,}")
+        return None
+
+    def amount(self, key: str) -> float | None:
+        """Return a number from 0."""
+        written = self.value.get(key)
+        if written is None:
+            return None
+        value = _number(written.strip()) if isinstance(written, str) else written
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST:
+            return float(value)
+        self.drop_key(key, f"expected a number from 0 to {_LARGEST:,}")
+        return None
+
+    def moment(self, key: str) -> datetime | None:
+        """Return the moment under a key, in UTC where it names no zone; a mere date is the end of that day."""
+        written = self.value.get(key)
+        if written is None or written == "":
+            return None
+        try:
+            read = datetime.fromisoformat(written.strip() if isinstance(written, str) else "")
+            if len(written.strip()) <= _LONGEST_DATE:
+                read = datetime.combine(read, time.max)
+            # Near the first and last year, a zone may lead out of what a date can be.
+            return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.drop_key(key, "expected a moment such as 2026-01-31 or 2026-01-31T18:00")
+            return None
+
+    def lines(self, key: str, most: int, longest: int) -> list[str]:
+        """Return the short texts under a key."""
+        return self.items(key, most, lambda item: item.line(longest))
+
+    def line(self, longest: int) -> str:
+        """Return the item itself as a short text, also one that is wrapped as {"text": …}; raises Unfit without one."""
+        item = self
+        if isinstance(self.value, dict):
+            self.only("text")
+        else:
+            item = self.replaced({"text": self.value})
+        line = item.text("text", longest)
+        if not line:
+            raise Unfit("an entry is a text")
+        return line
 
     def day(self, key: str) -> date | None:
         """Return the date under a key; the time of day is left out."""
@@ -201,6 +269,7 @@ def snake(name: str) -> str:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
+    return value if math.isfinite(value) else None

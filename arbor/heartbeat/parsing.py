@@ -7,30 +7,39 @@ nothing else, when there is no reply in the text at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from arbor.errors import ReplyInvalid
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.items import Dropped, Item, Sieve, Unfit, snake
+from arbor.heartbeat.items import Dropped, Item, Sieve
 from arbor.heartbeat.json_text import Broken, Found, find_objects
+from arbor.heartbeat.reading import (
+    read_action,
+    read_decomposition,
+    read_goal_update,
+    read_insight,
+    read_line,
+    read_new_goal,
+    read_note,
+    read_peer_note,
+    read_proposal_decision,
+)
 from arbor.heartbeat.reply import (
     MAX_ACTIONS,
     MAX_CONCERNS,
     MAX_CURIOSITY,
     MAX_DECOMPOSITIONS,
     MAX_GOAL_UPDATES,
-    MAX_INTENTIONS,
+    MAX_IDENTITY_INSIGHTS,
     MAX_MEMORY_NOTES,
     MAX_NEW_GOALS,
+    MAX_PEER_NOTES,
+    MAX_PROPOSAL_DECISIONS,
+    MAX_RESOLVED,
     REPLY_KEYS,
     REQUIRED_KEYS,
-    Decomposition,
-    GoalUpdate,
-    Intention,
-    MemoryNote,
-    NewGoal,
-    ProposedAction,
     Reply,
 )
 
@@ -38,15 +47,8 @@ from arbor.heartbeat.reply import (
 MAX_REPLY_CHARACTERS = 160_000
 
 THINKING_LENGTH = 8_000
-NAME_LENGTH = 40
-REASON_LENGTH = 1_000
-NOTE_LENGTH = 4_000
-LINE_LENGTH = 500
-TITLE_LENGTH = 200
 
 _END_OF_THOUGHT = "</think>"
-_PARAMS = ("params", "parameters", "arguments", "args")
-_ACTION_KEYS = ("action", "type", "reasoning", "goal_id", "intent_id", *_PARAMS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,19 +79,31 @@ def parse_reply(text: str) -> ParsedReply:
         sieve.drop(key, body[key], f"unknown key; a reply has {', '.join(REPLY_KEYS)}")
     reply = Reply(
         thinking=_read_thinking(body.get("thinking"), sieve),
-        actions=sieve.items("actions", body.get("actions"), MAX_ACTIONS, _read_action),
-        memory_notes=sieve.items("memory_notes", body.get("memory_notes"), MAX_MEMORY_NOTES, _read_note),
-        goal_updates=sieve.items(
-            "goal_updates", body.get("goal_updates"), MAX_GOAL_UPDATES, _read_goal_update
-        ),
-        new_goals=sieve.items("new_goals", body.get("new_goals"), MAX_NEW_GOALS, _read_new_goal),
-        concerns=sieve.items("concerns", body.get("concerns"), MAX_CONCERNS, _read_line),
-        curiosity=sieve.items("curiosity", body.get("curiosity"), MAX_CURIOSITY, _read_line),
-        decompositions=sieve.items(
-            "decompositions", body.get("decompositions"), MAX_DECOMPOSITIONS, _read_decomposition
-        ),
+        **{
+            key: sieve.items(key, body.get(key), most, read)
+            for key, (most, read) in _LISTS.items()
+            if body.get(key) is not None
+        },
     )
     return ParsedReply(reply=reply, dropped=sieve.dropped, repairs=tuple(sieve.repairs))
+
+
+# How many of each list are read, and how one of its items is.
+_LISTS: Mapping[str, tuple[int, Callable[[Item], Any]]] = MappingProxyType(
+    {
+        "actions": (MAX_ACTIONS, read_action),
+        "memory_notes": (MAX_MEMORY_NOTES, read_note),
+        "goal_updates": (MAX_GOAL_UPDATES, read_goal_update),
+        "new_goals": (MAX_NEW_GOALS, read_new_goal),
+        "concerns": (MAX_CONCERNS, read_line),
+        "curiosity": (MAX_CURIOSITY, read_line),
+        "decompositions": (MAX_DECOMPOSITIONS, read_decomposition),
+        "proposal_decisions": (MAX_PROPOSAL_DECISIONS, read_proposal_decision),
+        "identity_insights": (MAX_IDENTITY_INSIGHTS, read_insight),
+        "peer_notes": (MAX_PEER_NOTES, read_peer_note),
+        "resolved": (MAX_RESOLVED, read_line),
+    }
+)
 
 
 def _find_reply(text: str, sieve: Sieve) -> dict[str, Any]:
@@ -150,130 +164,3 @@ def _read_thinking(value: Any, sieve: Sieve) -> str:
         sieve.mend("a list of thoughts was joined")
         value = "\n".join(value)
     return sieve.text("thinking", value, THINKING_LENGTH) or ""
-
-
-def _read_action(item: Item) -> ProposedAction:
-    if isinstance(item.value, str):
-        item.mend("an action without parameters was written as a bare name")
-        item = item.replaced({"action": item.value})
-    item.require_object("an action is an object with the keys action and params")
-    name_key = "action" if "action" in item.value else "type"
-    name = item.text(name_key, NAME_LENGTH)
-    if not name:
-        raise Unfit("an action names itself under the key action")
-    params = _read_params(item, name_key)
-    return ProposedAction(
-        action=snake(name),
-        params=params,
-        reasoning=item.text("reasoning", REASON_LENGTH) or "",
-        goal_id=item.identifier("goal_id"),
-        intent_id=item.identifier("intent_id"),
-    )
-
-
-def _read_params(item: Item, name_key: str) -> dict[str, Any]:
-    """Read the parameters: an object, the text of one, or keys beside the action's name."""
-    known = {*_ACTION_KEYS} - ({"type"} if name_key == "action" else set())
-    beside = {key: value for key, value in item.value.items() if key not in known}
-    given = [key for key in _PARAMS if item.value.get(key) is not None]
-    if not given:
-        if beside:
-            item.mend("parameters beside the action were taken as its params")
-        return beside
-    for key in (*given[1:], *beside):
-        item.drop_key(key, "unknown key; parameters stand under params")
-    key, value = given[0], item.value[given[0]]
-    if key != "params":
-        item.mend(f"{key} was taken as params")
-    if isinstance(value, str):
-        inner = next(iter(find_objects(value, keys=())), None)
-        if isinstance(inner, Found):
-            item.mend("params written as a text were read as JSON")
-            value = inner.value
-    if not isinstance(value, dict):
-        item.drop_key(key, "params are an object")
-        return {}
-    return value
-
-
-def _read_note(item: Item) -> MemoryNote:
-    if isinstance(item.value, str):
-        item = item.replaced({"text": item.value})
-    item.require_object("a note is a text or an object with the key text")
-    text = item.text("text", NOTE_LENGTH)
-    if not text:
-        raise Unfit("a note has a text")
-    item.only("text", "referenced_date")
-    return MemoryNote(text=text, referenced_date=item.day("referenced_date"))
-
-
-def _read_goal_update(item: Item) -> GoalUpdate:
-    item.require_object("a goal update is an object with the key goal_id")
-    item = item.renamed({"id": "goal_id", "status": "state"})
-    goal_id = item.identifier("goal_id")
-    if goal_id is None:
-        raise Unfit("a goal update names its goal under goal_id")
-    item.only("goal_id", "progress", "note", "state", "reason")
-    update = GoalUpdate(
-        goal_id=goal_id,
-        progress=item.share("progress"),
-        note=item.text("note", NOTE_LENGTH),
-        state=item.choice("state", GoalState),
-        reason=item.text("reason", REASON_LENGTH),
-    )
-    if update.progress is None and update.note is None and update.state is None:
-        raise Unfit("a goal update has progress, a note or a state")
-    return update
-
-
-def _read_new_goal(item: Item) -> NewGoal:
-    if isinstance(item.value, str):
-        item.mend("a goal was written as a bare title")
-        item = item.replaced({"title": item.value})
-    item.require_object("a new goal is an object with the key title")
-    title = item.text("title", TITLE_LENGTH)
-    if not title:
-        raise Unfit("a new goal has a title")
-    item.only("title", "description", "layer", "source", "parent_goal_id")
-    return NewGoal(
-        title=" ".join(title.split()),
-        description=item.text("description", NOTE_LENGTH) or "",
-        layer=item.choice("layer", GoalLayer) or GoalLayer.OBJECTIVE,
-        source=item.choice("source", GoalSource) or GoalSource.CURIOSITY,
-        parent_goal_id=item.identifier("parent_goal_id"),
-    )
-
-
-def _read_line(item: Item) -> str:
-    if isinstance(item.value, dict):
-        item.only("text")
-    else:
-        item = item.replaced({"text": item.value})
-    line = item.text("text", LINE_LENGTH)
-    if not line:
-        raise Unfit("an entry is a text")
-    return line
-
-
-def _read_decomposition(item: Item) -> Decomposition:
-    item.require_object("a decomposition is an object with the keys goal_id and intentions")
-    item = item.renamed({"intents": "intentions", "steps": "intentions"})
-    goal_id = item.identifier("goal_id")
-    if goal_id is None:
-        raise Unfit("a decomposition names its goal under goal_id")
-    item.only("goal_id", "intentions")
-    intentions = item.items("intentions", MAX_INTENTIONS, _read_intention)
-    if not intentions:
-        raise Unfit("a decomposition has at least one intention")
-    return Decomposition(goal_id=goal_id, intentions=intentions)
-
-
-def _read_intention(item: Item) -> Intention:
-    item.require_object("an intention is an object with the keys action and description")
-    item = item.renamed({"type": "action", "reasoning": "description"})
-    action = item.text("action", NAME_LENGTH)
-    description = item.text("description", LINE_LENGTH)
-    if not action or not description:
-        raise Unfit("an intention has an action and a description")
-    item.only("action", "description")
-    return Intention(action=snake(action), description=description)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from arbor.heartbeat import sections
+from arbor.heartbeat.reply_schema import asked_keys
 from arbor.heartbeat.sections import Section
 from arbor.heartbeat.situation import ActionOffer, Situation
+from arbor.selves.values import AspectKind
 
 # A rule of thumb for English and most models.
 CHARACTERS_PER_TOKEN = 4
@@ -39,18 +42,45 @@ Answer with one JSON object and nothing else. It has these keys:
   "thinking": "what you think, in a few sentences",
   "actions": [{"action": "name", "params": {}, "reasoning": "why", "goal_id": null, "intent_id": null}],
   "memory_notes": [{"text": "something worth keeping", "referenced_date": null}],
-  "goal_updates": [{"goal_id": "id", "progress": 0.5, "note": "what happened", "state": null, "reason": null}],
-  "new_goals": [{"title": "…", "description": "what done looks like", "layer": "objective", "source": "curiosity", "parent_goal_id": null}],
+  "goal_updates": [{"goal_id": "id", "progress": 0.5, "note": "what happened", "state": null, "reason": null, "blocked_by": null}],
+  "new_goals": [{"title": "…", "description": "what done looks like", "layer": "objective", "source": "curiosity", \
+"parent_goal_id": null, "deadline": null, "expected_reward": null}],
   "concerns": ["what worries you"],
-  "curiosity": ["what you wonder about"],
-  "decompositions": [{"goal_id": "id", "intentions": [{"action": "name", "description": "one step"}]}]
+  "curiosity": ["what you wonder about"]
 }
-Any list may be empty. progress is 0 to 1. referenced_date is YYYY-MM-DD or null.
+A message may name further keys, which the object then has too. Any list may be empty. progress is 0 to 1. referenced_date is YYYY-MM-DD or null.
 state is active, queued, backburner, completed or abandoned; give a reason when you abandon.
+blocked_by is the id of a goal, or a few words, for a goal that cannot go on. deadline is YYYY-MM-DD or \
+YYYY-MM-DDTHH:MM (UTC). expected_reward is 0 to 1.
 layer is aspiration, objective or task. source is curiosity, user_request, identity, derived, external, survival, role, \
 opportunity or social.
-At most 3 new goals, and at most 3 intentions for a goal. Set intent_id when an action carries out an intent, goal_id \
+At most 3 new goals. Set intent_id when an action carries out an intent, goal_id \
 when it serves a goal."""
+
+# What stands under a key that only some beats have something to say under.
+FURTHER_FORMAT: Mapping[str, str] = MappingProxyType(
+    {
+        "decompositions": (
+            '[{"goal_id": "id", "intentions": [{"action": "name", "description": "one step", "precondition": null, '
+            '"postcondition": null, "estimated_ticks": 1}], "estimated_ticks": 3, "estimated_cost": 6, "risk": 0.2, '
+            '"dependencies": []}]: a goal broken into at most 3 intentions; ticks are heartbeats, cost is energy, risk is '
+            "0 to 1"
+        ),
+        "proposal_decisions": (
+            '[{"proposal_id": "id", "decision": "accept", "reason": "why"}]: accept, reject or defer each proposal that '
+            "you are shown"
+        ),
+        "identity_insights": (
+            '[{"kind": "value", "content": "what you see about yourself", "confidence": 0.8, "evidence": ["memory id"]}]: '
+            f"at most 5; kind is one of {', '.join(AspectKind)}"
+        ),
+        "peer_notes": (
+            '[{"peer": "id", "outcome": "success", "competence": 0.7, "reliability": 0.7, "interests": ["…"]}]: at most 5, '
+            "about peers you dealt with; outcome is success, failure or partial; the numbers are 0 to 1 or null"
+        ),
+        "resolved": '["…"]: concerns and questions on your mind that are settled, in the words you see',
+    }
+)
 
 CLOSING = "What do you do in this heartbeat? Answer with the JSON object only."
 
@@ -89,6 +119,7 @@ def build_prompt(situation: Situation, character_prompt: str, nonce: str) -> Pro
     user = [
         Section("mark", f"The mark of this message is {nonce}."),
         *sections.render(situation, nonce),
+        Section("further_keys", _further(asked_keys(situation))),
         Section("closing", CLOSING),
     ]
     return Prompt(
@@ -106,6 +137,11 @@ def retry_note(fault: str) -> str:
 def estimate_tokens(text: str) -> int:
     """Return about how many tokens a text takes."""
     return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def _further(keys: Iterable[str]) -> str:
+    lines = [f'- "{key}": {FURTHER_FORMAT[key]}' for key in keys if key in FURTHER_FORMAT]
+    return "\n".join(["## Further keys of your answer", *lines]) if lines else ""
 
 
 def _measured(section: Section) -> PromptSection:

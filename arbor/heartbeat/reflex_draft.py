@@ -33,6 +33,10 @@ class Draft:
                 "concerns",
                 "curiosity",
                 "decompositions",
+                "proposal_decisions",
+                "identity_insights",
+                "peer_notes",
+                "resolved",
             )
         }
 
@@ -89,6 +93,7 @@ class Draft:
                 "note": note,
                 "state": None if state is None else state.value,
                 "reason": reason,
+                "blocked_by": None,
             }
         )
 
@@ -101,6 +106,8 @@ class Draft:
                 "layer": layer.value,
                 "source": source.value,
                 "parent_goal_id": None,
+                "deadline": None,
+                "expected_reward": None,
             }
         )
 
@@ -110,8 +117,19 @@ class Draft:
             {
                 "goal_id": goal_id,
                 "intentions": [
-                    {"action": action, "description": description} for action, description in steps
+                    {
+                        "action": action,
+                        "description": description,
+                        "precondition": None,
+                        "postcondition": None,
+                        "estimated_ticks": 1,
+                    }
+                    for action, description in steps
                 ],
+                "estimated_ticks": len(steps),
+                "estimated_cost": None,
+                "risk": None,
+                "dependencies": [],
             }
         )
 

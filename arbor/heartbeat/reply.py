@@ -1,16 +1,15 @@
-"""What a model answers at a heartbeat, and the JSON schema it is asked to keep to."""
+"""What a model answers at a heartbeat."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from datetime import date
-from functools import lru_cache
+from datetime import date, datetime
+from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.actions import ACTIONS, ActionRegistry, ActionSpec
+from arbor.selves.values import AspectKind
 
 # At most so many of each in one reply. Three new goals and three intentions: the origin of seed 000; the rest is ours,
 # so that a model that rambles is cut off.
@@ -22,13 +21,26 @@ MAX_CONCERNS = 5
 MAX_CURIOSITY = 10
 MAX_DECOMPOSITIONS = 3
 MAX_INTENTIONS = 3
+MAX_DEPENDENCIES = 10
+# Seed 000, 2: at most 20 proposals are pending.
+MAX_PROPOSAL_DECISIONS = 20
+MAX_IDENTITY_INSIGHTS = 5
+MAX_EVIDENCE = 10
+MAX_PEER_NOTES = 5
+MAX_INTERESTS = 10
+MAX_RESOLVED = 10
+# A year of hourly beats is 8,760; what is more is no estimate.
+MAX_TICKS = 1_000_000
 
 # At least one of these must be there for a JSON object to be a reply (the origin of seed 000).
 REQUIRED_KEYS = ("thinking", "actions", "memory_notes", "goal_updates")
-OPTIONAL_KEYS = ("new_goals", "concerns", "curiosity", "decompositions")
-REPLY_KEYS = (*REQUIRED_KEYS, *OPTIONAL_KEYS)
+# Asked for in every beat, and only in a beat that has something to say under them.
+COMMON_KEYS = (*REQUIRED_KEYS, "new_goals", "concerns", "curiosity")
+FURTHER_KEYS = ("decompositions", "proposal_decisions", "identity_insights", "peer_notes", "resolved")
+REPLY_KEYS = (*COMMON_KEYS, *FURTHER_KEYS)
 
-SCHEMA_NAME = "heartbeat_reply"
+type Share = Annotated[float, Field(ge=0, le=1)]
+type Ticks = Annotated[int, Field(ge=0, le=MAX_TICKS)]
 
 
 class Part(BaseModel):
@@ -59,10 +71,12 @@ class GoalUpdate(Part):
     """What happened to a goal: how far it is (0 to 1), a note, a move in the backlog and why."""
 
     goal_id: str
-    progress: Annotated[float, Field(ge=0, le=1)] | None = None
+    progress: Share | None = None
     note: str | None = None
     state: GoalState | None = None
     reason: str | None = None
+    #: What stands in its way: the id of another goal, or words.
+    blocked_by: str | None = None
 
 
 class NewGoal(Part):
@@ -73,20 +87,79 @@ class NewGoal(Part):
     layer: GoalLayer = GoalLayer.OBJECTIVE
     source: GoalSource = GoalSource.CURIOSITY
     parent_goal_id: str | None = None
+    deadline: datetime | None = None
+    #: What it is expected to be worth, 0 to 1.
+    expected_reward: Share | None = None
 
 
 class Intention(Part):
-    """One step towards a goal: which action, and what for."""
+    """One step towards a goal: which action, what for, what must be so before and will be so after (seed 003, 3.8)."""
 
     action: str
     description: str
+    precondition: str | None = None
+    postcondition: str | None = None
+    estimated_ticks: Ticks | None = None
 
 
 class Decomposition(Part):
-    """A goal broken into steps."""
+    """A goal broken into steps, with what they may take (seed 003, 3.8)."""
 
     goal_id: str
     intentions: Annotated[list[Intention], Field(max_length=MAX_INTENTIONS)]
+    estimated_ticks: Ticks | None = None
+    #: In energy.
+    estimated_cost: Annotated[float, Field(ge=0)] | None = None
+    #: 0 to 1, higher is riskier.
+    risk: Share | None = None
+    #: What it needs from elsewhere, one line each.
+    dependencies: list[str] = []
+
+
+class ProposalChoice(StrEnum):
+    """What an agent says to a proposal (seed 000, 5)."""
+
+    #: It becomes part of the self.
+    ACCEPT = "accept"
+    #: It does not.
+    REJECT = "reject"
+    #: It stays in the queue.
+    DEFER = "defer"
+
+
+class ProposalDecision(Part):
+    """What is to become of a proposal, and why."""
+
+    proposal_id: str
+    decision: ProposalChoice
+    reason: str = ""
+
+
+class IdentityInsight(Part):
+    """Something the agent sees about itself; `evidence` are ids of memories."""
+
+    kind: AspectKind
+    content: str
+    confidence: Share | None = None
+    evidence: list[str] = []
+
+
+class PeerOutcome(StrEnum):
+    """How working with another agent went."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    PARTIAL = "partial"
+
+
+class PeerNote(Part):
+    """What the agent learned about another one (seed 003, 3.6); `peer` is its id or name."""
+
+    peer: str
+    outcome: PeerOutcome
+    competence: Share | None = None
+    reliability: Share | None = None
+    interests: list[str] = []
 
 
 class Reply(Part):
@@ -100,105 +173,8 @@ class Reply(Part):
     concerns: list[str] = []
     curiosity: list[str] = []
     decompositions: list[Decomposition] = []
-
-
-def reply_schema(registry: ActionRegistry, allowed: Collection[str]) -> dict[str, Any]:
-    """Return the JSON schema of a reply that may use these actions.
-
-    It keeps to what OpenAI's strict mode and llama.cpp's grammars both take: every key required, no further keys, a
-    missing value is null, one alternative with typed parameters for each action, no limits on lengths or numbers
-    (those are in the descriptions; the parser holds them). `thinking` comes first, so that a model thinks before it
-    acts.
-    """
-    specs = [spec for name, spec in registry.items() if name in allowed]
-    names = [spec.name for spec in specs]
-    intention = _closed(action=_one_of(names), description=_TEXT)
-    return _closed(
-        thinking=_described(_TEXT, "what you think, in a few sentences"),
-        actions=_list(
-            {"anyOf": [_action(spec) for spec in specs]} if specs else _TEXT, MAX_ACTIONS if specs else 0
-        ),
-        memory_notes=_list(_closed(text=_TEXT, referenced_date=_DATE), MAX_MEMORY_NOTES),
-        goal_updates=_list(
-            _closed(
-                goal_id=_TEXT,
-                progress=_described({"type": ["number", "null"]}, "0 to 1"),
-                note=_MAYBE_TEXT,
-                state=_maybe(_one_of(list(GoalState))),
-                reason=_MAYBE_TEXT,
-            ),
-            MAX_GOAL_UPDATES,
-        ),
-        new_goals=_list(
-            _closed(
-                title=_TEXT,
-                description=_TEXT,
-                layer=_one_of(list(GoalLayer)),
-                source=_one_of(list(GoalSource)),
-                parent_goal_id=_MAYBE_TEXT,
-            ),
-            MAX_NEW_GOALS,
-        ),
-        concerns=_list(_TEXT, MAX_CONCERNS),
-        curiosity=_list(_TEXT, MAX_CURIOSITY),
-        decompositions=_list(
-            _closed(goal_id=_TEXT, intentions=_list(intention, MAX_INTENTIONS)),
-            MAX_DECOMPOSITIONS if specs else 0,
-        ),
-    )
-
-
-_TEXT: dict[str, Any] = {"type": "string"}
-_MAYBE_TEXT: dict[str, Any] = {"type": ["string", "null"]}
-_DATE: dict[str, Any] = {"type": ["string", "null"], "description": "YYYY-MM-DD"}
-
-
-@lru_cache
-def _action(spec: ActionSpec) -> dict[str, Any]:
-    return _closed(
-        action=_one_of([spec.name]),
-        params=_params(spec),
-        reasoning=_TEXT,
-        goal_id=_MAYBE_TEXT,
-        intent_id=_MAYBE_TEXT,
-    )
-
-
-def _params(spec: ActionSpec) -> dict[str, Any]:
-    """Derive the parameters' schema from their model; one that may be left out may be null."""
-    written = spec.params.model_json_schema()
-    required = written.get("required", ())
-    fields: dict[str, dict[str, Any]] = {}
-    for name, field in written.get("properties", {}).items():
-        whole = {**field, **written.get("$defs", {}).get(field.get("$ref", "").rpartition("/")[2], {})}
-        kind = {key: whole[key] for key in ("type", "enum") if key in whole}
-        fields[name] = _described(kind if name in required else _maybe(kind), spec.offer().params[name])
-    return _closed(**fields)
-
-
-def _closed(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _list(items: Mapping[str, Any], most: int) -> dict[str, Any]:
-    return {"type": "array", "items": items, "maxItems": most}
-
-
-def _one_of(values: list[str]) -> dict[str, Any]:
-    return {"type": "string", "enum": [str(value) for value in values]}
-
-
-def _maybe(kind: Mapping[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [kind, {"type": "null"}]}
-
-
-def _described(kind: Mapping[str, Any], description: str) -> dict[str, Any]:
-    return {**kind, "description": description}
-
-
-REPLY_SCHEMA: dict[str, Any] = reply_schema(ACTIONS, tuple(ACTIONS))
+    proposal_decisions: list[ProposalDecision] = []
+    identity_insights: list[IdentityInsight] = []
+    peer_notes: list[PeerNote] = []
+    #: Concerns and questions that are settled, in the words in which they were shown.
+    resolved: list[str] = []

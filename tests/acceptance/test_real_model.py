@@ -14,7 +14,8 @@ from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport
 from arbor.errors import ModelTimeout, ReplyInvalid
 from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.reply import REPLY_KEYS, REPLY_SCHEMA, SCHEMA_NAME
+from arbor.heartbeat.reply import REPLY_KEYS
+from arbor.heartbeat.reply_schema import REPLY_SCHEMA, SCHEMA_NAME
 from arbor.models.handles import Handle
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from tests.acceptance.local_model import LocalModel

@@ -19,7 +19,8 @@ from arbor.heartbeat.decision import Decision, decide, texts_to_search, texts_to
 from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import build_prompt, retry_note
-from arbor.heartbeat.reply import SCHEMA_NAME, Reply, reply_schema
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.reply_schema import SCHEMA_NAME, asked_keys, reply_schema
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from arbor.pipeline.engine import Context, NodeResult, Outcome, Phase, Suspension
@@ -70,7 +71,7 @@ class Think:
             purpose=CallPurpose.THINK,
             system=prompt["system"],
             messages=tuple(messages),
-            schema=reply_schema(ACTIONS, context["allowed"]),
+            schema=reply_schema(ACTIONS, context["allowed"], asked_keys(situation)),
             schema_name=SCHEMA_NAME,
             max_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
             temperature=TEMPERATURE,

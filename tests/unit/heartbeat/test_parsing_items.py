@@ -16,14 +16,65 @@ WHOLE: dict[str, Any] = {
         {"action": "recall", "params": {"query": "x"}, "reasoning": "why", "goal_id": "g", "intent_id": None}
     ],
     "memory_notes": [{"text": "noted", "referenced_date": "2025-05-01"}],
-    "goal_updates": [{"goal_id": "g", "progress": 0.5, "note": "half", "state": None, "reason": None}],
+    "goal_updates": [
+        {
+            "goal_id": "g",
+            "progress": 0.5,
+            "note": "half",
+            "state": None,
+            "reason": None,
+            "blocked_by": "no wind",
+        }
+    ],
     "new_goals": [
-        {"title": "Sail", "description": "out", "layer": "task", "source": "external", "parent_goal_id": None}
+        {
+            "title": "Sail",
+            "description": "out",
+            "layer": "task",
+            "source": "external",
+            "parent_goal_id": None,
+            "deadline": "2026-02-01T18:00:00Z",
+            "expected_reward": 0.3,
+        }
     ],
     "concerns": ["wind"],
     "curiosity": ["islands"],
-    "decompositions": [{"goal_id": "g", "intentions": [{"action": "recall", "description": "look"}]}],
+    "decompositions": [
+        {
+            "goal_id": "g",
+            "intentions": [
+                {
+                    "action": "recall",
+                    "description": "look",
+                    "precondition": "it is day",
+                    "postcondition": "I have seen it",
+                    "estimated_ticks": 2,
+                }
+            ],
+            "estimated_ticks": 3,
+            "estimated_cost": 4.5,
+            "risk": 0.2,
+            "dependencies": ["a boat"],
+        }
+    ],
+    "proposal_decisions": [{"proposal_id": "p", "decision": "defer", "reason": "later"}],
+    "identity_insights": [
+        {"kind": "value", "content": "I like maps", "confidence": 0.8, "evidence": ["m1", "m2"]}
+    ],
+    "peer_notes": [
+        {
+            "peer": "otto",
+            "outcome": "partial",
+            "competence": 0.5,
+            "reliability": None,
+            "interests": ["knots"],
+        }
+    ],
+    "resolved": ["wind"],
 }
+
+
+STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_ticks": None}
 
 
 def parse(value: Any) -> ParsedReply:
@@ -241,13 +292,13 @@ def test_progress_is_a_share_of_one_or_nothing(
         (
             "decompositions",
             {"goal_id": "g", "steps": [{"type": "recall", "description": "x"}]},
-            {"intentions": [{"action": "recall", "description": "x"}]},
+            {"intentions": [STEP | {"action": "recall", "description": "x"}]},
             [],
         ),
         (
             "decompositions",
             {"goal_id": "g", "intentions": [{"action": "recall"}, {"action": "rest", "description": "x"}]},
-            {"intentions": [{"action": "rest", "description": "x"}]},
+            {"intentions": [STEP | {"action": "rest", "description": "x"}]},
             ["decompositions[0].intentions[0]"],
         ),
     ],
@@ -316,9 +367,9 @@ def test_a_missing_key_is_taken_as_empty_and_named() -> None:
 
 
 def test_an_unknown_key_is_listed() -> None:
-    parsed = parse({"proposal_decisions": [{"id": 1}]})
+    parsed = parse({"dreams": [{"id": 1}]})
 
-    assert parsed.dropped[0].path == "proposal_decisions"
+    assert parsed.dropped[0].path == "dreams"
     assert parsed.dropped[0].reason.startswith("unknown key")
     assert parsed.dropped[0].value == '[{"id": 1}]'
 

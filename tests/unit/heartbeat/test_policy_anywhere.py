@@ -14,7 +14,7 @@ from arbor.heartbeat.decision import decide
 from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.reply import REPLY_SCHEMA
+from arbor.heartbeat.reply_schema import REPLY_SCHEMA
 from arbor.heartbeat.situation import (
     GoalView,
     IntentView,

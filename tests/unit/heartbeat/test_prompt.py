@@ -11,8 +11,9 @@ import pytest
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.prompt import Prompt, build_prompt, estimate_tokens, retry_note
-from arbor.heartbeat.reply import REPLY_KEYS
+from arbor.heartbeat.prompt import FURTHER_FORMAT, Prompt, build_prompt, estimate_tokens, retry_note
+from arbor.heartbeat.reply import COMMON_KEYS, REPLY_KEYS
+from arbor.heartbeat.reply_schema import asked_keys, reply_schema
 from arbor.heartbeat.sections.moment import DIRECTIVES
 from arbor.heartbeat.situation import (
     AspectView,
@@ -75,6 +76,7 @@ def test_the_sections_stand_in_their_order_and_make_up_the_prompt() -> None:
         "working_memory",
         "last_beat",
         "percepts",
+        "further_keys",
         "closing",
     ]
     assert prompt.system == "\n\n".join(part.text for part in prompt.sections[:4])
@@ -92,9 +94,36 @@ def test_agents_share_the_beginning_of_their_prompts() -> None:
     assert first.partition("# Character")[0] == second.partition("# Character")[0]
 
 
-@pytest.mark.parametrize("key", REPLY_KEYS)
-def test_the_response_format_names_every_key(key: str) -> None:
+@pytest.mark.parametrize("key", COMMON_KEYS)
+def test_the_response_format_names_every_key_that_each_beat_asks_for(key: str) -> None:
     assert f'"{key}"' in render().system
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked"),
+    [
+        ({"mode": Mode.GOAL_PURSUIT}, []),
+        ({"mode": Mode.REFLECTION}, ["identity_insights"]),
+        ({"mode": Mode.CONSOLIDATION}, ["identity_insights"]),
+        ({"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}, ["decompositions"]),
+        ({"mode": Mode.PLAN_EXECUTION, "goals": [goal()], "actions": []}, []),
+        ({"mode": Mode.CONVERSATION, "working_memory": WorkingMemory(concerns=["wind"])}, ["resolved"]),
+        ({"mode": Mode.CONVERSATION, "working_memory": WorkingMemory(curiosity=["why"])}, ["resolved"]),
+    ],
+)
+def test_a_further_key_is_asked_for_when_there_is_something_to_say_under_it(
+    changes: dict[str, Any], asked: list[str]
+) -> None:
+    seen = situation(**changes)
+    texts = {part.name: part.text for part in render(seen).sections}
+
+    assert re.findall(r'^- "(\w+)"', texts.get("further_keys", ""), re.MULTILINE) == asked
+    assert asked_keys(seen) == (*COMMON_KEYS, *asked)
+    assert list(reply_schema(ACTIONS, ("rest",), asked_keys(seen))["properties"]) == [*COMMON_KEYS, *asked]
+
+
+def test_every_key_has_its_words_in_the_prompt() -> None:
+    assert {*COMMON_KEYS, *FURTHER_FORMAT} == set(REPLY_KEYS)
 
 
 @pytest.mark.parametrize("name", ACTIONS)
