@@ -5,115 +5,31 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
-
+from arbor.heartbeat.action_params import (
+    ActionParams,
+    BrainstormGoalsParams,
+    ConnectParams,
+    MaintainParams,
+    ObserveParams,
+    RecallParams,
+    ReflectParams,
+    RememberParams,
+    ReprioritizeParams,
+    RestParams,
+    ReviewGoalsParams,
+    SynthesizeParams,
+)
 from arbor.heartbeat.energy import ACTION_COSTS
+from arbor.heartbeat.outward_params import (
+    InquireDeepParams,
+    InquireShallowParams,
+    ReachOutPublicParams,
+    ReachOutUserParams,
+)
 from arbor.heartbeat.situation import ActionOffer
-from arbor.memory.relations import Relation
-from arbor.memory.values import MemoryType
 
-QUERY_LENGTH = 500
-CONTENT_LENGTH = 4_000
-INSIGHT_LENGTH = 2_000
-MAX_RECALLED = 20
-# The origin of seed 000 recalls five unless asked for more.
-DEFAULT_RECALLED = 5
-
-
-def _lower(value: Any) -> Any:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
-class ActionParams(BaseModel):
-    """The parameters of an action. What is not known is ignored, and the decision says so."""
-
-    model_config = ConfigDict(frozen=True, str_strip_whitespace=True, allow_inf_nan=False)
-
-
-Id = Annotated[str, StringConstraints(min_length=1, max_length=100)]
-
-
-class RecallParams(ActionParams):
-    """What to look for."""
-
-    query: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=QUERY_LENGTH),
-        Field(description=f"what to look for, 1 to {QUERY_LENGTH} characters"),
-    ]
-    limit: Annotated[
-        int,
-        Field(
-            ge=1, le=MAX_RECALLED, description=f"how many, 1 to {MAX_RECALLED} (default {DEFAULT_RECALLED})"
-        ),
-    ] = DEFAULT_RECALLED
-
-
-class RememberParams(ActionParams):
-    """What to keep."""
-
-    content: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=CONTENT_LENGTH),
-        Field(description=f"what to keep, 1 to {CONTENT_LENGTH} characters"),
-    ]
-    type: Annotated[
-        MemoryType,
-        BeforeValidator(_lower),
-        Field(description="episodic, semantic, procedural or strategic (default semantic)"),
-    ] = MemoryType.SEMANTIC
-    importance: Annotated[
-        float | None,
-        Field(ge=0, le=1, description="0 to 1 (default: by what it says)"),
-        WithJsonSchema(
-            {
-                "type": ["number", "null"],
-                "minimum": 0,
-                "maximum": 1,
-                "description": "0 to 1 (default: by what it says)",
-            }
-        ),
-    ] = None
-
-
-class ReflectParams(ActionParams):
-    """What was noticed."""
-
-    insight: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=INSIGHT_LENGTH),
-        Field(description=f"the pattern or lesson you notice, 1 to {INSIGHT_LENGTH} characters; it is kept"),
-    ]
-    focus: Annotated[
-        str,
-        StringConstraints(max_length=QUERY_LENGTH),
-        Field(description=f"what it is about, up to {QUERY_LENGTH} characters (default none)"),
-    ] = ""
-
-
-class ConnectParams(ActionParams):
-    """What belongs together, and how."""
-
-    from_id: Annotated[Id, Field(description="id of a memory, goal or belief you see")]
-    to_id: Annotated[Id, Field(description="id of another one you see")]
-    relation: Annotated[Relation, BeforeValidator(_lower), Field(description="one of " + ", ".join(Relation))]
-
-
-class ReprioritizeParams(ActionParams):
-    """Which goal goes where in the backlog."""
-
-    goal_id: Annotated[Id, Field(description="id of the goal")]
-    state: Annotated[
-        Literal["active", "queued", "backburner"],
-        BeforeValidator(_lower),
-        Field(description="active, queued or backburner"),
-    ]
-
-
-class RestParams(ActionParams):
-    """Nothing."""
+__all__ = ["ACTIONS", "ActionParams", "ActionRegistry", "ActionSpec"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,13 +82,41 @@ def _spec(name: str, summary: str, params: type[ActionParams]) -> ActionSpec:
     return ActionSpec(name=name, cost=ACTION_COSTS[name], summary=summary, params=params)
 
 
+# Seed 004, 2.4 and 3, in its order.
 ACTIONS = ActionRegistry(
     (
-        _spec("recall", "search your memory; what is found is there at the next beat", RecallParams),
+        _spec("observe", "look once more at your environment and yourself", ObserveParams),
+        _spec("review_goals", "look through your goals for what is blocked, stale or due", ReviewGoalsParams),
+        _spec("recall", "search your memory; what is found is there when you look again", RecallParams),
         _spec("remember", "keep something worth keeping", RememberParams),
-        _spec("reflect", "notice a pattern or draw a lesson, and keep it", ReflectParams),
         _spec("connect", "tie two things together: memories, goals, beliefs", ConnectParams),
+        _spec(
+            "maintain",
+            "look at a memory, belief or theme again, and keep, revise, doubt or retire it",
+            MaintainParams,
+        ),
+        _spec("reflect", "notice a pattern or draw a lesson, and keep it", ReflectParams),
+        _spec(
+            "inquire_shallow", "find something out on the web from two or three pages", InquireShallowParams
+        ),
+        _spec(
+            "inquire_deep",
+            "find something out on the web and in your memory from many sources",
+            InquireDeepParams,
+        ),
+        _spec(
+            "synthesize",
+            "make something of what you know: a conclusion, a text, a creative work",
+            SynthesizeParams,
+        ),
+        _spec("brainstorm_goals", "think of goals that might be worth wanting", BrainstormGoalsParams),
         _spec("reprioritize", "move a goal one step in the backlog", ReprioritizeParams),
+        _spec("reach_out_user", "write to your users; never casual", ReachOutUserParams),
+        _spec(
+            "reach_out_public",
+            "publish something under your name; it cannot be taken back",
+            ReachOutPublicParams,
+        ),
         _spec("rest", "save the energy that is left", RestParams),
     )
 )

@@ -11,15 +11,24 @@ REGENERATION = 10.0
 MAX_ENERGY = 20.0
 MIN_ENERGY = 0.0
 
-# Seed 004, 2.4. What the agent senses and records by itself (observe, review goals) is free and is no action.
+# Seed 004, 2.4.
 ACTION_COSTS: Mapping[str, int] = MappingProxyType(
     {
+        "observe": 0,
+        "review_goals": 0,
         "remember": 0,
-        "rest": 0,
         "recall": 1,
         "connect": 1,
         "reprioritize": 1,
         "reflect": 2,
+        "maintain": 2,
+        "brainstorm_goals": 3,
+        "inquire_shallow": 3,
+        "synthesize": 4,
+        "reach_out_user": 5,
+        "inquire_deep": 6,
+        "reach_out_public": 7,
+        "rest": 0,
     }
 )
 

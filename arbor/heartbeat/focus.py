@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arbor.heartbeat.actions import QUERY_LENGTH
+from arbor.heartbeat.action_params import QUERY_LENGTH
 from arbor.heartbeat.modes import Mode, choose_mode
 from arbor.heartbeat.situation import Situation
 

@@ -22,7 +22,7 @@ class Draft:
     def __init__(self, situation: Situation) -> None:
         self.energy = situation.energy
         self.actions: list[dict[str, Any]] = []
-        self._costs = {offer.name: offer.cost for offer in situation.actions}
+        self._offers = {offer.name: offer for offer in situation.actions}
         self._thoughts: list[str] = []
         self._lists: dict[str, list[Any]] = {
             name: []
@@ -42,7 +42,7 @@ class Draft:
 
     def may(self, action: str) -> bool:
         """Return whether the action is offered, at whatever price."""
-        return action in self._costs
+        return action in self._offers
 
     def act(
         self,
@@ -54,13 +54,15 @@ class Draft:
         intent_id: str | None = None,
     ) -> bool:
         """Take an action if it is offered and affordable; return whether it was taken."""
-        if not self.may(action) or self._costs[action] > self.energy:
+        offer = self._offers.get(action)
+        if offer is None or offer.cost > self.energy:
             return False
-        self.energy -= self._costs[action]
+        self.energy -= offer.cost
         self.actions.append(
             {
                 "action": action,
-                "params": params,
+                # A strict schema wants every parameter, null for what is left out.
+                "params": dict.fromkeys(offer.params) | params,
                 "reasoning": reasoning,
                 "goal_id": goal_id,
                 "intent_id": intent_id,

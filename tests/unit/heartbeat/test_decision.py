@@ -34,7 +34,7 @@ def judge(
         ("recall", RECALL, ALL, 1, Verdict.RUN, ""),
         ("rest", {}, ALL, 0, Verdict.RUN, ""),
         ("remember", {"content": "x"}, ALL, 0, Verdict.RUN, ""),
-        ("fly", {}, ALL, 9, Verdict.UNKNOWN, "there is no action 'fly'; possible: recall, remember"),
+        ("fly", {}, ALL, 9, Verdict.UNKNOWN, "there is no action 'fly'; possible: observe, review_goals, recall"),
         ("reflect", REFLECT, ("rest",), 9, Verdict.NOT_PERMITTED, "does not allow reflect; possible: rest"),
         ("reflect", REFLECT, (), 9, Verdict.NOT_PERMITTED, "possible: none"),
         ("recall", {}, ALL, 9, Verdict.INVALID, "query: Field required"),

@@ -40,7 +40,23 @@ def test_the_budget_can_be_another() -> None:
 
 @pytest.mark.parametrize(
     ("action", "cost"),
-    [("remember", 0), ("rest", 0), ("recall", 1), ("connect", 1), ("reprioritize", 1), ("reflect", 2)],
+    [
+        ("observe", 0),
+        ("review_goals", 0),
+        ("remember", 0),
+        ("recall", 1),
+        ("connect", 1),
+        ("reprioritize", 1),
+        ("reflect", 2),
+        ("maintain", 2),
+        ("brainstorm_goals", 3),
+        ("inquire_shallow", 3),
+        ("synthesize", 4),
+        ("reach_out_user", 5),
+        ("inquire_deep", 6),
+        ("reach_out_public", 7),
+        ("rest", 0),
+    ],
 )
 def test_each_action_costs_what_the_source_says(action: str, cost: int) -> None:
     assert ACTION_COSTS[action] == cost

@@ -1,0 +1,82 @@
+"""What the actions that reach beyond the agent take: inquiries on the web, and messages."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from arbor.heartbeat.action_params import QUERY_LENGTH, REASON_LENGTH, ActionParams, text_list
+
+#: Seed 004, 3.2.4: queries of a shallow and of a deep inquiry, at most.
+SHALLOW_QUERIES = 2
+DEEP_QUERIES = 5
+#: What a message to users may hold, and its subject line. Ours.
+MESSAGE_LENGTH = 4_000
+SUBJECT_LENGTH = 150
+
+
+Query = Annotated[str, StringConstraints(min_length=1, max_length=QUERY_LENGTH)]
+
+
+class InquireParams(ActionParams):
+    """What is to be found out."""
+
+    question: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=QUERY_LENGTH),
+        Field(description=f"what you want to know, 1 to {QUERY_LENGTH} characters"),
+    ]
+
+
+class InquireShallowParams(InquireParams):
+    """A question, and what to search for."""
+
+    queries: Annotated[
+        tuple[Query, ...],
+        Field(max_length=SHALLOW_QUERIES, description="1 or 2 web searches for it (default: the question)"),
+        text_list("1 or 2 web searches for it (default: the question)", most=SHALLOW_QUERIES),
+    ] = ()
+
+
+class InquireDeepParams(InquireParams):
+    """A question, and what to search for."""
+
+    queries: Annotated[
+        tuple[Query, ...],
+        Field(
+            max_length=DEEP_QUERIES,
+            description="3 to 5 web searches for it (default: made from the question)",
+        ),
+        text_list("3 to 5 web searches for it (default: made from the question)", most=DEEP_QUERIES),
+    ] = ()
+
+
+class ReachOutUserParams(ActionParams):
+    """A message to the users."""
+
+    intent: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=REASON_LENGTH),
+        Field(description=f"why it is worth their attention, 1 to {REASON_LENGTH} characters"),
+    ]
+    content: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=MESSAGE_LENGTH),
+        Field(description=f"the message itself, 1 to {MESSAGE_LENGTH} characters"),
+    ]
+    subject: Annotated[
+        str,
+        StringConstraints(max_length=SUBJECT_LENGTH),
+        Field(description=f"its subject line, up to {SUBJECT_LENGTH} characters (default: the beginning)"),
+    ] = ""
+
+
+class ReachOutPublicParams(ReachOutUserParams):
+    """A message to everybody."""
+
+    platform: Annotated[
+        str,
+        StringConstraints(max_length=100),
+        Field(description="name of the public channel (default: the only one there is)"),
+    ] = ""
