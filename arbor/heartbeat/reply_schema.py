@@ -124,7 +124,7 @@ def _params(spec: ActionSpec) -> dict[str, Any]:
     fields: dict[str, dict[str, Any]] = {}
     for name, field in written.get("properties", {}).items():
         whole = {**field, **written.get("$defs", {}).get(field.get("$ref", "").rpartition("/")[2], {})}
-        kind = {key: whole[key] for key in ("type", "enum") if key in whole}
+        kind = {key: whole[key] for key in ("type", "enum", "items", "maxItems") if key in whole}
         fields[name] = _described(kind if name in required else _maybe(kind), spec.offer().params[name])
     return _closed(**fields)
 
