@@ -21,7 +21,7 @@ USER_TRUST = 0.7
 HEARD_SHARE = 0.5
 
 #: Actions by which an agent remembers something new.
-LEARNING_ACTIONS = frozenset({"remember", "reflect"})
+LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shallow", "inquire_deep"})
 #: `apps.heartbeats.models.PerceptKind`.
 USER_MESSAGE = "user_message"
 

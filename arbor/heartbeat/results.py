@@ -41,6 +41,13 @@ class ActionResult(BaseModel):
     memory_ids: list[str] = []
     goal_id: str | None = None
     intent_id: str | None = None
+    #: What it brought, whole, for the agent to read before its beat goes on; empty where there is nothing to read.
+    brought: str = ""
+
+    @property
+    def to_read(self) -> bool:
+        """Return whether it brought something that the agent has not seen."""
+        return bool(self.brought)
 
 
 def refused(decision: Decision) -> ActionResult:
