@@ -17,6 +17,7 @@ def mode_of(situation: Situation) -> Mode:
         beat_number=situation.beat_number,
         active_goals=len(situation.active_goals),
         pending_intents=len(situation.pending_intents),
+        much_was_talked=situation.working_memory.wants_consolidation,
     )
 
 

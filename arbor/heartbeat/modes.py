@@ -23,14 +23,22 @@ class Mode(StrEnum):
     REFLECTION = "reflection"
 
 
-def choose_mode(*, user_waiting: bool, beat_number: int, active_goals: int, pending_intents: int) -> Mode:
+def choose_mode(
+    *,
+    user_waiting: bool,
+    beat_number: int,
+    active_goals: int,
+    pending_intents: int,
+    much_was_talked: bool = False,
+) -> Mode:
     """Choose the mode; the order is the origin's code, for its document's would starve consolidation.
 
-    `beat_number` counts from 1; `pending_intents` counts those of active goals.
+    `beat_number` counts from 1; `pending_intents` counts those of active goals; `much_was_talked`: ten questions of people
+    since the memory was tended (seed 000, 7).
     """
     if user_waiting:
         return Mode.CONVERSATION
-    if beat_number > 0 and beat_number % CONSOLIDATION_EVERY == 0:
+    if much_was_talked or (beat_number > 0 and beat_number % CONSOLIDATION_EVERY == 0):
         return Mode.CONSOLIDATION
     if active_goals and not pending_intents:
         return Mode.PLAN_EXECUTION

@@ -23,11 +23,12 @@ from apps.memories.services.remember import store
 from apps.tenants.statements import change
 from arbor.clock import Clock
 from arbor.heartbeat.learning import LEARNING_ACTIONS, learned
+from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.working_memory import after_beat
+from arbor.heartbeat.working_memory import after_beat, as_stored
 from arbor.memory.buffer import ToHold
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
@@ -39,9 +40,19 @@ log = structlog.get_logger(__name__)
 NOPS_TO_WARN = 3
 NOPS_TO_DORMANCY = 10
 
+# Somebody may have talked to the agent while it thought: who is there, and what came of it, stays.
 _AFTER_BEAT = """
 UPDATE agents_agentstate
-SET energy = %(energy)s, beats = %(beats)s, nops = 0, last_beat_at = %(now)s, working_memory = %(mind)s::jsonb
+SET energy = %(energy)s, beats = %(beats)s, nops = 0, last_beat_at = %(now)s,
+    working_memory = %(mind)s::jsonb || jsonb_build_object(
+        'current_human', working_memory->'current_human',
+        'current_conversation', working_memory->'current_conversation',
+        'talked', %(talked)s::int + greatest(0, coalesce((working_memory->>'talked')::int, 0) - %(had_talked)s::int),
+        'thoughts', %(mind)s::jsonb->'thoughts' || coalesce((
+            SELECT jsonb_agg(thought) FROM jsonb_array_elements(working_memory->'thoughts') thought
+            WHERE (thought->>'at')::timestamptz > %(seen)s
+        ), '[]')
+    )
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
 """
 
@@ -189,6 +200,9 @@ def _update_state(
         curiosity=reply.curiosity,
         user_waiting=situation.environment.user_waiting,
         acted=any(result.cost for result in results),
+        resolved=reply.resolved,
+        active_goals=[goal.title for goal in situation.active_goals],
+        tended=situation.mode is Mode.CONSOLIDATION,
         now=now,
     )
     change(
@@ -197,7 +211,10 @@ def _update_state(
         energy=context["record"]["energy_end"],
         beats=situation.beat_number,
         now=now,
-        mind=mind.model_dump_json(),
+        mind=as_stored(mind),
+        talked=mind.talked,
+        had_talked=situation.working_memory.talked,
+        seen=situation.environment.now,
     )
 
 

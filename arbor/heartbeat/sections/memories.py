@@ -8,7 +8,6 @@ from arbor.heartbeat.sections.text import Data, line, when
 from arbor.heartbeat.situation import HeldView, MemoryView, ThemeView, WorkingMemory
 
 # How much of each is shown.
-SHOWN_THOUGHTS = 5
 SHOWN_KEYWORDS = 8
 MEMORY_LENGTH = 1_200
 
@@ -51,13 +50,9 @@ def held(held: Sequence[HeldView], data: Data) -> str:
 
 
 def working_memory(memory: WorkingMemory, data: Data) -> str:
-    lines = [
-        f"thought at {when(thought.at)}: {line(thought.text)}"
-        for thought in memory.thoughts[-SHOWN_THOUGHTS:]
-    ]
-    lines += [f"concern: {line(concern)}" for concern in memory.concerns]
-    lines += [f"curious about: {line(question)}" for question in memory.curiosity]
-    body = data.block(lines) if lines else "Nothing yet."
+    # The goals have a part of their own.
+    text = memory.to_prompt_text(with_goals=False)
+    body = data.block([text]) if text else "Nothing yet."
     return f"## On your mind (engagement {memory.engagement:.1f} of 1)\n{body}"
 
 

@@ -85,3 +85,16 @@ MIND = WorkingMemory(
 )
 def test_a_beat_recalls_about_what_presses_most(changes: dict[str, Any], expected: str) -> None:
     assert focus_text(situation(**changes)) == expected
+
+
+def test_after_much_talk_memory_is_tended_unless_somebody_waits() -> None:
+    values: dict[str, Any] = {
+        "beat_number": 1,
+        "active_goals": 1,
+        "pending_intents": 1,
+        "much_was_talked": True,
+    }
+
+    assert choose_mode(user_waiting=False, **values) is Mode.CONSOLIDATION
+    assert choose_mode(user_waiting=True, **values) is Mode.CONVERSATION
+    assert mode_of(situation(working_memory=WorkingMemory(talked=10))) is Mode.CONSOLIDATION

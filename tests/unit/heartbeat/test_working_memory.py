@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arbor.errors import Invalid
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.working_memory import Thought, WorkingMemory, after_beat
+from arbor.heartbeat.working_memory import (
+    Thought,
+    WorkingMemory,
+    after_beat,
+    after_conversation,
+    after_turn,
+    as_stored,
+)
 from tests.unit.heartbeat.builders import NOW, full_situation, situation
 
 
@@ -90,3 +98,106 @@ def test_a_situation_from_another_version_is_read() -> None:
     stored = situation().model_dump(mode="json") | {"weather": "fair"}
 
     assert Situation.model_validate(stored) == situation()
+
+
+@pytest.mark.parametrize(
+    ("stored_once", "expected"),
+    [
+        ({}, WorkingMemory()),
+        (
+            {
+                "thoughts": [{"text": "a", "at": NOW.isoformat()}],
+                "concerns": ["b"],
+                "curiosity": [],
+                "engagement": 0.2,
+            },
+            WorkingMemory(thoughts=[Thought(text="a", at=NOW)], concerns=["b"], engagement=0.2),
+        ),
+        (
+            {
+                "version": 2,
+                "name": "Vega",
+                "started_at": NOW.isoformat(),
+                "recent_thoughts": ["a", {"content": "b", "timestamp": NOW.isoformat()}],
+                "engagement_level": 7,
+                "active_goals": [{"title": "Map the coast"}],
+                "concerns": [str(n) for n in range(9)],
+            },
+            WorkingMemory(
+                name="Vega",
+                started_at=NOW,
+                thoughts=[Thought(text="a", at=NOW), Thought(text="b", at=NOW)],
+                active_goals=["Map the coast"],
+                concerns=["4", "5", "6", "7", "8"],
+                engagement=1.0,
+            ),
+        ),
+        ({"version": 4, "weather": "fair", "curiosity": ["who?"]}, WorkingMemory(curiosity=["who?"])),
+    ],
+)
+def test_what_another_version_stored_is_read(stored_once: dict[str, Any], expected: WorkingMemory) -> None:
+    read = WorkingMemory.model_validate(stored_once)
+
+    assert read == expected
+    assert WorkingMemory.model_validate_json(as_stored(read)) == read
+
+
+def test_what_is_settled_is_gone_however_it_was_written() -> None:
+    memory = WorkingMemory(concerns=["The map is old"], curiosity=["Who built it?", "Why?"])
+
+    left = after(memory, curiosity=["Since when?"], resolved=["the  MAP is old", "who built it?"])
+
+    assert left.concerns == []
+    assert left.curiosity == ["Why?", "Since when?"]
+
+
+def test_goals_are_those_of_the_beat_and_ten_at_most() -> None:
+    memory = after(WorkingMemory(active_goals=["old"]), active_goals=[f"goal {n}" for n in range(12)])
+
+    assert memory.active_goals == [f"goal {n}" for n in range(10)]
+    assert after(memory).active_goals == memory.active_goals
+
+
+def test_a_turn_of_conversation_says_who_is_there_until_it_has_ended() -> None:
+    talking = after_turn(WorkingMemory(), thinking="he asks", human="nora", conversation="c1", now=NOW)
+
+    assert (talking.current_human, talking.current_conversation) == ("nora", "c1")
+    assert (talking.thoughts[-1].text, talking.engagement, talking.talked) == ("he asks", 0.7, 1)
+    assert after_conversation(talking, conversation="another") == talking
+    assert after_conversation(talking, conversation="c1").current_human is None
+
+
+def test_after_ten_questions_memory_is_to_be_tended_until_it_was() -> None:
+    memory = WorkingMemory(talked=9)
+    assert not memory.wants_consolidation
+
+    asked = after_turn(memory, thinking="", human="nora", conversation="c", now=NOW)
+    assert asked.wants_consolidation
+    assert after(asked).wants_consolidation
+    assert not after(asked, tended=True).wants_consolidation
+
+
+def test_its_text_keeps_to_its_tokens_and_lets_the_oldest_thoughts_go_first() -> None:
+    memory = WorkingMemory(
+        thoughts=[Thought(text=f"thought {n} " + "x" * 80, at=NOW) for n in range(20)],
+        concerns=["the map is old"],
+        current_human="nora",
+        active_goals=["Map the coast"],
+    )
+
+    text = memory.to_prompt_text(100)
+
+    assert len(text) <= 400
+    assert "talking with: nora" in text
+    assert "working towards: Map the coast" in text
+    assert "concern: the map is old" in text
+    assert "thought 19" in text
+    assert "thought 1 " not in text
+    assert memory.to_prompt_text(0) == ""
+
+
+def test_what_is_too_large_to_be_stored_is_said() -> None:
+    memory = WorkingMemory.model_construct(thoughts=[Thought(text="x" * 70_000, at=NOW)])
+
+    with pytest.raises(Invalid, match=r"at most 65,536 bytes, got 7\d,\d{3}"):
+        as_stored(memory)
