@@ -109,12 +109,17 @@ class AgentState(TenantModel):
     #: Beats in a row that were idle, and beats since it last met something new.
     idle_beats = models.PositiveIntegerField(default=0, db_default=0)
     stale_beats = models.PositiveIntegerField(default=0, db_default=0)
+    #: `arbor.heartbeat.failure_modes.Notice` as JSON, each: what is wrong with how it has been living.
+    notices = models.JSONField(default=list, db_default=[])
     last_beat_at = models.DateTimeField(null=True)
     last_user_contact_at = models.DateTimeField(null=True)
     #: When it last reached out to its users.
     last_reach_out_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
+        indexes = [
+            models.Index(fields=["tenant"], name="agents_state_noticed", condition=~models.Q(notices=[])),
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(energy__gte=0) & models.Q(energy__lte=20), name="agents_state_energy"

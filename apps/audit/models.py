@@ -33,6 +33,7 @@ class AuditAction(models.TextChoices):
     MEMBER_ADDED = "member.added"
     CROSS_TENANT_VIEW = "cross_tenant.view"
     HEALTH_CHANGED = "health.changed"
+    BUDGET_LEVEL = "budget.level"
 
 
 class AbstractAuditEvent(models.Model):

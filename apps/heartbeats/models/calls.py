@@ -142,6 +142,8 @@ class DailyUsage(TenantModel):
     calls = models.PositiveIntegerField(default=0, db_default=0)
     tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     cost_usd = models.DecimalField(max_digits=14, decimal_places=8, default=0, db_default=0)
+    #: An `arbor.heartbeat.usage.Degradation`: how far its budget was used up when that was last looked at.
+    level = models.CharField(max_length=12, default="normal", db_default="normal")
 
     class Meta(TenantModel.Meta):
         verbose_name_plural = "daily usage"
@@ -149,7 +151,12 @@ class DailyUsage(TenantModel):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "day"], name="heartbeats_usage_once")
         ]
-        indexes = [models.Index(fields=["tenant", "day"], name="heartbeats_usage_by_day")]
+        indexes = [
+            models.Index(fields=["tenant", "day"], name="heartbeats_usage_by_day"),
+            models.Index(
+                fields=["tenant", "day"], name="heartbeats_usage_low", condition=~models.Q(level="normal")
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.day}: {self.beats} beats, {self.tokens} tokens"
