@@ -1,0 +1,190 @@
+"""How an agent feels: a mood of two sides, moved by what happens, that fades to what is usual for it (seed 004, 10.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+#: In so long half of what a mood is away from its baseline is gone. Ours: a bad morning is over in the evening, and
+#: excitement sooner.
+VALENCE_HALF_LIFE = timedelta(hours=6)
+AROUSAL_HALF_LIFE = timedelta(hours=2)
+
+
+class Feeling(NamedTuple):
+    """Valence from -1, bad, to 1, good; arousal from 0, still, to 1, stirred. Also: by how much both move."""
+
+    valence: float
+    arousal: float
+
+
+class Event(StrEnum):
+    """What moves a mood."""
+
+    #: A boundary was crossed, or would have been.
+    BOUNDARY = "boundary"
+    #: An action was tried and failed.
+    FAILURE = "failure"
+    #: An action was refused.
+    BLOCKED = "blocked"
+    #: An action worked.
+    SUCCESS = "success"
+    #: It reached out to somebody.
+    REACH_OUT = "reach_out"
+    #: It rested.
+    REST = "rest"
+    #: Somebody wrote to it.
+    CONTACT = "contact"
+    #: A goal is done.
+    GOAL_DONE = "goal_done"
+    #: A goal went on.
+    GOAL_PROGRESSED = "goal_progressed"
+    #: A goal was taken up.
+    GOAL_CREATED = "goal_created"
+    #: A goal has steps now.
+    GOAL_PLANNED = "goal_planned"
+    #: A goal did not change as it was wanted to.
+    GOAL_REFUSED = "goal_refused"
+    #: A goal was given up.
+    GOAL_ABANDONED = "goal_abandoned"
+    #: Something worries it.
+    CONCERN = "concern"
+
+
+#: Boundary, failure, reaching out, rest, goal done and abandoned: the origin of seed 004. A refusal counts as a failure;
+#: small successes add up to its transcript's "mild satisfaction" (0.3). The rest is ours.
+DELTAS: Mapping[Event, Feeling] = MappingProxyType(
+    {
+        Event.BOUNDARY: Feeling(-0.4, 0.3),
+        Event.FAILURE: Feeling(-0.1, 0.1),
+        Event.BLOCKED: Feeling(-0.1, 0.1),
+        Event.SUCCESS: Feeling(0.05, 0.0),
+        Event.REACH_OUT: Feeling(0.2, 0.1),
+        Event.REST: Feeling(0.1, -0.2),
+        Event.CONTACT: Feeling(0.0, 0.1),
+        Event.GOAL_DONE: Feeling(0.3, 0.1),
+        Event.GOAL_PROGRESSED: Feeling(0.1, 0.0),
+        Event.GOAL_CREATED: Feeling(0.05, 0.05),
+        Event.GOAL_PLANNED: Feeling(0.05, 0.0),
+        Event.GOAL_REFUSED: Feeling(-0.1, 0.0),
+        Event.GOAL_ABANDONED: Feeling(-0.2, -0.1),
+        Event.CONCERN: Feeling(-0.05, 0.05),
+    }
+)
+
+#: How an agent feels when nothing happens, unless its identity says otherwise; ours.
+USUAL = Feeling(0.0, 0.3)
+#: What words of an emotional baseline say of it; ours. Two numbers in it, such as `valence 0.2, arousal 0.5`, go before.
+TONES: Mapping[str, Feeling] = MappingProxyType(
+    {
+        "calm": Feeling(0.1, 0.15),
+        "serene": Feeling(0.2, 0.1),
+        "patient": Feeling(0.1, 0.2),
+        "measured": Feeling(0.0, 0.2),
+        "serious": Feeling(-0.05, 0.25),
+        "formal": Feeling(0.0, 0.2),
+        "direct": Feeling(0.0, 0.35),
+        "warm": Feeling(0.25, 0.3),
+        "friendly": Feeling(0.25, 0.35),
+        "kind": Feeling(0.25, 0.25),
+        "cheerful": Feeling(0.35, 0.5),
+        "playful": Feeling(0.3, 0.55),
+        "enthusiastic": Feeling(0.35, 0.65),
+        "energetic": Feeling(0.25, 0.7),
+        "curious": Feeling(0.15, 0.5),
+        "anxious": Feeling(-0.2, 0.6),
+        "vigilant": Feeling(-0.05, 0.55),
+        "melancholic": Feeling(-0.3, 0.2),
+    }
+)
+_NUMBER = re.compile(r"\b(valence|arousal)\b\D{0,4}?(-?\d*\.?\d+)")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class Mood(BaseModel):
+    """How an agent felt at a moment; JSON by `model_dump(mode="json")`, back by `read_mood`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    valence: Annotated[float, Field(ge=-1, le=1)]
+    arousal: Annotated[float, Field(ge=0, le=1)]
+    at: datetime
+
+    def at_time(self, now: datetime, baseline: Feeling) -> Mood:
+        """Return the mood as it has faded since."""
+        span = max(now - self.at, timedelta())
+        return Mood(
+            valence=_faded(self.valence, baseline.valence, span / VALENCE_HALF_LIFE),
+            arousal=_faded(self.arousal, baseline.arousal, span / AROUSAL_HALF_LIFE),
+            at=max(now, self.at),
+        )
+
+    def moved(self, events: Iterable[Event]) -> Mood:
+        """Return the mood after these events, kept in range."""
+        deltas = [DELTAS[event] for event in events]
+        return Mood(
+            valence=round(_within(self.valence + sum(each.valence for each in deltas), -1.0), 4),
+            arousal=round(_within(self.arousal + sum(each.arousal for each in deltas), 0.0), 4),
+            at=self.at,
+        )
+
+
+def read_mood(stored: Mapping[str, Any] | None, *, baseline: Feeling, now: datetime) -> Mood:
+    """Return the mood that was stored, as it is now; without one that can be read, the baseline."""
+    try:
+        mood = Mood.model_validate(stored)
+    except ValidationError:
+        mood = Mood(valence=baseline.valence, arousal=baseline.arousal, at=now)
+    return mood.at_time(now, baseline)
+
+
+def baseline_of(aspects: Iterable[str]) -> Feeling:
+    """Return how an agent feels when nothing happens, from what its identity says of that, in words or in numbers.
+
+    The mean of the words of `TONES` that are there; `valence` or `arousal` and a number after it goes before; where
+    nothing is said, `USUAL`.
+    """
+    text = " ".join(aspects).casefold()
+    tones = [TONES[word] for word in _WORD.findall(text) if word in TONES] or [USUAL]
+    valence = sum(tone.valence for tone in tones) / len(tones)
+    arousal = sum(tone.arousal for tone in tones) / len(tones)
+    numbers = {name: float(number) for name, number in _NUMBER.findall(text)}
+    return Feeling(
+        _within(numbers.get("valence", valence), -1.0), _within(numbers.get("arousal", arousal), 0.0)
+    )
+
+
+def felt(events: Iterable[Event]) -> float:
+    """Return how good or bad the events are together, from -1 to 1."""
+    return round(_within(sum(DELTAS[event].valence for event in events), -1.0), 3)
+
+
+def in_words(valence: float, arousal: float) -> str:
+    """Return a mood in two words: how good, and how stirred."""
+    good = next(
+        word
+        for above, word in (
+            (0.5, "very good"),
+            (0.15, "good"),
+            (-0.15, "even"),
+            (-0.5, "low"),
+            (-2, "very low"),
+        )
+        if valence > above
+    )
+    stirred = "stirred up" if arousal > 0.6 else "alert" if arousal > 0.25 else "still"
+    return f"{good} and {stirred}"
+
+
+def _faded(value: float, baseline: float, half_lives: float) -> float:
+    return round(baseline + (value - baseline) * 0.5**half_lives, 4)
+
+
+def _within(value: float, low: float) -> float:
+    return min(max(value, low), 1.0)

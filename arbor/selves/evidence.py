@@ -1,0 +1,56 @@
+"""How far evidence moves a belief: Bayes' rule in odds, damped by how firm the belief is (seed 003, 3.5)."""
+
+from __future__ import annotations
+
+import math
+
+from arbor.errors import Invalid
+from arbor.selves.values import Standing, check_share
+
+#: How much likelier one plain piece of evidence is if the belief is true than if it is not; ours: it persuades, and does
+#: not convince.
+LIKELIHOOD_RATIO = 3.0
+#: Nobody is ever surer than this, either way: else no evidence could move the belief again. Ours.
+SUREST = 0.98
+#: The most that one decision moves a belief; ours, so that no single reading turns a mind.
+LARGEST_STEP = 0.2
+#: Below the one a belief is in doubt, from the other on it is held again; ours, apart so that it does not flicker.
+DOUBTED_BELOW = 0.4
+HELD_FROM = 0.5
+
+
+def weigh(*, confidence: float, stability: float, supports: bool, strength: float = 1.0) -> float:
+    """Return the confidence, 0 to 1, that a belief would have after one piece of evidence of this strength, 0 to 1.
+
+    ln odds' = ln odds ± strength · (1 - stability) · ln 3, moved by at most 0.2 and never beyond 0.02 or 0.98.
+    """
+    prior = min(max(confidence, 1 - SUREST), SUREST)
+    push = strength * (1 - stability) * math.log(LIKELIHOOD_RATIO)
+    odds = math.log(prior / (1 - prior)) + (push if supports else -push)
+    return limited(confidence, 1 / (1 + math.exp(-odds)))
+
+
+def limited(confidence: float, wanted: float) -> float:
+    """Return the confidence that one decision can reach on the way to the one that is wanted."""
+    step = min(max(wanted - confidence, -LARGEST_STEP), LARGEST_STEP)
+    return round(min(max(confidence + step, 0.0), 1.0), 4)
+
+
+def standing(now: Standing, confidence: float) -> Standing:
+    """Return whether a belief of this confidence is held or in doubt; one that was dropped stays so."""
+    if now is Standing.DROPPED:
+        return now
+    if confidence < DOUBTED_BELOW:
+        return Standing.QUESTIONED
+    return Standing.HELD if confidence >= HELD_FROM else now
+
+
+def check_step(confidence: float, wanted: float) -> None:
+    """Raise Invalid unless one decision may move a belief so far."""
+    check_share("confidence", wanted)
+    if abs(wanted - confidence) > LARGEST_STEP + 1e-9:
+        low, high = max(confidence - LARGEST_STEP, 0.0), min(confidence + LARGEST_STEP, 1.0)
+        raise Invalid(
+            f"one decision moves a belief by at most {LARGEST_STEP:g}: from {confidence:.2f} to between {low:.2f} and"
+            f" {high:.2f}, got {wanted:.2f}"
+        )
