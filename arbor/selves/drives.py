@@ -135,7 +135,7 @@ def read_drives(stored: Mapping[str, Any] | None, now: datetime) -> Drives:
     for drive in Drive:
         try:
             states[drive] = DriveState.model_validate(known[drive.value])
-        except KeyError, ValidationError:
+        except (KeyError, TypeError, ValidationError):
             states[drive] = DriveState(at=now)
     return Drives(states=states)
 
