@@ -11,7 +11,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -71,10 +71,15 @@ class _DeadlineStream(httpcore.NetworkStream):
 
 
 class DeadlineBackend(httpcore.NetworkBackend):
-    """Opens connections whose every wait is bounded by the deadline, the look-up of the name included."""
+    """Opens connections whose every wait is bounded by the deadline, the look-up of the name included.
 
-    def __init__(self) -> None:
+    `permits` tells which IP addresses may be connected to; it is asked about the very address that is used, so a name
+    that leads elsewhere the second time does not pass.
+    """
+
+    def __init__(self, permits: Callable[[str], bool] | None = None) -> None:
         self._inner = httpcore.SyncBackend()
+        self._permits = permits
 
     def connect_tcp(
         self,
@@ -88,6 +93,9 @@ class DeadlineBackend(httpcore.NetworkBackend):
         options = list(socket_options or ())
         refusal: Exception | None = None
         for address in _addresses(host, port, bounded(timeout, httpcore.ConnectTimeout)):
+            if self._permits is not None and not self._permits(address):
+                refusal = httpcore.UnsupportedProtocol(f"{host} leads to {address}, which is not permitted")
+                continue
             try:
                 stream = self._inner.connect_tcp(
                     address, port, bounded(timeout, httpcore.ConnectTimeout), local_address, options

@@ -93,14 +93,22 @@ class _LaneStream(httpx.SyncByteStream):
 
 
 class DeadlineTransport(httpx.BaseTransport):
-    """Sends requests, each on a connection of its own ("lane"), within the deadline set around the call."""
+    """Sends requests, each on a connection of its own ("lane"), within the deadline set around the call.
+
+    With `permits`, to addresses that it permits only, and never by a proxy: that would look names up by itself.
+    """
 
     def __init__(
-        self, *, connections: int = DEFAULT_CONNECTIONS, idle_per_origin: int = IDLE_PER_ORIGIN
+        self,
+        *,
+        connections: int = DEFAULT_CONNECTIONS,
+        idle_per_origin: int = IDLE_PER_ORIGIN,
+        permits: Callable[[str], bool] | None = None,
     ) -> None:
         self._places = threading.BoundedSemaphore(connections)
         self._idle_per_origin = idle_per_origin
-        self._backend = DeadlineBackend()
+        self._backend = DeadlineBackend(permits)
+        self._by_proxy = permits is None
         self._tls = httpx.create_ssl_context()
         self._lock = threading.Lock()
         self._idle: dict[Origin, list[httpcore.ConnectionPool]] = {}
@@ -148,7 +156,7 @@ class DeadlineTransport(httpx.BaseTransport):
                 return idle.pop()
         return httpcore.ConnectionPool(
             ssl_context=self._tls,
-            proxy=_proxy_for(origin),
+            proxy=_proxy_for(origin) if self._by_proxy else None,
             max_connections=1,
             keepalive_expiry=IDLE_S,
             network_backend=self._backend,

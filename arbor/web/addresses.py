@@ -1,0 +1,36 @@
+"""Which addresses of the network are public: what is asked from outside must not be led to what is inside."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+#: Translated to IPv4 on the way (RFC 6052); the last 32 bits are that address.
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def is_public(address: str) -> bool:
+    """Tell whether an IP address, as text, belongs to the public network; what is no address does not.
+
+    An IPv6 address that stands for an IPv4 one is judged by that: otherwise `::ffff:127.0.0.1` would pass.
+    """
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return all(_is_global(each) for each in (found, *_within(found)))
+
+
+def _within(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
+    if isinstance(address, IPv4Address):
+        return []
+    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if address in _NAT64:
+        found.append(IPv4Address(int(address) & 0xFFFFFFFF))
+    return [each for each in found if each is not None]
+
+
+def _is_global(address: IPv4Address | IPv6Address) -> bool:
+    # An IPv4 address in IPv6 clothes is not global by itself; what counts is the one within.
+    if isinstance(address, IPv6Address) and _within(address):
+        return True
+    return address.is_global and not address.is_multicast

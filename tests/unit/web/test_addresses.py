@@ -1,0 +1,47 @@
+"""Which addresses are public."""
+
+from __future__ import annotations
+
+import pytest
+
+from arbor.web.addresses import is_public
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("93.184.215.14", True),
+        ("8.8.8.8", True),
+        ("2606:4700:4700::1111", True),
+        ("127.0.0.1", False),
+        ("127.8.8.8", False),
+        ("0.0.0.0", False),
+        ("10.1.2.3", False),
+        ("172.16.0.1", False),
+        ("192.168.1.1", False),
+        ("169.254.169.254", False),
+        ("100.64.0.1", False),
+        ("224.0.0.1", False),
+        ("239.255.255.250", False),
+        ("255.255.255.255", False),
+        ("198.51.100.7", False),
+        ("::1", False),
+        ("::", False),
+        ("fe80::1", False),
+        ("fe80::1%eth0", False),
+        ("fc00::1", False),
+        ("ff02::1", False),
+        ("::ffff:127.0.0.1", False),
+        ("::ffff:8.8.8.8", True),
+        ("::ffff:10.0.0.1", False),
+        ("64:ff9b::7f00:1", False),
+        ("64:ff9b::808:808", True),
+        ("2002:7f00:1::", False),
+        ("2002:a00:1::1", False),
+        ("localhost", False),
+        ("2130706433", False),
+        ("", False),
+    ],
+)
+def test_only_the_public_network_is_public(address: str, public: bool) -> None:
+    assert is_public(address) is public
