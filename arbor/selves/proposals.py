@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any, Protocol
+
+from arbor.errors import LimitReached, TransitionIllegal
+from arbor.selves.nearness import DUPLICATE, jaro_winkler
+from arbor.selves.values import SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
 
 
 class ProposalKind(StrEnum):
@@ -50,3 +57,90 @@ PROPOSAL_TRANSITIONS: Mapping[ProposalStatus, tuple[ProposalStatus, ...]] = Mapp
         ProposalStatus.EXPIRED: (),
     }
 )
+
+#: Seed 000, "Proposal Queue".
+MAX_PENDING = 20
+#: What acceptance adds to the confidence of what is proposed (seed 000).
+ACCEPTED_ADDS = 0.2
+#: Put off so often, it is let go (ours).
+MAX_DEFERRALS = 5
+#: An agent changes who it takes itself to be at most so often in a day, and not again for a while (seed 000, 5).
+IDENTITY_CHANGES_PER_DAY = 3
+IDENTITY_COOLDOWN = timedelta(hours=4)
+#: An insight into oneself that is less sure is none (the origin of seed 000).
+LEAST_INSIGHT = 0.5
+#: Memories that a proposal names as what it rests on, at most; ours.
+MOST_EVIDENCE = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewProposal:
+    """A change to be proposed; confidence from 0 to 1. Raises Invalid."""
+
+    kind: ProposalKind
+    content: str
+    confidence: float
+    #: Where it comes from: `heartbeat:ID`, `consolidation`, `operator`.
+    source: str
+    #: What accepting it changes: {"aspect": kind}, {"belief": id, "confidence": …}, {"key": …, "value": …}; empty for
+    #: what becomes a memory.
+    change: Mapping[str, Any] = field(default_factory=dict)
+    #: Ids of the memories it rests on.
+    evidence: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        check_text("a proposal's content", self.content)
+        check_text("source", self.source, longest=SOURCE_LENGTH)
+        check_share("confidence", self.confidence)
+        if len(self.evidence) > MOST_EVIDENCE:
+            raise LimitReached(
+                f"a proposal rests on at most {MOST_EVIDENCE} memories, got {len(self.evidence)}"
+            )
+
+
+class Queued(Protocol):
+    """What the rules of the queue look at in a proposal."""
+
+    kind: str
+    content: str
+    confidence: float
+    created_at: datetime
+
+
+def transition(status: ProposalStatus, to: ProposalStatus) -> None:
+    """Raise TransitionIllegal unless a proposal may go from one status to the other."""
+    if to not in PROPOSAL_TRANSITIONS[status]:
+        raise TransitionIllegal(f"the proposal is {status} already; only a pending one can be {to}")
+
+
+def duplicate_of[P: Queued](new: NewProposal, pending: Sequence[P]) -> P | None:
+    """Return the pending proposal that says the same: of the same kind, and at least 0.85 alike."""
+    same = (each for each in pending if each.kind == new.kind)
+    return next((each for each in same if jaro_winkler(each.content, new.content) >= DUPLICATE), None)
+
+
+def to_expire[P: Queued](pending: Sequence[P]) -> list[P]:
+    """Return which proposals leave the queue so that one more fits: the least sure first, of these the oldest."""
+    order = sorted(pending, key=lambda each: (each.confidence, each.created_at))
+    return order[: max(len(pending) + 1 - MAX_PENDING, 0)]
+
+
+def check_identity_pace(changes: Sequence[datetime], now: datetime) -> None:
+    """Raise LimitReached where an agent changes who it is too fast; `changes` are the times of those it made itself."""
+    latest = max(changes, default=None)
+    if latest is not None and now - latest < IDENTITY_COOLDOWN:
+        free_at = latest + IDENTITY_COOLDOWN
+        raise LimitReached(
+            f"who one is changes slowly: the next change is possible from {free_at:%Y-%m-%d %H:%M} UTC"
+        )
+    recent = sum(now - each < timedelta(days=1) for each in changes)
+    if recent >= IDENTITY_CHANGES_PER_DAY:
+        raise LimitReached(
+            f"who one is changes at most {IDENTITY_CHANGES_PER_DAY} times in a day, and it did {recent} times"
+        )
+
+
+def shortened(text: str) -> str:
+    """Return a text that fits into a proposal."""
+    text = " ".join(text.split())
+    return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"
