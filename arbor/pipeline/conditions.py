@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from arbor.pipeline.outcomes import Outcome
+from arbor.pipeline.outcomes import NODE_OUTCOMES, Outcome
 
 _CLAUSE = re.compile(
     r"""\s*(?P<key>outcome|context(?:\.[A-Za-z_][A-Za-z0-9_]*)+)
@@ -94,22 +94,39 @@ class Choosable(Protocol):
     def condition(self) -> Condition: ...
     @property
     def weight(self) -> int: ...
+    @property
+    def label(self) -> str: ...
 
 
-def choose_edge[E: Choosable](edges: Iterable[E], outcome: Outcome, context: Mapping[str, Any]) -> E | None:
-    """Choose the edge to follow: a condition that holds, then the higher weight, then the earlier name.
+def choose_edge[E: Choosable](
+    edges: Iterable[E],
+    outcome: Outcome,
+    context: Mapping[str, Any],
+    *,
+    preferred: str = "",
+    answered: bool = False,
+) -> E | None:
+    """Choose the edge to follow: a condition that holds, then the preferred label, the higher weight, the earlier name.
 
     After a failure or a retry only an edge whose condition tests the outcome is followed, so that a plain edge never
-    carries a failure on as if nothing had happened. None if no edge leads on.
+    carries a failure on as if nothing had happened; `answered` says that such an edge has just been followed.
+    None if no edge leads on.
     """
-    went_well = outcome in (Outcome.SUCCESS, Outcome.PARTIAL)
+    went_well = answered or outcome in (Outcome.SUCCESS, Outcome.PARTIAL)
     open_edges = [
         edge
         for edge in edges
         if edge.condition.holds(outcome, context) and (went_well or edge.condition.tests_outcome)
     ]
     return min(
-        open_edges, key=lambda edge: (not edge.condition.clauses, -edge.weight, edge.target), default=None
+        open_edges,
+        key=lambda edge: (
+            not edge.condition.clauses,
+            not preferred or edge.label != preferred,
+            -edge.weight,
+            edge.target,
+        ),
+        default=None,
     )
 
 
@@ -123,8 +140,8 @@ def _clause(match: re.Match[str]) -> Clause:
     key, test, value = match.group("key", "test", "value")
     if value[:1] in ("'", '"'):
         value = value[1:-1]
-    if key == "outcome" and test in ("=", "!=") and value not in set(Outcome):
-        raise ValueError(f"an outcome is one of {', '.join(Outcome)}; {value!r} is none of them")
+    if key == "outcome" and test in ("=", "!=") and value not in NODE_OUTCOMES:
+        raise ValueError(f"an outcome is one of {', '.join(NODE_OUTCOMES)}; {value!r} is none of them")
     if test in _ORDERINGS and _number(value) is None:
         raise ValueError(f"`{test}` compares numbers; {value!r} is not a number")
     return Clause(key=key, test=test, value=value)

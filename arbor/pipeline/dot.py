@@ -11,7 +11,7 @@ from pydot.dot_parser import GraphParser
 from pyparsing import ParseBaseException
 
 from arbor.pipeline.conditions import parse_condition
-from arbor.pipeline.outcomes import Outcome
+from arbor.pipeline.outcomes import EXIT_OUTCOMES, Outcome
 from arbor.pipeline.values import ALWAYS, MAX_VISITS, Edge, Node, NodeKind
 
 # A pipeline is drawn by a person; the parser takes about 5 ms for each node and is recursive.
@@ -19,7 +19,6 @@ MAX_DOT_CHARACTERS = 64 * 1024
 
 _KINDS = {"mdiamond": NodeKind.START, "msquare": NodeKind.EXIT, "diamond": NodeKind.BRANCH}
 _DEFAULTS = frozenset({"node", "edge", "graph"})
-_EXIT_OUTCOMES = (Outcome.SUCCESS, Outcome.FAILURE)
 
 # pyparsing keeps its state in the module: two threads must not parse at once.
 _parser = Lock()
@@ -101,8 +100,8 @@ def _read_node(name: str, attributes: Mapping[str, str], reading: Reading) -> No
         return
     kind = _KINDS.get(attributes.get("shape", "").lower(), NodeKind.STEP)
     outcome = attributes.get("outcome", Outcome.SUCCESS.value)
-    if outcome not in _EXIT_OUTCOMES:
-        reading.faults.append(f"{where}: outcome must be success or failure, got {outcome!r}")
+    if outcome not in EXIT_OUTCOMES:
+        reading.faults.append(f"{where}: outcome must be {' or '.join(EXIT_OUTCOMES)}, got {outcome!r}")
         outcome = Outcome.SUCCESS.value
     reading.nodes[name] = Node(
         name=name,

@@ -45,12 +45,16 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeResult:
-    """What a node answers: how it went, what to merge into the context, what it waits for, what it changed."""
+    """What a node answers: how it went, what to merge into the context, what it waits for, what it changed.
+
+    `preferred` is the label of the edge that it would follow, where the conditions leave a choice.
+    """
 
     outcome: Outcome = Outcome.SUCCESS
     updates: Mapping[str, Any] = field(default_factory=dict)
     suspend: Suspension | None = None
     changed: tuple[str, ...] = ()
+    preferred: str = ""
 
 
 class Handler(Protocol):
@@ -132,7 +136,7 @@ class _Walk:
 
     def go(self, resume_with: dict[str, Any] | None) -> Progress:
         """Walk until something stops it."""
-        outcome = Outcome.SUCCESS
+        outcome, preferred, answered = Outcome.SUCCESS, "", False
         while True:
             node = self._graph.nodes[self._cursor]
             if node.kind is NodeKind.EXIT:
@@ -148,12 +152,21 @@ class _Walk:
                 result = self._step(node, handler, resume_with)
                 if result.suspend is not None:
                     return self._stopped(ProgressStatus.SUSPENDED, waiting=True, suspension=result.suspend)
-                resume_with, outcome = None, result.outcome
-            target = self._target(node, outcome)
+                resume_with, outcome, preferred, answered = None, result.outcome, result.preferred, False
+            edge = choose_edge(
+                self._graph.edges_from(node.name),
+                outcome,
+                self._context,
+                preferred=preferred,
+                answered=answered,
+            )
+            target = edge.target if edge is not None else self._retry_target(node, outcome)
             if not target:
                 return self._finished(
                     Outcome.FAILURE, fault=f"nothing leads on from node {node.name} after {outcome}"
                 )
+            # A branch goes by the outcome of the step before it, which the way to it may have answered already.
+            answered = answered or edge is None or edge.condition.tests_outcome
             self._cursor = target
 
     def _handler(self, node: Node) -> Handler | None:
@@ -203,11 +216,8 @@ class _Walk:
             self._observer(record)
         return result
 
-    def _target(self, node: Node, outcome: Outcome) -> str:
-        """Return the next node: by edge, else after a failure by retry target; empty if the walk ends here."""
-        edge = choose_edge(self._graph.edges_from(node.name), outcome, self._context)
-        if edge is not None:
-            return edge.target
+    def _retry_target(self, node: Node, outcome: Outcome) -> str:
+        """Return where to go after a failure that no edge answers; empty if the walk ends here."""
         if outcome not in (Outcome.FAILURE, Outcome.RETRY):
             return ""
         for name in node.retry_targets:

@@ -2,7 +2,8 @@
 
 Shapes say what a node is: `Mdiamond` the start, `Msquare` an exit, `diamond` a branch, anything else a step. A step's
 attribute `type` names its handler. Further attributes: on a step `retry_target`, `fallback_retry_target` and
-`max_visits`; on an exit `outcome` (success or failure); on an edge `condition` and `weight`.
+`max_visits`; on an exit `outcome` (success, failure or skipped); on an edge `condition`,
+`label` and `weight`.
 """
 
 from __future__ import annotations

@@ -25,3 +25,11 @@ class Outcome(StrEnum):
     RETRY = "retry"
     #: Some of it was done; leads on like success.
     PARTIAL = "partial"
+    #: There was nothing to do: only a whole walk ends so, at an exit that says it.
+    SKIPPED = "skipped"
+
+
+#: How a node can end.
+NODE_OUTCOMES = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.RETRY, Outcome.PARTIAL)
+#: How an exit can say that the walk ended.
+EXIT_OUTCOMES = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.SKIPPED)

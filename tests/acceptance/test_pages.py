@@ -206,7 +206,7 @@ def test_a_heartbeats_page_tells_why_it_did_that(scene: Scene, tmp_path: Path) -
     passed = browser.evaluate(
         "[...document.querySelectorAll('.ar-box[data-outcome=success]')].map(box => box.dataset.node)"
     )
-    assert {"observe", "orient", "think", "decide", "act", "record", "done"} <= set(passed)
+    assert {"observe", "orient", "process", "decide", "act", "record", "done"} <= set(passed)
     assert browser.count(".ar-arrow.ar-taken") >= len(passed) - 1
     assert browser.count("#waterfall .ar-lane") >= 13
     assert browser.count("#waterfall .ar-wait") == 1

@@ -43,10 +43,20 @@ _WAIT = """
 UPDATE heartbeats_heartbeatschedule SET lease_until = now() + %(lease)s
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
 """
-# Rests if its agent may no longer beat.
+# Counts the beat, and lets the agent wait for its planned time, or for an earlier one that somebody brought about
+# meanwhile; it rests if it may no longer beat.
 _LET_GO = """
+WITH used AS (
+    INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, beats)
+    SELECT %(tenant)s::uuid, %(usage)s::uuid, %(agent)s::uuid, (now() AT TIME ZONE 'UTC')::date, 1 WHERE %(ran)s::boolean
+    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET beats = heartbeats_dailyusage.beats + 1
+)
 UPDATE heartbeats_heartbeatschedule s SET attempts = 0, lease_until = NULL, slot_at = NULL, last_error = %(error)s,
-    state = CASE WHEN a.status = 'active' THEN 'idle' ELSE 'off' END
+    state = CASE WHEN a.status = 'active' THEN 'idle' ELSE 'off' END,
+    next_due_at = CASE WHEN s.next_trigger = 'timer' AND s.next_due_at > now()
+        THEN coalesce(%(due)s::timestamptz, s.next_due_at) ELSE s.next_due_at END,
+    next_trigger = CASE WHEN s.next_trigger = 'timer' AND s.next_due_at > now() AND %(due)s::timestamptz IS NOT NULL
+        THEN %(trigger)s ELSE s.next_trigger END
 FROM agents_agent a
 WHERE s.tenant_id = %(tenant)s AND s.agent_id = %(agent)s AND a.tenant_id = s.tenant_id AND a.id = s.agent_id
 """
@@ -82,10 +92,17 @@ def suspend(walk: Walk, suspension: Suspension) -> None:
 
 def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
     """End the heartbeat and let its agent wait for the next one, or rest if it may no longer beat."""
-    failure: Mapping[str, Any] = walk.checkpoint.context.get("failure") or {}
-    why = "" if status == HeartbeatStatus.DONE else reason or str(failure.get("reason", ""))
-    store(walk, status=status, checkpoint={}, ended_at=datetime.now(UTC), reason=why)
-    change(_LET_GO, agent=walk.agent_id, error=why)
+    context = walk.checkpoint.context
+    failure: Mapping[str, Any] = context.get("failure") or {}
+    why, values = "", {}
+    if status == HeartbeatStatus.SKIPPED:
+        # It was nothing but a look: it has no number, no energy came back, and no model was asked.
+        why = str(context.get("idle") or reason)
+        values = {"number": 0, "energy_start": None, "model": ""}
+    elif status != HeartbeatStatus.DONE:
+        why = reason or str(failure.get("reason", ""))
+    store(walk, status=status, checkpoint={}, ended_at=datetime.now(UTC), reason=why, **values)
+    change(_LET_GO, agent=walk.agent_id, error=why if status == HeartbeatStatus.FAILED else "")
     log.info(
         "heartbeat",
         agent=walk.agent_name,
@@ -100,7 +117,8 @@ def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
 def store(walk: Walk, **values: Any) -> None:
     """Write the heartbeat's row as it stands, and the steps taken since the last time."""
     context = walk.checkpoint.context
-    values |= {"own_ms": walk.own_ms, **dump_context(context.get("record", {}))}
+    # What is said here goes before what the nodes have put on record.
+    values = {"own_ms": walk.own_ms, **dump_context(context.get("record", {})), **values}
     if "mode" in context:
         values["mode"] = context["mode"]
     if walk.step is None:

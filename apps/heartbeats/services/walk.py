@@ -25,6 +25,14 @@ from arbor.pipeline.engine import Outcome, Phase, Progress, ProgressStatus, adva
 
 log = structlog.get_logger(__name__)
 
+_ENDED = {
+    Outcome.SUCCESS: HeartbeatStatus.DONE,
+    Outcome.PARTIAL: HeartbeatStatus.DONE,
+    Outcome.SKIPPED: HeartbeatStatus.SKIPPED,
+    Outcome.FAILURE: HeartbeatStatus.FAILED,
+    Outcome.RETRY: HeartbeatStatus.FAILED,
+}
+
 
 def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int, clock: Clock | None = None) -> bool:
     """Walk the agent's heartbeat on under this lease, until it waits for a model or has ended.
@@ -79,8 +87,7 @@ def _walk_inside(walk: Walk, started: float, clock: Clock) -> Progress:
     if progress.status is ProgressStatus.SUSPENDED and progress.suspension is not None:
         suspend(walk, progress.suspension)
     elif progress.status is ProgressStatus.FINISHED:
-        done = progress.outcome is Outcome.SUCCESS
-        finish(walk, HeartbeatStatus.DONE if done else HeartbeatStatus.FAILED, reason=progress.fault)
+        finish(walk, _ENDED[progress.outcome or Outcome.FAILURE], reason=progress.fault)
     elif any(step.changed for step in walk.steps):
         store(walk, status=HeartbeatStatus.RUNNING, checkpoint=stored_checkpoint(walk))
     return progress

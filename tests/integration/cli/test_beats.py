@@ -76,7 +76,7 @@ def test_without_a_fleet_the_beat_runs_here_and_says_so(arbor: Arbor, vega: str)
     assert trace["energy_start"] == 20
     assert trace["energy_end"] == 20 - sum(action["cost"] for action in trace["actions"])
     assert [step["sequence"] for step in trace["steps"]] == list(range(1, len(trace["steps"]) + 1))
-    assert {"observe", "think", "act", "record"} <= {step["node"] for step in trace["steps"]}
+    assert {"observe", "process", "act", "record"} <= {step["node"] for step in trace["steps"]}
     assert [call["status"] for call in trace["calls"]] == ["complete"]
     assert trace["narrative"]
 

@@ -99,8 +99,33 @@ def test_any_text_is_either_a_condition_or_refused(text: str) -> None:
     assert condition.holds(Outcome.SUCCESS, CONTEXT) in (True, False)
 
 
-def edge(target: str, condition: str = "", weight: int = 0) -> Edge:
-    return Edge(source="a", target=target, condition=parse_condition(condition), weight=weight)
+def edge(target: str, condition: str = "", weight: int = 0, label: str = "") -> Edge:
+    return Edge(source="a", target=target, condition=parse_condition(condition), weight=weight, label=label)
+
+
+@pytest.mark.parametrize(
+    ("edges", "chosen"),
+    [
+        ([edge("a", weight=9), edge("b", label="mine")], "b"),
+        ([edge("a", "context.count=3"), edge("b", label="mine")], "a"),
+        ([edge("a", "context.count=3"), edge("b", "outcome=success", label="mine")], "b"),
+        ([edge("b", label="mine"), edge("a", label="mine")], "a"),
+        ([edge("b", label="mine", weight=1), edge("a", label="mine")], "b"),
+        ([edge("b", label="other"), edge("a")], "a"),
+    ],
+)
+def test_a_preferred_label_goes_before_the_weight_and_after_the_condition(
+    edges: list[Edge], chosen: str
+) -> None:
+    found = choose_edge(edges, Outcome.SUCCESS, {"count": 3}, preferred="mine")
+
+    assert found is not None
+    assert found.target == chosen
+
+
+def test_an_outcome_that_only_a_walk_can_have_is_no_condition() -> None:
+    with pytest.raises(ValueError, match="an outcome is one of success, failure, retry, partial"):
+        parse_condition("outcome=skipped")
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,7 @@ def test_a_handler_that_is_gone_is_named() -> None:
         advance(graph, begin(graph, {}), {}, phase=Phase.INSIDE, clock=CLOCK)
 
 
-def replies(*outcomes: Outcome) -> tuple[Progress, list[str]]:
+def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress, list[str]]:
     """Walk the default heartbeat with a model whose replies read as told."""
     from arbor.pipeline.graph import heartbeat_text
 
@@ -366,6 +366,7 @@ def replies(*outcomes: Outcome) -> tuple[Progress, list[str]]:
     ]
     handlers: dict[str, Any] = {name: says() for name in names}
     handlers |= {"think": Asks(), "parse": Step(parse)}
+    handlers["select_mode"] = says(mode=mode)
     handlers["focus"] = handlers["embed"] = Step(lambda _: NodeResult(), Phase.OUTSIDE)
     graph = load_graph(heartbeat_text(), handlers=handlers)
     checkpoint, phase, ran, result = begin(graph, {}), Phase.INSIDE, list[str](), None
@@ -382,16 +383,17 @@ def replies(*outcomes: Outcome) -> tuple[Progress, list[str]]:
 
 
 BEFORE = ["observe", "focus", "orient", "select_mode", "prompt"]
+ASKED = ["llm_reflect", "process"]
 AFTER = ["decide", "embed", "act", "goals", "record"]
 
 
 @pytest.mark.parametrize(
     ("outcomes", "exit_node", "ran"),
     [
-        ([Outcome.SUCCESS], "done", [*BEFORE, "think", "parse", *AFTER]),
-        ([Outcome.RETRY, Outcome.SUCCESS], "done", [*BEFORE, *["think", "parse"] * 2, *AFTER]),
-        ([Outcome.RETRY, Outcome.RETRY, Outcome.SUCCESS], "done", [*BEFORE, *["think", "parse"] * 3, *AFTER]),
-        ([Outcome.RETRY] * 3, "failed", [*BEFORE, *["think", "parse"] * 3, "nop"]),
+        ([Outcome.SUCCESS], "done", [*BEFORE, *ASKED, *AFTER]),
+        ([Outcome.RETRY, Outcome.SUCCESS], "done", [*BEFORE, *ASKED * 2, *AFTER]),
+        ([Outcome.RETRY, Outcome.RETRY, Outcome.SUCCESS], "done", [*BEFORE, *ASKED * 3, *AFTER]),
+        ([Outcome.RETRY] * 3, "failed", [*BEFORE, *ASKED * 3, "nop"]),
     ],
 )
 def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
@@ -400,3 +402,74 @@ def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
     progress, walked = replies(*outcomes)
 
     assert (progress.exit, walked) == (exit_node, ran)
+
+
+@pytest.mark.parametrize(
+    ("mode", "node"),
+    [
+        ("conversation", "llm_converse"),
+        ("goal_pursuit", "llm_goal"),
+        ("plan_execution", "llm_plan"),
+        ("reflection", "llm_reflect"),
+        ("consolidation", "llm_consolidate"),
+    ],
+)
+def test_each_mode_has_its_own_call_of_a_model(mode: str, node: str) -> None:
+    _, walked = replies(Outcome.RETRY, Outcome.SUCCESS, mode=mode)
+
+    assert [each for each in walked if each.startswith("llm_")] == [node, node]
+
+
+@pytest.mark.parametrize(
+    ("exit_outcome", "ended"),
+    [("success", Outcome.SUCCESS), ("failure", Outcome.FAILURE), ("skipped", Outcome.SKIPPED)],
+)
+def test_an_exit_says_how_the_walk_ended(exit_outcome: str, ended: Outcome) -> None:
+    progress = walk(
+        f"a [type=a]; out [shape=Msquare, outcome={exit_outcome}]; start -> a -> out;"
+        "start -> done [weight=-1]; start -> lost [weight=-2]",
+        {"a": says()},
+    )
+
+    assert (progress.outcome, progress.exit) == (ended, "out")
+
+
+def test_a_step_may_prefer_an_edge_also_through_a_branch() -> None:
+    body = (
+        "a [type=a]; choice [shape=diamond]; b [type=b]; c [type=b]; start -> a -> choice;"
+        "choice -> b [label=left, weight=5]; choice -> c [label=right]; b -> done; c -> lost"
+    )
+    handlers = {"b": says(), "a": Step(lambda _: NodeResult(preferred="right"))}
+
+    assert nodes_of(walk(body, handlers)) == ["a", "c"]
+    assert nodes_of(walk(body, handlers | {"a": says()})) == ["a", "b"]
+
+
+def test_a_branch_after_a_failure_that_was_answered_takes_its_plain_edges() -> None:
+    body = (
+        "a [type=a]; choice [shape=diamond]; b [type=b]; start -> a -> done;"
+        'a -> choice [condition="outcome=failure"]; choice -> b; b -> lost'
+    )
+
+    progress = walk(body, {"a": says(Outcome.FAILURE), "b": says()})
+
+    assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
+
+
+def test_a_branch_after_a_failure_that_nothing_answers_leads_nowhere() -> None:
+    body = (
+        "a [type=a]; choice [shape=diamond]; start -> choice; choice -> a; a -> done; a -> lost [weight=-1]"
+    )
+
+    assert walk(body, {"a": says(Outcome.FAILURE)}).fault == "nothing leads on from node a after failure"
+
+
+def test_a_retry_target_may_be_a_branch() -> None:
+    body = (
+        "a [type=a, retry_target=choice]; b [type=b]; choice [shape=diamond];"
+        "start -> a -> done; choice -> b; b -> lost"
+    )
+
+    progress = walk(body, {"a": says(Outcome.FAILURE), "b": says()})
+
+    assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
