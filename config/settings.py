@@ -8,12 +8,14 @@ from typing import Any
 
 from apps.console.theme import UNFOLD as CONSOLE_THEME
 from arbor.agents.identity import derive_secret, parse_master_key
+from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
 from arbor.memory.health import parse_limits
 from arbor.memory.weights import parse_weights
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
 from config.logs import logging_config
+from config.mail import mailers
 from config.secrets import SecretName
 
 DATA_DIR = data_dir()
@@ -275,7 +277,34 @@ ARBOR_CLAIM_BATCH = env.int("ARBOR_CLAIM_BATCH", default=500)
 ARBOR_MAX_IN_FLIGHT = env.int("ARBOR_MAX_IN_FLIGHT", default=5000)
 #: Of one claim, one tenant gets at most so many while others wait.
 ARBOR_TENANT_CLAIM_LIMIT = env.int("ARBOR_TENANT_CLAIM_LIMIT", default=100)
+#: An agent with nothing to do still reflects once in so many beats; at the others it asks no model.
+ARBOR_REFLECT_EVERY = env.int("ARBOR_REFLECT_EVERY", default=4)
 ARBOR_DISPATCH_PERIOD = timedelta(seconds=env.float("ARBOR_DISPATCH_PERIOD_S", default=1.0))
+
+# --- Reaching out --------------------------------------------------------------------------------------
+
+#: How often an agent may write to its users, and in public in any 24 hours.
+ARBOR_CONTACT_LIMITS = ContactLimits(
+    cooldown=timedelta(hours=env.float("ARBOR_REACH_OUT_COOLDOWN_H", default=COOLDOWN / timedelta(hours=1))),
+    public_per_day=env.int("ARBOR_REACH_OUT_PUBLIC_PER_DAY", default=PUBLIC_PER_DAY),
+)
+#: The mail server; empty: mails fail, and say so. `ARBOR_EMAIL_SECURITY` is starttls, tls or none.
+ARBOR_EMAIL_HOST = env.str("ARBOR_EMAIL_HOST", default="")
+ARBOR_EMAIL_FROM = env.str("ARBOR_EMAIL_FROM", default="")
+MAILERS = mailers(
+    host=ARBOR_EMAIL_HOST,
+    port=env.int("ARBOR_EMAIL_PORT", default=0),
+    user=env.str("ARBOR_EMAIL_USER", default=""),
+    password=secret("ARBOR_EMAIL_PASSWORD"),
+    security=env.str("ARBOR_EMAIL_SECURITY", default="starttls"),
+    timeout_s=env.float("ARBOR_EMAIL_TIMEOUT_S", default=15.0),
+    sender=ARBOR_EMAIL_FROM,
+)
+#: Webhooks go to https and to public addresses unless these say otherwise, such as for a receiver on this machine.
+ARBOR_WEBHOOK_ALLOW_HTTP = env.bool("ARBOR_WEBHOOK_ALLOW_HTTP", default=False)
+ARBOR_WEBHOOK_ALLOW_PRIVATE = env.bool("ARBOR_WEBHOOK_ALLOW_PRIVATE", default=False)
+#: How often what waits to be delivered, and what lost its worker, is looked for.
+ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))
 
 # --- Logging -------------------------------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ class Pulse:
     waiting_percepts: int = 0
     pending_intents: int = 0
     stuck_intents: int = 0
-    #: The worst agent's figures of maintenance.
+    #: What of its memory waits for maintenance.
     stale_neighborhoods: int = 0
     unsummarized_episodes: int = 0
     level: Degradation = Degradation.NORMAL

@@ -18,11 +18,20 @@ from arbor.models.ports import ModelReply, ModelRequest, Usage
 #: Longest model name that the ledger holds.
 MODEL_LENGTH = 200
 
+# The day's sum of the agent goes with it: one statement a call.
 _CHARGE = """
-INSERT INTO heartbeats_ledgerentry (tenant_id, id, agent_id, call_id, purpose, provider, model, input_tokens,
-    output_tokens, cached_tokens, cost_usd, latency_ms, tries, error_kind, at)
-VALUES (%(tenant)s, %(id)s, %(agent)s, %(call)s, %(purpose)s, %(provider)s, %(model)s, %(input)s,
-    %(output)s, %(cached)s, %(cost)s, %(latency)s, %(tries)s, %(error_kind)s, now())
+WITH charged AS (
+    INSERT INTO heartbeats_ledgerentry (tenant_id, id, agent_id, call_id, purpose, provider, model, input_tokens,
+        output_tokens, cached_tokens, cost_usd, latency_ms, tries, error_kind, at)
+    VALUES (%(tenant)s, %(id)s, %(agent)s, %(call)s, %(purpose)s, %(provider)s, %(model)s, %(input)s,
+        %(output)s, %(cached)s, %(cost)s, %(latency)s, %(tries)s, %(error_kind)s, now())
+)
+INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, calls, tokens, cost_usd)
+VALUES (%(tenant)s, %(usage)s, %(agent)s, (now() AT TIME ZONE 'UTC')::date, 1, %(input)s::bigint + %(output)s::bigint,
+    coalesce(%(cost)s::numeric, 0))
+ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET calls = heartbeats_dailyusage.calls + 1,
+    tokens = heartbeats_dailyusage.tokens + excluded.tokens,
+    cost_usd = heartbeats_dailyusage.cost_usd + excluded.cost_usd
 """
 
 
@@ -100,6 +109,7 @@ def _charge(
     change(
         _CHARGE,
         id=uuid7(),
+        usage=uuid7(),
         agent=taken.agent_id,
         call=taken.call_id,
         purpose=taken.request.purpose.value,

@@ -38,7 +38,8 @@ WITH tenants AS MATERIALIZED (
     ) s LIMIT %(budget)s
 )
 UPDATE heartbeats_heartbeatschedule s
-SET state = 'queued', epoch = s.epoch + 1, slot_at = s.next_due_at, trigger = 'timer',
+SET state = 'queued', epoch = s.epoch + 1, slot_at = s.next_due_at, trigger = s.next_trigger,
+    next_trigger = 'timer',
     lease_until = now() + %(lease)s * interval '1 second',
     next_due_at = greatest(now(), s.next_due_at)
         + s.interval_s * (1 - %(jitter)s + 2 * %(jitter)s * random()) * interval '1 second'
@@ -180,10 +181,10 @@ def switch_off(*, agent_id: UUID) -> None:
     )
 
 
-def tick_now(*, agent_id: UUID) -> int:
+def tick_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
     """Claim the agent for a heartbeat at once and tell the workers; return the lease's token.
 
-    Raises NotFound, and TransitionIllegal when the agent may not beat or is beating already.
+    `trigger` is what the heartbeat's row names as what brought it about. Raises NotFound, and TransitionIllegal when the agent may not beat or is beating already.
     """
     agent = Agent.objects.select_related("tenant").filter(id=agent_id).first()
     if agent is None:
@@ -199,7 +200,8 @@ def tick_now(*, agent_id: UUID) -> int:
         epoch=F("epoch") + 1,
         slot_at=Now(),
         next_due_at=Now() + F("interval_s") * timedelta(seconds=1),
-        trigger=Trigger.OPERATOR,
+        trigger=trigger,
+        next_trigger=Trigger.TIMER,
         lease_until=Now() + settings.ARBOR_QUEUE_LEASE,
     )
     schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)

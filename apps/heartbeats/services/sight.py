@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import connection
 
 from apps.goals.services.sight import GOALS_SEEN, goal_values
+from apps.heartbeats.services.pulse import PULSE_SEEN, pulse_values
 from apps.memories.services.activation import THEMES, theme_values
 from apps.selves.services.sight import SELF_SEEN, self_values
 from apps.tenants.scope import current_tenant
@@ -20,8 +21,9 @@ PERCEPTS_SHOWN = 5
 # Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
 _SIGHT = f"""
 SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowed_actions::json, t.slug AS tenant,
-    s.energy, s.beats, s.working_memory::json, s.last_user_contact_at,
+    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, s.beats, s.working_memory::json, s.last_user_contact_at,
     {GOALS_SEEN},
+    {PULSE_SEEN},
     (SELECT coalesce(json_agg(percept ORDER BY percept.at), '[]') FROM (
         SELECT id, kind, content, at FROM heartbeats_percept
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND heartbeat_id IS NULL ORDER BY at LIMIT %(percepts)s
@@ -33,6 +35,9 @@ SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowe
         ORDER BY occurred_at DESC LIMIT %(recent)s
     ) memory) AS recent,
     {SELF_SEEN},
+    EXISTS (SELECT FROM contacts_channel c WHERE c.tenant_id = a.tenant_id AND c.audience = 'public' AND c.enabled
+        AND (c.agent_id = a.id OR c.agent_id IS NULL)
+    ) AS has_public_channel,
     (SELECT count(*) FROM memories_bufferitem b
         WHERE b.tenant_id = a.tenant_id AND b.agent_id = a.id AND b.expires_at > now() AND b.promoted_to_id IS NULL
     ) AS held,
@@ -48,6 +53,7 @@ SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowe
 FROM agents_agent a
 JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
 JOIN tenants_tenant t ON t.id = a.tenant_id
+LEFT JOIN agents_agentpolicy p ON p.tenant_id = a.tenant_id AND p.agent_id = a.id
 WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s
 """  # noqa: S608 (our own statements)
 
@@ -65,6 +71,7 @@ def see(agent_id: UUID) -> dict[str, Any]:
                 "percepts": PERCEPTS_SHOWN,
                 "recent": RECENT_SHOWN,
                 **goal_values(),
+                **pulse_values(),
                 **self_values(),
                 **theme_values(),
             },

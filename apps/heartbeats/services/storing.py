@@ -102,7 +102,16 @@ def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
     elif status != HeartbeatStatus.DONE:
         why = reason or str(failure.get("reason", ""))
     store(walk, status=status, checkpoint={}, ended_at=datetime.now(UTC), reason=why, **values)
-    change(_LET_GO, agent=walk.agent_id, error=why if status == HeartbeatStatus.FAILED else "")
+    following: Mapping[str, Any] = context.get("next") or {}
+    change(
+        _LET_GO,
+        agent=walk.agent_id,
+        error=why if status == HeartbeatStatus.FAILED else "",
+        usage=uuid7(),
+        ran=status != HeartbeatStatus.SKIPPED,
+        due=following.get("due_at"),
+        trigger=following.get("trigger", "timer"),
+    )
     log.info(
         "heartbeat",
         agent=walk.agent_name,

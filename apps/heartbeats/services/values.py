@@ -88,6 +88,7 @@ def new_walk(agent: Walker, lease: Lease) -> Walk:
         "tenant_id": str(agent.tenant_id),
         "agent_id": str(agent.id),
         "heartbeat_id": str(heartbeat_id),
+        "trigger": lease.trigger,
     }
     return Walk(
         heartbeat_id=heartbeat_id,

@@ -1,0 +1,124 @@
+"""Idle: a beat at which nothing is to be done, or may be, ends here: no model is asked, and a receipt says why."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from psycopg.types.json import Jsonb
+
+from apps.heartbeats.handlers.rhythm import next_as_json, urgent_at
+from apps.heartbeats.models import Trigger
+from apps.heartbeats.services.pulse import rhythm_of
+from apps.heartbeats.services.schedule import JITTER
+from apps.tenants.statements import change
+from arbor.heartbeat.focus import mode_of
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.rhythm import NextBeat, Stirrings, idle_reason, next_beat, night_reason
+from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.usage import Degradation, renewed_at, withheld
+from arbor.pipeline.engine import Context, NodeResult, Phase
+
+#: What brings a beat about without anybody having asked for it.
+_BY_ITSELF = frozenset({Trigger.TIMER.value, Trigger.DRIVE.value})
+
+_IDLE = """
+UPDATE agents_agentstate SET idle_beats = %(idle)s, notices = %(notices)s
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+"""
+
+
+class Idle:
+    """Tells whether the beat goes on. One statement when it does not, none when it does."""
+
+    phase = Phase.INSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Put `idle`, the reason, into the context; empty when the beat goes on."""
+        situation: Situation = context["situation"]
+        pulse: Mapping[str, Any] = context["pulse"]
+        now = situation.environment.now
+        state = context.get("state", {})
+        reason, until = _why(context, situation, pulse)
+        # What plan_next needs of it; the rest has been read.
+        kept = {name: pulse[name] for name in ("interval_s", "policy", "idle_beats")}
+        if not reason:
+            return NodeResult(updates={"idle": "", "pulse": kept, "state": {**state, "idle_beats": 0}})
+        idle_beats = pulse["idle_beats"] + 1
+        change(
+            _IDLE,
+            agent=UUID(context["agent_id"]),
+            idle=idle_beats,
+            notices=Jsonb(state.get("notices", [])),
+        )
+        following = next_beat(
+            rhythm_of(pulse),
+            now=now,
+            idle_beats=idle_beats,
+            shift=random.uniform(-JITTER, JITTER),  # noqa: S311 (spreads a fleet, hides nothing)
+            urgent_at=urgent_at(context),
+        )
+        if until is not None and following.due_at < until:
+            following = NextBeat(due_at=until)
+        return NodeResult(
+            updates={
+                "idle": reason,
+                "pulse": None,
+                "next": next_as_json(following),
+                # A receipt: it has no number, used no energy, and asked no model.
+                "record": {"number": 0},
+            },
+            changed=(reason,),
+        )
+
+
+def _why(context: Context, situation: Situation, pulse: Mapping[str, Any]) -> tuple[str, datetime | None]:
+    """Return why the beat ends here, and before when there is no use in another; an empty reason when it goes on."""
+    now = situation.environment.now
+    asked_for = context.get("trigger", Trigger.TIMER.value) not in _BY_ITSELF
+    level = situation.degradation
+    reason = withheld(
+        level,
+        user_waiting=situation.environment.user_waiting,
+        asked_for=asked_for,
+        serves_goal=bool(situation.active_goals),
+        now=now,
+    )
+    if reason:
+        return reason, renewed_at(now) if level is Degradation.HALT else None
+    reason = night_reason(
+        rhythm_of(pulse).hours, now=now, asked_for=asked_for or situation.environment.user_waiting
+    )
+    if reason:
+        return reason, None
+    return idle_reason(
+        _stirrings(context, situation, pulse, asked_for), reflect_every=settings.ARBOR_REFLECT_EVERY
+    ), None
+
+
+def _stirrings(
+    context: Context, situation: Situation, pulse: Mapping[str, Any], asked_for: bool
+) -> Stirrings:
+    urgent = urgent_at(context)
+    return Stirrings(
+        asked_for=asked_for,
+        percepts=len(situation.percepts),
+        active_goals=len(situation.active_goals),
+        pending_intents=len(situation.pending_intents),
+        proposals=len(getattr(situation, "proposals", ())),
+        urgent_drive=urgent is not None and urgent <= situation.environment.now,
+        consolidation=mode_of(situation) is Mode.CONSOLIDATION,
+        since_reflection=_since_reflection(pulse["beats"]),
+    )
+
+
+def _since_reflection(beats: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return how many beats ago the agent reflected, 1 for the last one; receipts count as beats."""
+    for place, beat in enumerate(beats, start=1):
+        if beat["status"] == "done" and beat["mode"] == Mode.REFLECTION:
+            return place
+    return None

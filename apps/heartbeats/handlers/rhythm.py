@@ -1,0 +1,41 @@
+"""Next: when the agent beats again."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+from typing import Any
+
+from apps.heartbeats.models import Trigger
+from apps.heartbeats.services.pulse import rhythm_of
+from apps.heartbeats.services.schedule import JITTER
+from arbor.heartbeat.rhythm import NextBeat, next_beat
+from arbor.pipeline.engine import Context, NodeResult, Phase
+
+
+class PlanNext:
+    """Plans the next beat; the statement that lets go of the agent writes it."""
+
+    phase = Phase.INSIDE
+
+    def run(self, context: Context) -> NodeResult:
+        """Put the next beat's time, and what it stands for, into the context."""
+        following = next_beat(
+            rhythm_of(context["pulse"]),
+            now=context["situation"].environment.now,
+            idle_beats=0,
+            shift=random.uniform(-JITTER, JITTER),  # noqa: S311 (spreads a fleet, hides nothing)
+            urgent_at=urgent_at(context),
+        )
+        return NodeResult(updates={"next": next_as_json(following), "pulse": None})
+
+
+def next_as_json(following: NextBeat) -> dict[str, Any]:
+    """Return a planned beat as the context holds it."""
+    trigger = Trigger.DRIVE if following.by_drive else Trigger.TIMER
+    return {"due_at": following.due_at.isoformat(), "trigger": trigger.value}
+
+
+def urgent_at(context: Context) -> datetime | None:
+    """Return when a drive becomes urgent, if one will."""
+    return None

@@ -1,0 +1,153 @@
+"""How an agent has been living, as a beat sees it: a column of the one statement of `sight`, and values made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from arbor.heartbeat.failure_modes import BEATS_WATCHED, NARRATIVES_READ, BeatGlance
+from arbor.heartbeat.rhythm import ActiveHours, Rhythm
+from arbor.heartbeat.usage import Amounts
+
+#: A step that was taken up so long ago is stuck: a beat lasts minutes.
+STUCK_AFTER = timedelta(hours=1)
+#: A user who was in touch so lately is still there.
+PRESENT_FOR = timedelta(minutes=15)
+#: Counting stops here: more need not be told apart.
+_COUNTED = 100
+#: Of a tenant's episodes that wait to be summed up, the oldest are looked at: the index knows no agents.
+_EPISODES = 200
+#: So much of a story tells whether it is the same one.
+_NARRATIVE = 600
+_REASON = 60
+
+# `a` is the agent's row, `s` its state, `t` its tenant. Stories and actions are large, and stored apart: only those of the
+# latest few beats are fetched.
+PULSE_SEEN = """
+    json_build_object(
+        'interval_s', (SELECT interval_s FROM heartbeats_heartbeatschedule WHERE tenant_id = a.tenant_id AND agent_id = a.id),
+        'talks', (SELECT coalesce(paused_until > now(), false) FROM heartbeats_heartbeatschedule
+            WHERE tenant_id = a.tenant_id AND agent_id = a.id),
+        'policy', (SELECT to_json(p) FROM (
+            SELECT adaptive, active_from, active_until, time_zone, daily_beats, daily_tokens, daily_usd::text
+            FROM agents_agentpolicy WHERE tenant_id = a.tenant_id AND agent_id = a.id) p),
+        'tenant', CASE WHEN num_nonnulls(t.daily_beats, t.daily_tokens, t.daily_usd) > 0 THEN json_build_object(
+            'daily_beats', t.daily_beats, 'daily_tokens', t.daily_tokens, 'daily_usd', t.daily_usd::text) END,
+        'used', (SELECT to_json(u) FROM (
+            SELECT beats, tokens, cost_usd::text AS usd, level FROM heartbeats_dailyusage
+            WHERE tenant_id = a.tenant_id AND agent_id = a.id AND day = (now() AT TIME ZONE 'UTC')::date) u),
+        'idle_beats', s.idle_beats, 'nops', s.nops, 'reached_out_at', s.last_reach_out_at,
+        'reached_out', (SELECT count(*) FROM contacts_outboxmessage WHERE tenant_id = a.tenant_id AND agent_id = a.id
+            AND created_at > now() - interval '24 hours' AND audience = 'user'),
+        'percepts', (SELECT count(*) FROM (SELECT FROM heartbeats_percept WHERE tenant_id = a.tenant_id
+            AND agent_id = a.id AND heartbeat_id IS NULL LIMIT %(pulse_counted)s) w),
+        'stuck', (SELECT count(*) FROM goals_intent WHERE tenant_id = a.tenant_id AND agent_id = a.id
+            AND status = 'locked' AND locked_at < now() - %(pulse_stuck)s),
+        'stale', (SELECT count(*) FROM (SELECT FROM memories_upkeep WHERE tenant_id = a.tenant_id AND agent_id = a.id
+            AND stale LIMIT %(pulse_counted)s) w),
+        'unsummarized', (SELECT count(*) FROM (SELECT agent_id FROM memories_episode WHERE tenant_id = a.tenant_id
+            AND ended_at IS NOT NULL AND summarized_at IS NULL ORDER BY ended_at LIMIT %(pulse_episodes)s) w
+            WHERE w.agent_id = a.id),
+        'beats', (SELECT coalesce(json_agg(beat ORDER BY beat.place), '[]') FROM (
+            SELECT place, status, mode, energy_start, energy_end,
+                CASE WHEN status = 'failed' THEN left(reason, %(pulse_reason)s) ELSE '' END AS reason,
+                CASE WHEN place <= %(pulse_told)s THEN left(narrative, %(pulse_narrative)s) ELSE '' END AS narrative,
+                CASE WHEN place <= %(pulse_told)s THEN jsonb_path_query_array(actions,
+                    '$[*] ? (@.verdict == "run").params.keyvalue() ? (@.key == "query" || @.key == "topic").value')
+                    ELSE '[]' END AS topics
+            FROM (SELECT row_number() OVER (ORDER BY started_at DESC) AS place, b.* FROM (
+                SELECT status, mode, energy_start, energy_end, reason, narrative, actions, started_at
+                FROM heartbeats_heartbeat WHERE tenant_id = a.tenant_id AND agent_id = a.id AND ended_at IS NOT NULL
+                ORDER BY started_at DESC LIMIT %(pulse_watched)s) b) numbered
+        ) beat)
+    ) AS pulse
+"""
+
+
+def pulse_values() -> dict[str, Any]:
+    """Return the statement's values."""
+    return {
+        "pulse_counted": _COUNTED,
+        "pulse_episodes": _EPISODES,
+        "pulse_stuck": STUCK_AFTER,
+        "pulse_reason": _REASON,
+        "pulse_told": NARRATIVES_READ,
+        "pulse_narrative": _NARRATIVE,
+        "pulse_watched": BEATS_WATCHED,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What an agent and its tenant may use in a day; `of_tenant` is None where the tenant has no limit."""
+
+    own: Amounts
+    of_tenant: Amounts | None
+
+
+def presence_of(pulse: Mapping[str, Any], *, last_contact: datetime | None, now: datetime) -> dict[str, Any]:
+    """Return the fields of `Environment` that say whether users are there, and when they last heard of the agent."""
+    reached = pulse["reached_out_at"]
+    return {
+        "user_present": pulse["talks"] or (last_contact is not None and now - last_contact < PRESENT_FOR),
+        "hours_since_reach_out": (now - datetime.fromisoformat(reached)) / timedelta(hours=1)
+        if reached
+        else None,
+    }
+
+
+def glances_of(pulse: Mapping[str, Any]) -> list[BeatGlance]:
+    """Return the latest beats, newest first."""
+    return [
+        BeatGlance(
+            status=beat["status"],
+            mode=beat["mode"],
+            energy_start=beat["energy_start"],
+            energy_end=beat["energy_end"],
+            narrative=beat["narrative"],
+            topics=tuple(str(topic) for topic in beat["topics"]),
+            reason=beat["reason"],
+        )
+        for beat in pulse["beats"]
+    ]
+
+
+def rhythm_of(pulse: Mapping[str, Any]) -> Rhythm:
+    """Return how the agent beats."""
+    policy = pulse["policy"] or {}
+    start, end = policy.get("active_from"), policy.get("active_until")
+    hours = None
+    if start and end and start != end:
+        hours = ActiveHours(
+            start=time.fromisoformat(start), end=time.fromisoformat(end), zone=ZoneInfo(policy["time_zone"])
+        )
+    return Rhythm(
+        interval=timedelta(seconds=pulse["interval_s"]), adaptive=policy.get("adaptive", True), hours=hours
+    )
+
+
+def limits_of(pulse: Mapping[str, Any]) -> Limits:
+    """Return what may be used today."""
+    tenant = pulse["tenant"]
+    return Limits(own=_limits(pulse["policy"] or {}), of_tenant=_limits(tenant) if tenant else None)
+
+
+def used_of(pulse: Mapping[str, Any]) -> Amounts:
+    """Return what the agent has used today."""
+    used = pulse["used"] or {}
+    return Amounts(
+        beats=used.get("beats", 0), tokens=used.get("tokens", 0), usd=Decimal(used.get("usd", "0"))
+    )
+
+
+def _limits(row: Mapping[str, Any]) -> Amounts:
+    usd = row.get("daily_usd")
+    return Amounts(
+        beats=row.get("daily_beats"),
+        tokens=row.get("daily_tokens"),
+        usd=None if usd is None else Decimal(usd),
+    )

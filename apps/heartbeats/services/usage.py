@@ -1,0 +1,83 @@
+"""What is used in a day, by agent and by tenant: written once per beat and once per call, read at each beat."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from decimal import Decimal
+from uuid import UUID
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.heartbeats.services.pulse import Limits
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import change, fetch
+from arbor.heartbeat.usage import Amounts, Degradation, Scarcest, level_of, scarcest
+from arbor.ids import uuid7
+
+#: A tenant's sum is read by a process at most once in so many seconds: no row of the tenant is written by every beat.
+TENANT_SUM_KEPT_S = 10.0
+
+_TENANT_SUM = """
+SELECT coalesce(sum(beats), 0), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0) FROM heartbeats_dailyusage
+WHERE tenant_id = %(tenant)s AND day = (now() AT TIME ZONE 'UTC')::date
+"""
+_NOTE_LEVEL = """
+INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, level)
+VALUES (%(tenant)s, %(id)s, %(agent)s, (now() AT TIME ZONE 'UTC')::date, %(level)s)
+ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET level = excluded.level
+WHERE heartbeats_dailyusage.level <> excluded.level
+"""
+
+_sums: dict[UUID, tuple[float, Amounts]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How an agent stands with its day's budget."""
+
+    level: Degradation = Degradation.NORMAL
+    nearest: Scarcest | None = None
+
+
+def standing_of(limits: Limits, used: Amounts) -> Standing:
+    """Return how far the day's budget is used up. One statement at most, and only where the tenant has a limit."""
+    pairs = [("your", limits.own, used)]
+    if limits.of_tenant is not None:
+        pairs.append(("your tenant's", limits.of_tenant, tenant_used()))
+    nearest = scarcest(pairs)
+    return Standing(level=level_of(nearest.left if nearest else None), nearest=nearest)
+
+
+def tenant_used() -> Amounts:
+    """Return what all agents of the current tenant have used today, at most `TENANT_SUM_KEPT_S` old."""
+    tenant = current_tenant()
+    read_at, amounts = _sums.get(tenant, (float("-inf"), Amounts()))
+    now = time.monotonic()
+    if now - read_at >= TENANT_SUM_KEPT_S:
+        ((beats, tokens, usd),) = fetch(_TENANT_SUM)
+        amounts = Amounts(beats=int(beats), tokens=int(tokens), usd=Decimal(usd))
+        _sums[tenant] = now, amounts
+    return amounts
+
+
+def forget_sums() -> None:
+    """Read tenants' sums anew at the next beat: a limit has changed, or a test begins."""
+    _sums.clear()
+
+
+def note_level(*, agent_id: UUID, public_id: str, before: Degradation, standing: Standing) -> None:
+    """Put a change of level on record, once: the day's row remembers it. No statement while nothing changes."""
+    if standing.level is before:
+        return
+    changed = change(_NOTE_LEVEL, id=uuid7(), agent=agent_id, level=standing.level.value)
+    if not changed:
+        return
+    left = f"{standing.nearest.left:.0%} of its {standing.nearest.what}" if standing.nearest else "all of it"
+    record(
+        action=AuditAction.BUDGET_LEVEL,
+        actor=f"agent:{public_id}",
+        agent_id=agent_id,
+        message=f"the day's budget: {before} → {standing.level}, {left} left",
+        detail={"from": before.value, "to": standing.level.value},
+    )
