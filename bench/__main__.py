@@ -20,7 +20,11 @@ from bench.progress import say
 from bench.stub_model import RunningStub, stub_model
 
 #: What each statement cost, by the database's own account.
-_STATISTICS = {"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.max": "1000"}
+_STATISTICS = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.max": "1000",
+    "pg_stat_statements.track_planning": "on",
+}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -99,7 +103,11 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
 @click.option("--tenants", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--beats", type=click.IntRange(min=1), default=200, show_default=True, help="In whole rounds.")
 @click.option(
-    "--memories", type=click.IntRange(min=0), default=0, show_default=True, help="Of each agent, at the start."
+    "--memories",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of each agent, at the start.",
 )
 def profile(**options: Any) -> dict[str, Any]:
     """Where a heartbeat's own work goes: processor time by leg, node, statement and function, in one process."""

@@ -24,7 +24,9 @@ class Statement:
 
     text: str
     calls: int
+    #: Planning and execution.
     total_ms: float
+    planning_ms: float
     rows: int
 
 
@@ -51,13 +53,19 @@ def reset_statements(connection: psycopg.Connection[Any]) -> None:
 def statements(connection: psycopg.Connection[Any]) -> list[Statement]:
     """Return what the serving roles sent since the count began, the costliest first; control statements apart."""
     rows = connection.execute(
-        "SELECT query, sum(calls), sum(total_exec_time), sum(rows) FROM pg_stat_statements s"
+        "SELECT query, sum(calls), sum(total_exec_time + total_plan_time), sum(total_plan_time), sum(rows) FROM pg_stat_statements s"
         " JOIN pg_roles r ON r.oid = s.userid WHERE r.rolname IN ('arbor_app', 'arbor_ops') AND s.toplevel"
         " GROUP BY query ORDER BY 3 DESC"
     ).fetchall()
     return [
-        Statement(text=" ".join(text.split()), calls=int(calls), total_ms=float(total), rows=int(count))
-        for text, calls, total, count in rows
+        Statement(
+            text=" ".join(text.split()),
+            calls=int(calls),
+            total_ms=float(total),
+            planning_ms=float(planning),
+            rows=int(count),
+        )
+        for text, calls, total, planning, count in rows
     ]
 
 

@@ -146,6 +146,8 @@ def measure(
         "own_cpu_ms_p50": quantile(own_ms, 0.5),
         "own_cpu_ms_p95": quantile(own_ms, 0.95),
         "postgres_ms": round(spent / done, 2),
+        "executing_ms": round(sum(each.total_ms - each.planning_ms for each in sent) / done, 2),
+        "planning_ms": round(sum(each.planning_ms for each in sent) / done, 2),
         "statements": round(sum(each.calls for each in sent if not is_control(each)) / done, 1),
         "transactions": round(sum(each.calls for each in sent if each.text == "COMMIT") / done, 1),
         "legs": account.rows("leg ", done),
@@ -153,6 +155,7 @@ def measure(
         "by_statement": [
             {
                 "ms": round(each.total_ms / done, 3),
+                "planning_ms": round(each.planning_ms / done, 3),
                 "times": round(each.calls / done, 2),
                 "text": each.text[:160],
             }

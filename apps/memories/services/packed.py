@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from django.db import connections
-from psycopg import ClientCursor
-from psycopg.pq import Format
 
-from apps.tenants.scope import APP, current_tenant
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import run
 from arbor.memory.candidates import EPOCH, microseconds
 
 #: How `uuid_send`, `float8send`, `int4send`, `timestamptz_send` and `boolsend` write.
@@ -33,13 +31,14 @@ def fetch_packed(statement: str, **values: Any) -> tuple[Any, ...]:
 
     `%(tenant)s` is the open transaction's tenant. Raises TenantRequired outside of one.
     """
-    with connections[APP].cursor() as cursor:
-        if not isinstance(cursor.cursor, ClientCursor):
-            # Where statements are prepared; elsewhere bytes come in hexadecimal digits.
-            cursor.cursor.format = Format.BINARY
-        cursor.execute(statement, {**values, "tenant": current_tenant()})
-        row: tuple[Any, ...] = cursor.fetchone()
-        return row
+    # Where statements are not prepared, bytes come in hexadecimal digits, and are read from them.
+    row: tuple[Any, ...] = run(statement, {**values, "tenant": current_tenant()}, _row, binary=True)
+    return row
+
+
+def _row(cursor: Any) -> tuple[Any, ...]:
+    row: tuple[Any, ...] = cursor.fetchone()
+    return row
 
 
 def unpack(data: bytes | None, layout: np.dtype[Any]) -> npt.NDArray[Any]:

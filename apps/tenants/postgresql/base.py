@@ -5,31 +5,83 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.backends.postgresql import base
-from psycopg import OperationalError, sql
+from psycopg import ClientCursor, OperationalError, RawCursor
 from psycopg.pq import ExecStatus
 
 from apps.tenants.scope import APP, current_scope, scope_settings
+
+#: Statements that a connection keeps prepared. A beat has about fifty; of some there is one for each kind of integer.
+PREPARED_MOST = 400
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
     """Begins a transaction and sets its scope in one round trip."""
 
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        """Connect; what a beat runs stays prepared from one to the next."""
+        connection = super().get_new_connection(conn_params)
+        connection.prepared_max = PREPARED_MOST
+        return connection
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        """Make a cursor; a named one ends with the transaction it was opened in."""
+        connection: Any = self.connection
+        if name and self.in_atomic_block:
+            return connection.cursor(name, scrollable=False, withhold=False)
+        return super().create_cursor(name)
+
+    def raw_cursor(self) -> RawCursor[Any] | None:
+        """Return the connection's cursor for statements with `$1` in them, the same one each time.
+
+        None where Django has a say: nothing is connected, statements are not prepared here or are being logged, or the
+        transaction is broken.
+        """
+        connection: Any = self.connection
+        if connection is None or self.needs_rollback or self.queries_logged:
+            return None
+        cursor: RawCursor[Any] | None = getattr(connection, "arbor_cursor", None)
+        if cursor is None:
+            if issubclass(connection.cursor_factory, ClientCursor):
+                return None
+            cursor = connection.arbor_cursor = RawCursor(connection)
+        return cursor
+
     def _set_autocommit(self, autocommit: bool) -> None:
-        super()._set_autocommit(autocommit)  # type: ignore[misc]
+        connection: Any = self.connection
         scope = current_scope()
-        if autocommit or self.alias != APP or scope is None:
+        if autocommit and connection.autocommit:
             return
-        calls = sql.SQL(", ").join(
-            sql.SQL("set_config({}, {}, true)").format(sql.Literal(name), sql.Literal(value))
-            for name, value in scope_settings(scope).items()
-            if value
+        if autocommit or self.alias != APP or scope is None:
+            super()._set_autocommit(autocommit)  # type: ignore[misc]
+            return
+        # The driver stays where each statement stands for itself, and sees the transaction as begun. The settings are
+        # local to it and end with it, so a connection that goes back to the pool carries nothing over. Their values are
+        # ids of ours, without a quote in them.
+        self._command(
+            "; ".join(
+                [
+                    "BEGIN",
+                    *(
+                        f"SET LOCAL {name} = '{value}'"
+                        for name, value in scope_settings(scope).items()
+                        if value
+                    ),
+                ]
+            )
         )
-        statement = sql.SQL("BEGIN; SELECT {}").format(calls).as_bytes(self.connection)
+
+    def _commit(self) -> None:
+        if self.connection is not None:
+            if self.queries_logged or self.alias != APP:
+                super()._commit()  # type: ignore[misc]
+            else:
+                self._command("COMMIT")
+
+    def _command(self, text: str) -> None:
+        """Send what answers with no rows, in one round trip."""
         connection: Any = self.connection
         with self.wrap_database_errors:
-            # psycopg sees the transaction as begun and does not begin it again. The transaction-local settings end
-            # with it, so a connection that goes back to the pool carries nothing over.
-            result = connection.pgconn.exec_(statement)
-            if result.status != ExecStatus.TUPLES_OK:
+            result = connection.pgconn.exec_(text.encode())
+            if result.status != ExecStatus.COMMAND_OK:
                 message = result.error_message.decode("utf-8", "replace")
                 raise OperationalError(message)
