@@ -184,6 +184,12 @@ class PeerModel(TenantModel):
                 condition=models.Q(successes__lte=models.F("interactions")), name="selves_peer_successes"
             ),
         ]
+        # How an agent stands with the others: what they think of it.
+        indexes = [
+            models.Index(
+                fields=["tenant", "peer"], name="selves_peer_by_peer", condition=models.Q(peer__isnull=False)
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

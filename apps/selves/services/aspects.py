@@ -1,4 +1,4 @@
-"""Aspects of an identity changed by a person's hand; each change is on record with what it was before."""
+"""Aspects of an identity changed by a person, or by a proposal that was accepted; each change on record with what it was."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import IdentityAspect
+from apps.selves.services.changes import ASPECT, note_change
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -18,7 +19,9 @@ from arbor.selves.values import MAX_ASPECTS, NewAspect, Standing, check_share
 
 
 @transaction.atomic
-def take_aspect(*, agent_id: UUID, aspect: NewAspect, actor: str) -> IdentityAspect:
+def take_aspect(
+    *, agent_id: UUID, aspect: NewAspect, actor: str, proposal_id: UUID | None = None
+) -> IdentityAspect:
     """Make something a part of who an agent takes itself to be; what it dropped once is taken up again.
 
     Raises NotFound for the agent, AlreadyExists where it is a part already, LimitReached.
@@ -36,9 +39,11 @@ def take_aspect(*, agent_id: UUID, aspect: NewAspect, actor: str) -> IdentityAsp
     if count >= MAX_ASPECTS:
         raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
     row = found or IdentityAspect(tenant_id=current_tenant(), agent_id=agent_id, content_hash=hashed)
+    before = _as_it_stands(found) if found else {}
     row.kind, row.content, row.status = aspect.kind, aspect.content, Standing.HELD
     row.stability, row.source = aspect.stability, aspect.source
     row.save()
+    _note(row, before, actor, proposal_id)
     _put_on_record(row, actor, f"made it a part of the agent: {row.content}", {"again": found is not None})
     return row
 
@@ -67,10 +72,12 @@ def revise_aspect(
         for name, value in wanted.items()
         if value is not None and value != getattr(aspect, name)
     }
+    before = _as_it_stands(aspect)
     for name, change in changes.items():
         setattr(aspect, name, change["to"])
     if changes:
         aspect.save()
+        _note(aspect, before, actor)
         verb = "dropped" if status is Standing.DROPPED else "revised"
         _put_on_record(
             aspect, actor, f"{verb} the aspect: {aspect.content}", {"changes": changes, "reason": reason}
@@ -81,6 +88,29 @@ def revise_aspect(
 def drop_aspect(*, aspect_id: UUID, actor: str, reason: str = "") -> IdentityAspect:
     """Take something out of who an agent takes itself to be; it is kept for the record. Raises NotFound."""
     return revise_aspect(aspect_id=aspect_id, actor=actor, status=Standing.DROPPED, reason=reason)
+
+
+def _as_it_stands(aspect: IdentityAspect) -> dict[str, Any]:
+    return {
+        "kind": str(aspect.kind),
+        "content": aspect.content,
+        "stability": aspect.stability,
+        "status": str(aspect.status),
+    }
+
+
+def _note(
+    aspect: IdentityAspect, before: dict[str, Any], actor: str, proposal_id: UUID | None = None
+) -> None:
+    note_change(
+        agent_id=aspect.agent_id,
+        what=ASPECT,
+        target_id=aspect.id,
+        before=before,
+        after=_as_it_stands(aspect),
+        decided_by=actor,
+        proposal_id=proposal_id,
+    )
 
 
 def _put_on_record(aspect: IdentityAspect, actor: str, message: str, detail: dict[str, Any]) -> None:

@@ -1,7 +1,10 @@
-"""Beliefs changed by a person's hand, each change on record with what it was before; facts that are tied follow."""
+"""Beliefs changed by a person, or by a proposal that was accepted; each change on record with what it was before, and
+facts that are tied follow.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +15,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Belief
 from apps.selves.services.alignment import colour_tied
+from apps.selves.services.changes import BELIEF, note_change
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -19,7 +23,7 @@ from arbor.selves.values import MAX_BELIEFS, NewBelief, Standing, check_share
 
 
 @transaction.atomic
-def hold_belief(*, agent_id: UUID, belief: NewBelief, actor: str) -> Belief:
+def hold_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UUID | None = None) -> Belief:
     """Let an agent believe something; what it dropped once is taken up again.
 
     Raises NotFound for the agent, AlreadyExists where it believes that already, LimitReached.
@@ -35,11 +39,13 @@ def hold_belief(*, agent_id: UUID, belief: NewBelief, actor: str) -> Belief:
     if count >= MAX_BELIEFS:
         raise LimitReached(f"an agent holds at most {MAX_BELIEFS} beliefs; drop one first")
     row = found or Belief(tenant_id=current_tenant(), agent_id=agent_id, statement_hash=hashed)
+    before = _as_it_stands(found) if found else {}
     row.category, row.statement, row.status = belief.category, belief.statement, Standing.HELD
     row.confidence, row.stability, row.source = belief.confidence, belief.stability, belief.source
     row.save()
     if found is not None:
         colour_tied(agent_id=agent_id, belief_id=row.id)
+    _note(row, before, actor, proposal_id)
     _put_on_record(row, actor, f"let the agent believe: {row.statement}", {"again": found is not None})
     return row
 
@@ -53,10 +59,12 @@ def revise_belief(
     stability: float | None = None,
     status: Standing | None = None,
     reason: str = "",
+    tested_at: datetime | None = None,
+    proposal_id: UUID | None = None,
 ) -> Belief:
     """Change how sure an agent is of a belief, how firm it is, or whether it is questioned. None leaves it as it is.
 
-    Raises NotFound, Invalid for a number that is not from 0 to 1.
+    `tested_at` is when it was held against what happened. Raises NotFound, Invalid for a number that is not from 0 to 1.
     """
     wanted: dict[str, Any] = {"confidence": confidence, "stability": stability, "status": status}
     for name in ("confidence", "stability"):
@@ -70,11 +78,15 @@ def revise_belief(
         for name, value in wanted.items()
         if value is not None and value != getattr(belief, name)
     }
+    before = _as_it_stands(belief)
     for name, change in changes.items():
         setattr(belief, name, change["to"])
-    if changes:
+    belief.tested_at = tested_at or belief.tested_at
+    if changes or tested_at:
         belief.save()
+    if changes:
         colour_tied(agent_id=belief.agent_id, belief_id=belief.id)
+        _note(belief, before, actor, proposal_id)
         verb = "dropped" if status is Standing.DROPPED else "revised"
         _put_on_record(
             belief, actor, f"{verb} the belief: {belief.statement}", {"changes": changes, "reason": reason}
@@ -85,6 +97,28 @@ def revise_belief(
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
     """Let an agent no longer believe something; the belief is kept for the record. Raises NotFound."""
     return revise_belief(belief_id=belief_id, actor=actor, status=Standing.DROPPED, reason=reason)
+
+
+def _as_it_stands(belief: Belief) -> dict[str, Any]:
+    return {
+        "statement": belief.statement,
+        "category": belief.category,
+        "confidence": belief.confidence,
+        "stability": belief.stability,
+        "status": str(belief.status),
+    }
+
+
+def _note(belief: Belief, before: dict[str, Any], actor: str, proposal_id: UUID | None) -> None:
+    note_change(
+        agent_id=belief.agent_id,
+        what=BELIEF,
+        target_id=belief.id,
+        before=before,
+        after=_as_it_stands(belief),
+        decided_by=actor,
+        proposal_id=proposal_id,
+    )
 
 
 def _put_on_record(belief: Belief, actor: str, message: str, detail: dict[str, Any]) -> None:

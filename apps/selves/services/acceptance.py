@@ -1,0 +1,166 @@
+"""What accepting a proposal does, by its kind; `proposals` is the only door to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from types import MappingProxyType
+from uuid import UUID
+
+from apps.memories.services.remember import store
+from apps.selves.models import Belief, Preference, Proposal, SelfChange
+from apps.selves.services.aspects import take_aspect
+from apps.selves.services.beliefs import hold_belief, revise_belief
+from apps.selves.services.changes import ASPECT, PREFERENCE, note_change
+from apps.tenants.scope import current_tenant
+from arbor.errors import AlreadyExists, Invalid, NotFound
+from arbor.memory.details import SemanticDetail
+from arbor.memory.trust import Source, semantic_trust
+from arbor.memory.values import MemoryType, NewMemory
+from arbor.selves.evidence import limited, standing
+from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind, check_identity_pace
+from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
+
+#: Decisions of an agent's own are named so, and only they are held to its pace.
+HEARTBEAT = "heartbeat:"
+
+#: What an agent took as its own matters more than a passing remark, and is trusted as its own conclusion; ours.
+IMPORTANCE = 0.7
+TRUST = 0.8
+#: What became of a proposal to be what the agent is already.
+KNOWN = "that was so already"
+
+_TYPES: Mapping[ProposalKind, MemoryType] = MappingProxyType(
+    {
+        ProposalKind.FACT: MemoryType.SEMANTIC,
+        ProposalKind.INSIGHT: MemoryType.SEMANTIC,
+        ProposalKind.PRECONSCIOUS: MemoryType.SEMANTIC,
+        # The origin of seed 000: what was learned becomes a skill, a pattern an experience to act by.
+        ProposalKind.LEARNING: MemoryType.PROCEDURAL,
+        ProposalKind.PATTERN: MemoryType.STRATEGIC,
+    }
+)
+
+
+def take_effect(proposal: Proposal, *, actor: str, now: datetime) -> str:
+    """Do what an accepted proposal proposes, in the open transaction; return in a few words what changed.
+
+    Raises LimitReached where the agent changes too fast, NotFound for a belief that is gone, Invalid for a change that
+    says nothing.
+    """
+    return _EFFECTS[ProposalKind(proposal.kind)](proposal, actor, now)
+
+
+def _remember(proposal: Proposal, _actor: str, now: datetime) -> str:
+    confidence = min(1.0, proposal.confidence + ACCEPTED_ADDS)
+    own = Source(kind="heartbeat", reference=f"agent:{proposal.agent_id}", trust=TRUST)
+    kind = _TYPES[ProposalKind(proposal.kind)]
+    why = {"proposal": str(proposal.id), "evidence": proposal.evidence}
+    detail = (
+        SemanticDetail(confidence=confidence, sources=(own,), extra=why).to_json()
+        if kind is MemoryType.SEMANTIC
+        else why
+    )
+    memory = NewMemory(
+        content=proposal.content,
+        type=kind,
+        importance=IMPORTANCE,
+        trust=semantic_trust(confidence=confidence, sources=[own]),
+        occurred_at=now,
+        source=f"proposal:{proposal.id}",
+        detail=detail,
+    )
+    stored = store(agent_id=proposal.agent_id, memories=[memory], vectors=None)
+    return f"remembered as {stored.ids[0]}" if stored.stored else KNOWN
+
+
+def _become(proposal: Proposal, actor: str, now: datetime) -> str:
+    if actor.startswith(HEARTBEAT):
+        own = SelfChange.objects.filter(
+            agent_id=proposal.agent_id, what=ASPECT, decided_by__startswith=HEARTBEAT
+        )
+        check_identity_pace(list(own.order_by("-at").values_list("at", flat=True)[:10]), now)
+    try:
+        aspect = take_aspect(
+            agent_id=proposal.agent_id,
+            aspect=NewAspect(
+                content=proposal.content,
+                kind=AspectKind(proposal.change.get("aspect", AspectKind.SELF_CONCEPT)),
+                source=f"proposal:{proposal.id}",
+            ),
+            actor=actor,
+            proposal_id=proposal.id,
+        )
+    except AlreadyExists:
+        return KNOWN
+    return f"an aspect, {aspect.id}"
+
+
+def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
+    if "belief" not in proposal.change:
+        return _begin_to_believe(proposal, actor)
+    held: Belief | None = Belief.objects.filter(
+        id=UUID(str(proposal.change["belief"])), agent_id=proposal.agent_id
+    ).first()
+    if held is None or held.status == Standing.DROPPED:
+        raise NotFound(f"belief {proposal.change['belief']} is not held any more; reject the proposal")
+    confidence = limited(held.confidence, float(proposal.change["confidence"]))
+    revised = revise_belief(
+        belief_id=held.id,
+        actor=actor,
+        confidence=confidence,
+        status=standing(Standing(held.status), confidence),
+        reason=proposal.content,
+        tested_at=now,
+        proposal_id=proposal.id,
+    )
+    return f"belief {revised.id} is {revised.status}, {revised.confidence:.0%} sure"
+
+
+def _begin_to_believe(proposal: Proposal, actor: str) -> str:
+    try:
+        belief = hold_belief(
+            agent_id=proposal.agent_id,
+            belief=NewBelief(
+                statement=proposal.content,
+                category=BeliefCategory(proposal.change.get("category", BeliefCategory.WORLD)),
+                confidence=min(1.0, proposal.confidence + ACCEPTED_ADDS),
+                source=f"proposal:{proposal.id}",
+            ),
+            actor=actor,
+            proposal_id=proposal.id,
+        )
+    except AlreadyExists:
+        return KNOWN
+    return f"a belief, {belief.id}"
+
+
+def _prefer(proposal: Proposal, actor: str, _now: datetime) -> str:
+    key, value = (str(proposal.change.get(name, "")).strip() for name in ("key", "value"))
+    if not (0 < len(key) <= 60 and 0 < len(value) <= 300):
+        raise Invalid("a preference has a key of 1 to 60 characters and a value of 1 to 300")
+    held: Preference | None = Preference.objects.filter(agent_id=proposal.agent_id, key=key).first()
+    row = held or Preference(tenant_id=current_tenant(), agent_id=proposal.agent_id, key=key)
+    before = {"key": key, "value": held.value} if held else {}
+    row.value, row.source = value, f"proposal:{proposal.id}"
+    row.save()
+    note_change(
+        agent_id=proposal.agent_id,
+        what=PREFERENCE,
+        target_id=row.id,
+        before=before,
+        after={"key": key, "value": value},
+        decided_by=actor,
+        proposal_id=proposal.id,
+    )
+    return f"{key}: {value}"
+
+
+_EFFECTS: Mapping[ProposalKind, Callable[[Proposal, str, datetime], str]] = MappingProxyType(
+    {
+        **dict.fromkeys(_TYPES, _remember),
+        ProposalKind.IDENTITY: _become,
+        ProposalKind.BELIEF: _believe,
+        ProposalKind.PREFERENCE: _prefer,
+    }
+)

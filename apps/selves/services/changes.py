@@ -1,0 +1,38 @@
+"""What changed in a self: what it was, what it is, and who decided so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from apps.selves.models import SelfChange
+from apps.tenants.scope import current_tenant
+
+#: What can change (`SelfChange.what`).
+BELIEF = "belief"
+ASPECT = "aspect"
+PREFERENCE = "preference"
+
+
+def note_change(
+    *,
+    agent_id: UUID,
+    what: str,
+    target_id: UUID,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    decided_by: str,
+    proposal_id: UUID | None = None,
+) -> None:
+    """Write one change, in the transaction of the change itself. One statement."""
+    SelfChange.objects.create(
+        tenant_id=current_tenant(),
+        agent_id=agent_id,
+        what=what,
+        target_id=target_id,
+        before=dict(before),
+        after=dict(after),
+        proposal_id=proposal_id,
+        decided_by=decided_by,
+    )

@@ -1,0 +1,239 @@
+"""Proposals: made by a heartbeat or by consolidation, decided by a later heartbeat or by a person. The door to the self.
+
+Nothing but this changes what an agent is or believes, except its birth and a person's own hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.agents.models import Agent
+from apps.selves.models import Belief, Proposal
+from apps.selves.services import beliefs
+from apps.selves.services.acceptance import take_effect
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import insert_rows
+from arbor.errors import Invalid, NotFound
+from arbor.ids import uuid7
+from arbor.selves.evidence import check_step, standing
+from arbor.selves.proposals import (
+    MAX_DEFERRALS,
+    NewProposal,
+    ProposalKind,
+    ProposalStatus,
+    duplicate_of,
+    to_expire,
+    transition,
+)
+from arbor.selves.values import Standing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposed:
+    """What became of proposals: those that are new, those that were pending already, and those that had to go."""
+
+    made: tuple[Proposal, ...] = ()
+    known: tuple[Proposal, ...] = ()
+    expired: tuple[Proposal, ...] = ()
+
+
+@transaction.atomic
+def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> Proposed:
+    """Put proposals into an agent's queue; what is pending already stays one, and a full queue lets its weakest go.
+
+    A proposal about a belief takes the place of the pending one about the same belief. Three statements, one more for
+    each that expires or is replaced. Raises NotFound for the agent.
+    """
+    if not proposals:
+        return Proposed()
+    # The agent's row is the lock: two that propose the same at once would both find nothing.
+    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    pending = list(Proposal.objects.filter(agent_id=agent_id, status=ProposalStatus.PENDING))
+    made, known, expired = [], [], []
+    for new in proposals:
+        about = _about_same_belief(new, pending)
+        if about is not None:
+            known.append(_renew(about, new))
+            continue
+        same = duplicate_of(new, pending)
+        if same is not None:
+            known.append(same)
+            continue
+        for weakest in to_expire(pending):
+            pending.remove(weakest)
+            expired.append(weakest)
+        row = _row(agent_id, new)
+        pending.append(row)
+        made.append(row)
+    # One that this very call made and let go again was never there.
+    gone = {each.id for each in expired}
+    fresh = [each for each in made if each.id not in gone]
+    insert_rows(fresh)
+    for each in expired:
+        if each not in made:
+            _close(
+                each, ProposalStatus.EXPIRED, by="queue", reason="the queue was full", now=datetime.now(UTC)
+            )
+    return Proposed(made=tuple(fresh), known=tuple(known), expired=tuple(expired))
+
+
+@transaction.atomic
+def accept(
+    *,
+    proposal_id: UUID,
+    decided_by: str,
+    agent_id: UUID | None = None,
+    reason: str = "",
+    now: datetime | None = None,
+) -> Proposal:
+    """Let what is proposed become part of the self; accepted again, nothing happens.
+
+    `decided_by` is `heartbeat:ID`, `user:NAME` or `cli:NAME`; an agent decides about its own alone, and within its pace.
+    Raises NotFound, TransitionIllegal for one that was rejected or has expired, LimitReached.
+    """
+    now = now or datetime.now(UTC)
+    proposal = _find(proposal_id, agent_id)
+    if proposal.status == ProposalStatus.ACCEPTED:
+        return proposal
+    transition(ProposalStatus(proposal.status), ProposalStatus.ACCEPTED)
+    effect = take_effect(proposal, actor=decided_by, now=now)
+    said = f"{reason.strip()} ({effect})" if reason.strip() else effect
+    return _close(proposal, ProposalStatus.ACCEPTED, by=decided_by, reason=said, now=now)
+
+
+@transaction.atomic
+def reject(
+    *,
+    proposal_id: UUID,
+    decided_by: str,
+    agent_id: UUID | None = None,
+    reason: str = "",
+    now: datetime | None = None,
+) -> Proposal:
+    """Let what is proposed not become part of the self; why is kept. Raises NotFound, TransitionIllegal."""
+    now = now or datetime.now(UTC)
+    proposal = _find(proposal_id, agent_id)
+    transition(ProposalStatus(proposal.status), ProposalStatus.REJECTED)
+    if proposal.kind == ProposalKind.BELIEF and "belief" in proposal.change:
+        # The belief was held against what happened, and stands.
+        Belief.objects.filter(id=proposal.change["belief"], agent_id=proposal.agent_id).update(tested_at=now)
+    return _close(proposal, ProposalStatus.REJECTED, by=decided_by, reason=reason, now=now)
+
+
+@transaction.atomic
+def defer(
+    *,
+    proposal_id: UUID,
+    decided_by: str,
+    agent_id: UUID | None = None,
+    reason: str = "",
+    now: datetime | None = None,
+) -> Proposal:
+    """Put a decision off; at the fifth time the proposal expires. Raises NotFound, TransitionIllegal."""
+    proposal = _find(proposal_id, agent_id)
+    # Only what may still be decided can be put off.
+    transition(ProposalStatus(proposal.status), ProposalStatus.EXPIRED)
+    proposal.deferrals += 1
+    if proposal.deferrals >= MAX_DEFERRALS:
+        said = f"put off {MAX_DEFERRALS} times; {reason}".rstrip("; ")
+        return _close(
+            proposal, ProposalStatus.EXPIRED, by=decided_by, reason=said, now=now or datetime.now(UTC)
+        )
+    proposal.reason = reason
+    proposal.save(update_fields=["deferrals", "reason"])
+    return proposal
+
+
+@transaction.atomic
+def revise_belief(
+    *,
+    agent_id: UUID,
+    belief_id: UUID,
+    decided_by: str,
+    confidence: float | None = None,
+    status: Standing | None = None,
+    reason: str = "",
+    now: datetime | None = None,
+) -> Belief:
+    """Let an agent's own heartbeat revise what it believes: by one step at most, or put it in doubt or hold it again.
+
+    Without a status, one follows from the confidence. Raises NotFound for a belief that is not the agent's, Invalid for
+    a step that is too large and for dropping a belief: that is a person's act, or takes a proposal.
+    """
+    held: Belief | None = (
+        Belief.objects.select_for_update()
+        .filter(id=belief_id, agent_id=agent_id)
+        .exclude(status=Standing.DROPPED)
+        .first()
+    )
+    if held is None:
+        raise NotFound(f"there is no belief {belief_id} of this agent")
+    if status is Standing.DROPPED:
+        raise Invalid("a heartbeat puts a belief in doubt (questioned), it does not drop it")
+    if confidence is None and status is None:
+        raise Invalid("say how sure of the belief you are now, or whether it is held or questioned")
+    if confidence is not None:
+        check_step(held.confidence, confidence)
+        status = status or standing(Standing(held.status), confidence)
+    return beliefs.revise_belief(
+        belief_id=held.id,
+        actor=decided_by,
+        confidence=confidence,
+        status=status,
+        reason=reason,
+        tested_at=now or datetime.now(UTC),
+    )
+
+
+def _find(proposal_id: UUID, agent_id: UUID | None) -> Proposal:
+    rows = Proposal.objects.select_for_update().filter(id=proposal_id)
+    if agent_id is not None:
+        rows = rows.filter(agent_id=agent_id)
+    proposal: Proposal | None = rows.first()
+    if proposal is None:
+        raise NotFound(f"there is no proposal {proposal_id} of this agent")
+    return proposal
+
+
+def _row(agent_id: UUID, new: NewProposal) -> Proposal:
+    return Proposal(
+        id=uuid7(),
+        tenant_id=current_tenant(),
+        agent_id=agent_id,
+        kind=new.kind,
+        content=new.content,
+        change=dict(new.change),
+        confidence=new.confidence,
+        evidence=[str(each) for each in new.evidence],
+        source=new.source,
+        created_at=datetime.now(UTC),
+    )
+
+
+def _about_same_belief(new: NewProposal, pending: Sequence[Proposal]) -> Proposal | None:
+    belief = new.change.get("belief")
+    if belief is None:
+        return None
+    return next((each for each in pending if each.change.get("belief") == belief), None)
+
+
+def _renew(proposal: Proposal, new: NewProposal) -> Proposal:
+    proposal.content, proposal.change = new.content, dict(new.change)
+    proposal.confidence, proposal.source = new.confidence, new.source
+    proposal.evidence = [str(each) for each in new.evidence]
+    if not proposal._state.adding:
+        proposal.save(update_fields=["content", "change", "confidence", "source", "evidence"])
+    return proposal
+
+
+def _close(proposal: Proposal, status: ProposalStatus, *, by: str, reason: str, now: datetime) -> Proposal:
+    proposal.status, proposal.decided_by, proposal.decided_at = status, by, now
+    proposal.reason = reason
+    proposal.save(update_fields=["status", "decided_by", "decided_at", "reason", "deferrals"])
+    return proposal
