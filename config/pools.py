@@ -40,7 +40,7 @@ POOLS = (
     ),
     WorkerPool(
         name="model",
-        queues=("llm", "embedding"),
+        queues=("llm", "embedding", "outbox"),
         kind=PoolKind.THREADS,
         concurrency=MODEL_THREADS,
         env={"ARBOR_DB_POOL_SIZE": str(MODEL_CONNECTIONS)},

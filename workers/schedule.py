@@ -14,6 +14,7 @@ def entries() -> dict[str, dict[str, Any]]:
     """Return beat's entries; a message that waited longer than its period is dropped, for the next one is there."""
     periods = {
         Task.DISPATCH: settings.ARBOR_DISPATCH_PERIOD,
+        Task.SWEEP_OUTBOX: settings.ARBOR_OUTBOX_PERIOD,
         Task.EMBED_BACKLOG: timedelta(seconds=10),
         Task.TEND_EPISODES: timedelta(minutes=1),
         Task.CONSOLIDATE: timedelta(minutes=1),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db import models
+from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.tenants.fields import OnDelete, TenantForeignKey
@@ -38,6 +41,9 @@ class Channel(TenantModel):
 class OutboxMessage(TenantModel):
     """A message an agent decided to send, written in the transaction of its decision and delivered afterwards."""
 
+    #: The sweep looks for what is due in all tenants.
+    ops_privileges: ClassVar[str] = "SELECT, UPDATE"
+
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="outbox")
     #: The heartbeat that decided it.
@@ -57,10 +63,11 @@ class OutboxMessage(TenantModel):
     attempts = models.PositiveSmallIntegerField(default=0)
     #: When it may be tried next.
     due_at = models.DateTimeField()
-    #: Until when the worker that delivers it is believed in.
+    #: Until when the worker that delivers it is believed in; while it waits, the hint to the workers.
     lease_until = models.DateTimeField(null=True)
     last_error = models.TextField(blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    #: When it was decided, by the beat's clock.
+    created_at = models.DateTimeField(default=timezone.now)
     sent_at = models.DateTimeField(null=True)
     #: When a person read it in the inbox.
     read_at = models.DateTimeField(null=True)
@@ -73,6 +80,16 @@ class OutboxMessage(TenantModel):
                 fields=["due_at"],
                 name="contacts_outbox_due",
                 condition=models.Q(status__in=["pending", "sending"]),
+            ),
+            models.Index(
+                fields=["tenant", "-created_at"],
+                name="contacts_inbox_unread",
+                condition=models.Q(kind="inbox", read_at__isnull=True),
+            ),
+            models.Index(
+                fields=["tenant", "-created_at"],
+                name="contacts_outbox_failed",
+                condition=models.Q(status="failed"),
             ),
         ]
         constraints = [

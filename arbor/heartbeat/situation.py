@@ -159,6 +159,8 @@ class Environment(Seen):
     user_present: bool = False
     #: None: it has never reached out.
     hours_since_reach_out: float | None = None
+    #: What it wrote in public in the last 24 hours.
+    published_today: int = 0
 
 
 class Situation(Seen):
@@ -176,6 +178,8 @@ class Situation(Seen):
     environment: Environment
     energy: float
     max_energy: float
+    #: What it is counted in: `energy`, or the actions or ticks of another budget.
+    energy_unit: str = "energy"
     actions: list[ActionOffer]
     goals: list[GoalView] = []
     intents: list[IntentView] = []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -31,6 +32,8 @@ class Desk:
     vectors: Mapping[str, list[float]]
     #: The model of the agent's vectors; none while it remembers nothing.
     model: EmbeddingModel | None
+    #: Columns of the agent's state that actions change; written with the beat's record.
+    state: dict[str, Any] = field(default_factory=dict)
 
     @property
     def source(self) -> str:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from apps.contacts.services.limits import PUBLISHED_SEEN
 from apps.goals.services.sight import GOALS_SEEN, goal_values
 from apps.heartbeats.services.pulse import PULSE_SEEN, pulse_values
 from apps.memories.services.activation import THEMES, theme_values
@@ -23,6 +24,7 @@ _SIGHT = f"""
 SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowed_actions::json, t.slug AS tenant,
     s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, s.beats, s.working_memory::json, s.last_user_contact_at,
     {GOALS_SEEN},
+    {PUBLISHED_SEEN},
     {PULSE_SEEN},
     (SELECT coalesce(json_agg(percept ORDER BY percept.at), '[]') FROM (
         SELECT id, kind, content, at FROM heartbeats_percept

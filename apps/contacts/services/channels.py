@@ -1,0 +1,214 @@
+"""Channels: by which ways an agent's messages leave, as people set them up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.contacts.models import Channel
+from apps.contacts.services.carriers import carrier_of
+from apps.tenants.scope import current_tenant
+from arbor.adapters.webhook import check_url
+from arbor.contacts.ports import Outgoing
+from arbor.contacts.signing import new_secret, open_secret, seal_secret
+from arbor.contacts.values import Audience, ChannelKind
+from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound
+from arbor.ids import uuid7
+
+NAME_LENGTH = 60
+TARGET_LENGTH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewChannel:
+    """A channel that was made; `secret` signs a webhook's requests, and is shown this once."""
+
+    channel: Channel
+    secret: str = ""
+
+
+def channels_for(*, agent_id: UUID, audience: Audience, platform: str = "") -> list[Channel]:
+    """Return the enabled channels of an agent for an audience: its own, else its tenant's; empty means the inbox.
+
+    With a platform, the one of that name. Raises NotFound, naming those there are.
+    """
+    found = list(
+        Channel.objects.filter(audience=audience, enabled=True, agent_id=agent_id)
+        or Channel.objects.filter(audience=audience, enabled=True, agent_id__isnull=True)
+    )
+    if not platform:
+        return found
+    chosen = [each for each in found if each.name.casefold() == platform.strip().casefold()]
+    if not chosen:
+        names = ", ".join(each.name for each in found) or "only the inbox, which needs no name"
+        raise NotFound(f"there is no channel {platform!r} for this; there is: {names}")
+    return chosen
+
+
+@transaction.atomic
+def add_channel(
+    *,
+    name: str,
+    kind: ChannelKind,
+    audience: Audience,
+    target: str,
+    actor: str,
+    agent_id: UUID | None = None,
+) -> NewChannel:
+    """Make a channel of an agent, or of all agents of the tenant that have none of their own for the audience.
+
+    Raises Invalid for a name or target that cannot be, AlreadyExists, and ConfigurationInvalid without a master key.
+    """
+    name, target = _valid_name(name), _valid_target(kind, target.strip())
+    channel = Channel(
+        id=uuid7(),
+        tenant_id=current_tenant(),
+        agent_id=agent_id,
+        name=name,
+        kind=kind,
+        audience=audience,
+        target=target,
+    )
+    secret = ""
+    if kind is ChannelKind.WEBHOOK:
+        secret = new_secret()
+        channel.sealed_secret = seal_secret(
+            secret, master_key=_master_key(), tenant_id=channel.tenant_id, channel_id=channel.id
+        )
+    try:
+        with transaction.atomic():
+            channel.save(force_insert=True)
+    except IntegrityError as error:
+        if "contacts_channel_name" not in str(error):
+            raise
+        raise AlreadyExists(f"there is a channel {name!r} already; choose another name") from error
+    _note(channel, actor, f"added the channel {name}: {kind} for the audience {audience}")
+    return NewChannel(channel=channel, secret=secret)
+
+
+@transaction.atomic
+def remove_channel(*, channel_id: UUID, actor: str) -> Channel:
+    """Remove a channel. What waits for it fails with that reason; what was sent stays on record. Raises NotFound."""
+    channel = _locked(channel_id)
+    Channel.objects.filter(id=channel_id).delete()
+    _note(channel, actor, f"removed the channel {channel.name}")
+    return channel
+
+
+@transaction.atomic
+def switch_channel(*, channel_id: UUID, enabled: bool, actor: str) -> Channel:
+    """Use a channel, or leave it aside. What waits for it fails with that reason. Raises NotFound."""
+    channel = _locked(channel_id)
+    if channel.enabled != enabled:
+        channel.enabled = enabled
+        channel.save(update_fields=["enabled"])
+        _note(channel, actor, f"{'enabled' if enabled else 'disabled'} the channel {channel.name}")
+    return channel
+
+
+def channel_by_name(name: str) -> Channel:
+    """Return the current tenant's channel of that name; raises NotFound, naming those there are."""
+    found: Channel | None = Channel.objects.filter(name=name.strip()).first()
+    if found is None:
+        names = list(Channel.objects.values_list("name", flat=True)[:20])
+        known = ", ".join(names) or "none yet; add one with `arbor channel add`"
+        raise NotFound(f"there is no channel {name!r}; there is: {known}")
+    return found
+
+
+def trial_message(channel: Channel, *, actor: str) -> Outgoing:
+    """Return a message that tries the channel out, and put on record that it is tried."""
+    _note(channel, actor, f"tried the channel {channel.name}")
+    message_id = uuid7()
+    return Outgoing(
+        id=str(message_id),
+        key=f"test:{message_id}",
+        agent=channel.agent.name if channel.agent_id else "Arbor",
+        audience=Audience(channel.audience),
+        target=channel.target,
+        subject="Arbor tries this channel",
+        content=f"If you read this, the channel {channel.name} works. No agent wrote it, and nothing is asked of you.",
+        heartbeat="",
+        at=timezone.now(),
+        secret=secret_of(channel),
+    )
+
+
+def carry_trial(kind: ChannelKind, message: Outgoing) -> None:
+    """Carry a trial message, with no transaction open. Raises DeliveryFailed."""
+    if kind is not ChannelKind.INBOX:
+        carrier_of(kind).carry(message)
+
+
+def secret_of(channel: Channel) -> bytes:
+    """Return what signs the channel's requests; empty for one that signs none. Raises SealBroken."""
+    if not channel.sealed_secret:
+        return b""
+    return open_secret(
+        channel.sealed_secret,
+        master_key=_master_key(),
+        tenant_id=channel.tenant_id,
+        channel_id=channel.id,
+    )
+
+
+def _locked(channel_id: UUID) -> Channel:
+    channel: Channel | None = Channel.objects.select_for_update().filter(id=channel_id).first()
+    if channel is None:
+        raise NotFound(f"there is no channel {channel_id} in this tenant")
+    return channel
+
+
+def _valid_name(name: str) -> str:
+    name = " ".join(name.split())
+    if not 1 <= len(name) <= NAME_LENGTH or not name.isprintable():
+        raise Invalid(f"a channel's name has 1 to {NAME_LENGTH} printable characters, got {name!r}")
+    return name
+
+
+def _valid_target(kind: ChannelKind, target: str) -> str:
+    if len(target) > TARGET_LENGTH or not target.isprintable():
+        raise Invalid(f"a target has at most {TARGET_LENGTH} printable characters, got {len(target)}")
+    if kind is ChannelKind.PEER:
+        raise Invalid("no channel leads to another agent: a public message that names it with @Name does")
+    if kind is ChannelKind.INBOX:
+        if target:
+            raise Invalid(f"the inbox has no target, got {target!r}")
+        return ""
+    if kind is ChannelKind.EMAIL:
+        try:
+            validate_email(target)
+        except ValidationError as error:
+            raise Invalid(
+                f"the target of a mail is one address, such as ann@example.org; got {target!r}"
+            ) from error
+        return target
+    check_url(target, allow_http=settings.ARBOR_WEBHOOK_ALLOW_HTTP)
+    return target
+
+
+def _master_key() -> bytes:
+    key: bytes | None = settings.ARBOR_MASTER_KEY
+    if key is None:
+        raise ConfigurationInvalid(
+            "a webhook's secret is sealed with ARBOR_MASTER_KEY, which is not set; run `arbor up`"
+        )
+    return key
+
+
+def _note(channel: Channel, actor: str, message: str) -> None:
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=channel.agent_id,
+        message=message,
+        detail={"channel": channel.name, "kind": channel.kind, "target": channel.target},
+    )

@@ -1,0 +1,266 @@
+"""Delivery: a worker takes a message, hands it to its channel with no transaction open, and notes what came of it.
+
+The row is the truth: a hint that is lost comes again, a lost worker's try counts as failed, and a message is sent only
+when its receiver has said so. A receiver may meet one twice, with the same key: when the worker died in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import connections, transaction
+from django.db.models import Case, F, Value, When
+from django.db.models.functions import Least, Now
+
+from apps.agents.models import Agent
+from apps.contacts.services.carriers import carrier_of
+from apps.contacts.services.outbox import deliver_message
+from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
+from apps.queues import enqueue
+from apps.tenants.models import TenantStatus
+from apps.tenants.scope import APP, OPS, current_tenant, tenant_transaction
+from apps.tenants.statements import change, fetch
+from arbor.contacts.delivery import MAX_TRIES, WAITS, after_failure
+from arbor.contacts.ports import Outgoing
+from arbor.contacts.signing import open_secret
+from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
+from arbor.errors import DeliveryFailed, SealBroken
+from arbor.heartbeat.json_text import storable
+
+log = structlog.get_logger(__name__)
+
+#: Longer than any carrier takes: a mail is a handful of exchanges, each within the settings' time-out.
+_LEASE = timedelta(minutes=5)
+#: Messages that one sweep tells of.
+_SWEPT = 500
+#: Of what went wrong, so much is kept.
+_REASON_LENGTH = 1_000
+_SUBJECT_QUOTED = 160
+
+_TAKE = """
+UPDATE contacts_outboxmessage m SET status = 'sending', attempts = m.attempts + 1, lease_until = now() + %(lease)s
+FROM agents_agent a, contacts_outboxmessage o
+LEFT JOIN contacts_channel c ON c.tenant_id = o.tenant_id AND c.id = o.channel_id
+WHERE m.tenant_id = %(tenant)s AND m.id = %(message)s AND m.status = 'pending' AND m.due_at <= now()
+    AND a.tenant_id = m.tenant_id AND a.id = m.agent_id AND o.tenant_id = m.tenant_id AND o.id = m.id
+RETURNING m.attempts, m.agent_id, a.name, m.kind, m.audience, m.target, m.subject, m.content, m.idempotency_key,
+    m.heartbeat_id, m.created_at, m.channel_id, c.sealed_secret::json, coalesce(c.enabled, false)
+"""
+# A receiver's word counts whenever it comes, so no other try is made after it.
+_SENT = """
+UPDATE contacts_outboxmessage SET status = 'sent', sent_at = now(), lease_until = NULL, last_error = ''
+WHERE tenant_id = %(tenant)s AND id = %(message)s AND status IN ('sending', 'pending', 'failed')
+"""
+_NOT_SENT = """
+UPDATE contacts_outboxmessage
+SET status = %(status)s, due_at = now() + coalesce(%(wait)s, '0'::interval), lease_until = NULL, last_error = %(reason)s
+WHERE tenant_id = %(tenant)s AND id = %(message)s AND status = 'sending' AND attempts = %(attempt)s
+"""
+# Those of suspended tenants rest. A hint is believed in for as long as its lease.
+_TELL_DUE = """
+WITH due AS MATERIALIZED (
+    SELECT m.tenant_id, m.id FROM contacts_outboxmessage m
+    JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = %(active)s
+    WHERE m.status = 'pending' AND m.due_at <= now() AND (m.lease_until IS NULL OR m.lease_until < now())
+    ORDER BY m.due_at LIMIT %(budget)s FOR UPDATE OF m SKIP LOCKED
+)
+UPDATE contacts_outboxmessage m SET lease_until = now() + %(lease)s FROM due
+WHERE m.tenant_id = due.tenant_id AND m.id = due.id
+RETURNING m.id, m.tenant_id, m.kind
+"""
+# Nobody knows whether the receiver has it: the next try carries the same key.
+_GIVE_UP_LOST = """
+WITH lost AS MATERIALIZED (
+    SELECT m.tenant_id, m.id FROM contacts_outboxmessage m
+    JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = %(active)s
+    WHERE m.status = 'sending' AND m.lease_until < now()
+    ORDER BY m.lease_until LIMIT %(budget)s FOR UPDATE OF m SKIP LOCKED
+)
+UPDATE contacts_outboxmessage m
+SET status = CASE WHEN m.attempts >= %(tries)s THEN 'failed' ELSE 'pending' END,
+    due_at = now() + coalesce((%(waits)s::interval[])[m.attempts], '0'::interval), lease_until = NULL,
+    last_error = 'the worker of try ' || m.attempts || ' did not come back; whether the message arrived is not known'
+FROM lost WHERE m.tenant_id = lost.tenant_id AND m.id = lost.id
+RETURNING m.id
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swept:
+    """What one sweep found: hints that were repeated, and tries whose worker was lost."""
+
+    told: int = 0
+    lost: int = 0
+
+    @property
+    def messages(self) -> int:
+        """Return how many messages it touched."""
+        return self.told + self.lost
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Taken:
+    message_id: UUID
+    tenant_id: UUID
+    agent_id: UUID
+    attempt: int
+    kind: ChannelKind
+    channel_id: UUID | None
+    enabled: bool
+    sealed: dict[str, Any]
+    outgoing: Outgoing
+
+
+def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
+    """Deliver a message and note what came of it.
+
+    Returns False when it is another worker's, over, or not due yet: a doubled hint costs one short read.
+    """
+    taken = _take(message_id, tenant_id)
+    if taken is None:
+        log.info("message_not_pending", message_id=str(message_id))
+        return False
+    if taken.kind is ChannelKind.PEER:
+        return _be_heard(taken)
+    if settings.ARBOR_DB_POOL_SIZE:
+        # Many messages wait on slow receivers; a few connections serve them all.
+        connections[APP].close()
+    try:
+        carrier_of(taken.kind).carry(_with_secret(taken))
+    except DeliveryFailed as error:
+        return _not_sent(taken, str(error), final=error.final)
+    except SealBroken as error:
+        return _not_sent(taken, str(error), final=True)
+    except Exception as error:
+        # A fault of ours in a carrier must not stop other messages, nor be met for ever.
+        log.exception("carrier_fault", kind=taken.kind, message_id=str(message_id))
+        return _not_sent(taken, f"{type(error).__name__}: {error}", final=False)
+    with tenant_transaction(tenant_id):
+        return bool(change(_SENT, message=message_id))
+
+
+def sweep_outbox() -> Swept:
+    """Tell the workers of messages that wait untold, and give up tries whose worker was lost. Any number may sweep."""
+    with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
+        shared = {"active": TenantStatus.ACTIVE.value, "budget": _SWEPT}
+        cursor.execute(_GIVE_UP_LOST, {**shared, "tries": MAX_TRIES, "waits": list(WAITS)})
+        lost = len(cursor.fetchall())
+        cursor.execute(_TELL_DUE, {**shared, "lease": settings.ARBOR_QUEUE_LEASE})
+        due = cursor.fetchall()
+        for message_id, tenant_id, kind in due:
+            enqueue(deliver_message(message_id=message_id, tenant_id=tenant_id, kind=kind), using=OPS)
+    if lost:
+        log.warning("deliveries_lost", messages=lost)
+    return Swept(told=len(due), lost=lost)
+
+
+def _take(message_id: UUID, tenant_id: UUID) -> _Taken | None:
+    with tenant_transaction(tenant_id):
+        rows = fetch(_TAKE, message=message_id, lease=_LEASE)
+    if not rows:
+        return None
+    attempt, agent_id, name, kind, audience, target, subject, content, key, beat, at, channel, sealed, on = (
+        rows[0]
+    )
+    return _Taken(
+        message_id=message_id,
+        tenant_id=tenant_id,
+        agent_id=agent_id,
+        attempt=attempt,
+        kind=ChannelKind(kind),
+        channel_id=channel,
+        enabled=on,
+        sealed=sealed or {},
+        outgoing=Outgoing(
+            id=str(message_id),
+            key=key,
+            agent=name,
+            audience=Audience(audience),
+            target=target,
+            subject=subject,
+            content=content,
+            heartbeat=str(beat or ""),
+            at=at,
+        ),
+    )
+
+
+def _with_secret(taken: _Taken) -> Outgoing:
+    """Return the message with what signs it. Raises DeliveryFailed where its channel is gone, and SealBroken."""
+    if taken.channel_id is None or not taken.enabled:
+        state = "disabled" if taken.channel_id else "removed"
+        raise DeliveryFailed(f"its channel was {state} before it was sent", final=True)
+    if not taken.sealed:
+        return taken.outgoing
+    assert settings.ARBOR_MASTER_KEY is not None, "what is sealed was sealed under a master key"
+    secret = open_secret(
+        taken.sealed,
+        master_key=settings.ARBOR_MASTER_KEY,
+        tenant_id=taken.tenant_id,
+        channel_id=taken.channel_id,
+    )
+    return replace(taken.outgoing, secret=secret)
+
+
+def _not_sent(taken: _Taken, reason: str, *, final: bool) -> bool:
+    after = after_failure(tries=taken.attempt, final=final)
+    with tenant_transaction(taken.tenant_id):
+        noted = change(
+            _NOT_SENT,
+            message=taken.message_id,
+            attempt=taken.attempt,
+            status=after.status.value,
+            wait=after.wait,
+            reason=storable(reason)[:_REASON_LENGTH],
+        )
+        if noted and after.status is DeliveryStatus.FAILED:
+            _tell_writer(taken, reason)
+    if after.status is DeliveryStatus.FAILED:
+        log.warning(
+            "message_failed", message_id=str(taken.message_id), kind=taken.kind, attempts=taken.attempt
+        )
+    return bool(noted)
+
+
+def _tell_writer(taken: _Taken, reason: str) -> None:
+    """Let the agent know that what it wrote did not arrive: it would go on as if it had."""
+    about = taken.outgoing.subject or taken.outgoing.content
+    Percept.objects.create(
+        tenant_id=current_tenant(),
+        agent_id=taken.agent_id,
+        kind=PerceptKind.ERROR,
+        content=f"Your message {about[:_SUBJECT_QUOTED]!r} was not delivered by {taken.kind}: {storable(reason)[:_REASON_LENGTH]}",
+        detail={"message": str(taken.message_id)},
+    )
+
+
+def _be_heard(taken: _Taken) -> bool:
+    """Let the agent that is named perceive the message, and beat soon: all in one transaction, so once."""
+    peer = UUID(taken.outgoing.target)
+    with tenant_transaction(taken.tenant_id):
+        if not Agent.objects.filter(id=peer).exists():
+            return _not_sent(taken, "the agent it names is no more", final=True)
+        if not change(_SENT, message=taken.message_id):
+            return False
+        Percept.objects.create(
+            tenant_id=taken.tenant_id,
+            agent_id=peer,
+            peer_id=taken.agent_id,
+            kind=PerceptKind.PEER_MESSAGE,
+            content=f"{taken.outgoing.agent} wrote in public: {taken.outgoing.content}",
+            detail={"message": str(taken.message_id)},
+            urgent=True,
+        )
+        HeartbeatSchedule.objects.filter(agent_id=peer).exclude(state=ScheduleState.OFF).update(
+            next_due_at=Least("next_due_at", Now()),
+            # Who waits for an answer goes before who overheard something.
+            next_trigger=Case(
+                When(next_trigger=Trigger.TIMER, then=Value(Trigger.EVENT.value)), default=F("next_trigger")
+            ),
+        )
+    return True

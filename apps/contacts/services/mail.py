@@ -1,0 +1,74 @@
+"""Messages as mail, through Django, by the server that the settings name."""
+
+from __future__ import annotations
+
+import re
+import smtplib
+from email.utils import formataddr
+
+from django.conf import settings
+from django.core.mail import EmailMessage, mailers
+
+from arbor.contacts.ports import Outgoing
+from arbor.errors import DeliveryFailed
+
+#: A mail's header line holds no line breaks, and readers cut long ones.
+_SUBJECT_LENGTH = 150
+_PERMANENT = 500
+_MAILER = "default"
+_NOT_CONFIGURED = (
+    "no mail server is set: set ARBOR_EMAIL_HOST and ARBOR_EMAIL_FROM, then have it tried again"
+    " (`arbor outbox retry`)"
+)
+
+
+class Mail:
+    """Sends mails, each over a connection of its own, within the settings' time-out."""
+
+    def carry(self, message: Outgoing) -> None:
+        """Hand the mail to the server. Its Message-ID is made of the message's key: the same at every try.
+
+        Raises DeliveryFailed; what a server says with 5xx, and a missing server, is final.
+        """
+        if _MAILER not in mailers:
+            raise DeliveryFailed(_NOT_CONFIGURED, final=True)
+        try:
+            taken = _mail(message).send(using=_MAILER)
+        except smtplib.SMTPRecipientsRefused as error:
+            code, _ = next(iter(error.recipients.values()), (0, b""))
+            raise DeliveryFailed(
+                f"the mail server refused the address with {code}", final=code >= _PERMANENT
+            ) from error
+        except smtplib.SMTPResponseException as error:
+            said = f"the mail server answered {error.smtp_code} {_line(error.smtp_error)}"
+            # A wrong password is a person's to mend, but the server says so with 5xx as well.
+            raise DeliveryFailed(said, final=error.smtp_code >= _PERMANENT) from error
+        except (smtplib.SMTPException, OSError) as error:
+            raise DeliveryFailed(
+                f"the mail server did not take it: {type(error).__name__}: {error}"
+            ) from error
+        if not taken:
+            raise DeliveryFailed("the mail server did not take it")
+
+
+def _mail(message: Outgoing) -> EmailMessage:
+    sender = settings.ARBOR_EMAIL_FROM
+    domain = sender.rpartition("@")[2].strip(" >") or "localhost"
+    return EmailMessage(
+        subject=_line(message.subject or message.content)[:_SUBJECT_LENGTH],
+        body=message.content,
+        from_email=formataddr((f"{message.agent} (Arbor)", sender)),
+        to=[message.target],
+        headers={
+            "Message-ID": f"<{re.sub(r'[^0-9A-Za-z.-]', '.', message.key)}@{domain}>",
+            "Idempotency-Key": message.key,
+            # No vacation notice answers a machine (RFC 3834, 5).
+            "Auto-Submitted": "auto-generated",
+        },
+    )
+
+
+def _line(text: str | bytes) -> str:
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    return " ".join(text.split())

@@ -1,0 +1,179 @@
+"""The outbox: what agents decided to send, written in the transaction of the decision, told to the workers after it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.contacts.models import Channel, OutboxMessage
+from apps.contacts.services.channels import channels_for
+from apps.queues import Message, Task, enqueue
+from apps.tenants.scope import current_tenant
+from arbor.contacts.mentions import named, possible_names
+from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, DeliveryStatus
+from arbor.errors import Invalid, NotFound, TransitionIllegal
+from arbor.ids import uuid7
+
+_INBOX = "inbox"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Letter:
+    """What an agent decided to say, in public or to its users."""
+
+    agent_id: UUID
+    heartbeat_id: UUID
+    #: The action's place in the reply.
+    index: int
+    audience: Audience
+    subject: str
+    content: str
+    at: datetime
+    #: The name of the channel it is for; empty: all there are.
+    platform: str = ""
+
+    @property
+    def key(self) -> str:
+        """Return what tells this decision from all others; carried out twice, it is the same."""
+        digest = hashlib.sha256(f"{self.subject}\n{self.content}".encode(errors="replace")).hexdigest()
+        return f"{self.heartbeat_id}:{self.index}:{digest[:12]}"
+
+
+def post(letter: Letter) -> list[OutboxMessage]:
+    """Write a letter's messages in the open transaction, one for each channel and agent it goes to, and return them.
+
+    In the inbox a message is delivered by being there; the others leave once the transaction has committed. Posted
+    twice, a letter is there once. Two statements, one more for a name after `@`. Raises Invalid, and NotFound for a
+    platform that is no channel's name.
+    """
+    if "\0" in letter.subject + letter.content:
+        raise Invalid("a message holds no NUL character")
+    channels = channels_for(agent_id=letter.agent_id, audience=letter.audience, platform=letter.platform)
+    rows = [_row(letter, channel) for channel in channels] or [_row(letter, None)]
+    rows += [_to_peer(letter, agent_id) for agent_id in _mentioned(letter)]
+    OutboxMessage.objects.bulk_create(rows, ignore_conflicts=True)
+    for row in rows:
+        if row.status == DeliveryStatus.PENDING:
+            enqueue(deliver_message(message_id=row.id, tenant_id=row.tenant_id, kind=row.kind))
+    return rows
+
+
+def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> Message:
+    """Return the hint that a message waits to be delivered."""
+    return Message(
+        task=Task.DELIVER,
+        tenant_id=tenant_id,
+        arguments={"message_id": str(message_id)},
+        shown=f"{kind} message={message_id}",
+    )
+
+
+@transaction.atomic
+def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
+    """Let a message that failed be tried again, from its first try on. Raises NotFound, TransitionIllegal."""
+    message = _changed(message_id, DeliveryStatus.PENDING, actor, "had a message tried again")
+    message.attempts = 0
+    message.due_at = timezone.now()
+    message.lease_until = timezone.now() + settings.ARBOR_QUEUE_LEASE
+    message.save(update_fields=["status", "attempts", "due_at", "lease_until"])
+    enqueue(deliver_message(message_id=message.id, tenant_id=message.tenant_id, kind=message.kind))
+    return message
+
+
+@transaction.atomic
+def cancel_message(*, message_id: UUID, actor: str) -> OutboxMessage:
+    """Withdraw a message that was not sent; one that is being sent is not stopped. Raises NotFound, TransitionIllegal."""
+    message = _changed(message_id, DeliveryStatus.CANCELLED, actor, "withdrew a message")
+    message.lease_until = None
+    message.save(update_fields=["status", "lease_until"])
+    return message
+
+
+def _changed(message_id: UUID, status: DeliveryStatus, actor: str, what: str) -> OutboxMessage:
+    message: OutboxMessage | None = (
+        OutboxMessage.objects.select_for_update(of=("self",))
+        .select_related("agent")
+        .filter(id=message_id)
+        .first()
+    )
+    if message is None:
+        raise NotFound(f"there is no message {message_id} in this tenant")
+    before = DeliveryStatus(message.status)
+    if status not in DELIVERY_TRANSITIONS[before] or before is status:
+        may = ", ".join(DELIVERY_TRANSITIONS[before]) or "nothing else: it is over"
+        raise TransitionIllegal(
+            f"the message {message_id} is {before} and cannot become {status}; it can become {may}"
+        )
+    message.status = status
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=message.agent_id,
+        message=f"{what} of {message.agent.name}",
+        detail={
+            "message": str(message_id),
+            "kind": message.kind,
+            "was": before,
+            "attempts": message.attempts,
+        },
+    )
+    return message
+
+
+def _row(letter: Letter, channel: Channel | None) -> OutboxMessage:
+    kind = ChannelKind(channel.kind) if channel else ChannelKind.INBOX
+    arrived = kind is ChannelKind.INBOX
+    return OutboxMessage(
+        id=uuid7(),
+        tenant_id=current_tenant(),
+        agent_id=letter.agent_id,
+        heartbeat_id=letter.heartbeat_id,
+        channel=channel,
+        kind=kind,
+        audience=letter.audience,
+        target=channel.target if channel else "",
+        subject=letter.subject,
+        content=letter.content,
+        idempotency_key=f"{letter.key}:{channel.id if channel else _INBOX}",
+        status=DeliveryStatus.SENT if arrived else DeliveryStatus.PENDING,
+        due_at=letter.at,
+        lease_until=None if arrived else timezone.now() + settings.ARBOR_QUEUE_LEASE,
+        created_at=letter.at,
+        sent_at=letter.at if arrived else None,
+    )
+
+
+def _to_peer(letter: Letter, agent_id: str) -> OutboxMessage:
+    row = _row(letter, None)
+    row.kind = ChannelKind.PEER
+    row.target = agent_id
+    row.idempotency_key = f"{letter.key}:{agent_id}"
+    row.status, row.sent_at = DeliveryStatus.PENDING, None
+    row.lease_until = timezone.now() + settings.ARBOR_QUEUE_LEASE
+    return row
+
+
+def _mentioned(letter: Letter) -> tuple[str, ...]:
+    """Return the ids of the tenant's other agents that a public letter names; private ones are nobody else's."""
+    if letter.audience is not Audience.PUBLIC or "@" not in letter.content:
+        return ()
+    names = {name for names in possible_names(letter.content) for name in names}
+    if not names:
+        return ()
+    found = (
+        Agent.objects.annotate(lowered=Lower("name"))
+        .filter(lowered__in=names)
+        .exclude(id=letter.agent_id)
+        .values_list("lowered", "id")
+    )
+    return named(letter.content, {name: str(agent_id) for name, agent_id in found})

@@ -1,0 +1,122 @@
+"""Messages to webhooks: one signed JSON request, confirmed by any 2xx, to public addresses only."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from functools import lru_cache
+
+import httpx
+
+from arbor.adapters.deadline import deadline
+from arbor.adapters.transport import TIMEOUT, DeadlineTransport
+from arbor.contacts.ports import Outgoing
+from arbor.contacts.signing import SIGNATURE_HEADER, signature
+from arbor.errors import DeliveryFailed, Invalid
+from arbor.web.addresses import is_public
+
+#: The whole request, the look-up of the name and the answer's head included.
+DEADLINE_S = 15.0
+KEY_HEADER = "Idempotency-Key"
+#: Its receiver is gone and wants no more (RFC 9110, 15.5.11); every other answer may be another tomorrow.
+_GONE = 410
+
+
+def check_url(url: str, *, allow_http: bool) -> None:
+    """Raise Invalid unless the URL is one that a webhook can have: absolute, https (or http, if allowed), no user in it."""
+    schemes = ("https", "http") if allow_http else ("https",)
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise Invalid(f"a webhook's URL must be one, got {url!r}: {error}") from error
+    if parsed.scheme not in schemes or not parsed.host:
+        raise Invalid(
+            f"a webhook's URL begins with {' or '.join(f'{each}://' for each in schemes)} and a host, got {url!r}"
+            + ("" if allow_http else "; ARBOR_WEBHOOK_ALLOW_HTTP=true allows http")
+        )
+    if parsed.userinfo:
+        raise Invalid(
+            "a webhook's URL holds no user and password: the signature tells from whom a request is"
+        )
+
+
+class Webhook:
+    """Posts messages. `allow_private` lets it reach addresses that are not public, such as this machine's."""
+
+    def __init__(
+        self, *, allow_http: bool = False, allow_private: bool = False, deadline_s: float = DEADLINE_S
+    ) -> None:
+        self._allow_http = allow_http
+        self._client = _client(allow_private)
+        self._deadline_s = deadline_s
+
+    def carry(self, message: Outgoing) -> None:
+        """Post the message; return once its receiver has answered 2xx. Redirects are not followed.
+
+        Raises DeliveryFailed, in words that hold neither the path nor the query of the URL, which may be secret.
+        """
+        try:
+            check_url(message.target, allow_http=self._allow_http)
+        except Invalid as error:
+            raise DeliveryFailed(str(error), final=True) from error
+        host = httpx.URL(message.target).host
+        try:
+            with deadline(self._deadline_s), self._client.stream("POST", **_request(message)) as response:
+                status = response.status_code
+        except httpx.UnsupportedProtocol as error:
+            raise DeliveryFailed(
+                f"{error}; ARBOR_WEBHOOK_ALLOW_PRIVATE=true permits addresses of one's own network",
+                final=True,
+            ) from error
+        except httpx.TimeoutException as error:
+            raise DeliveryFailed(f"{host} did not answer within {self._deadline_s:g} s") from error
+        except httpx.RequestError as error:
+            raise DeliveryFailed(f"{host} cannot be reached: {error}") from error
+        if not 200 <= status < 300:
+            raise DeliveryFailed(
+                f"{host} answered {status}; 2xx says that it has the message", final=status == _GONE
+            )
+
+
+def body_of(message: Outgoing) -> bytes:
+    """Return the request's body: JSON of id, agent, audience, subject, content, heartbeat and at."""
+    body = {
+        "id": message.id,
+        "agent": message.agent,
+        "audience": message.audience.value,
+        "subject": message.subject,
+        "content": message.content,
+        "heartbeat": message.heartbeat or None,
+        "at": message.at.isoformat(),
+    }
+    # A lone surrogate in an agent's text must not break the request.
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
+
+
+def _request(message: Outgoing) -> dict[str, object]:
+    body = body_of(message)
+    return {
+        "url": message.target,
+        "content": body,
+        "headers": {
+            "Content-Type": "application/json",
+            "User-Agent": "Arbor",
+            KEY_HEADER: message.key,
+            SIGNATURE_HEADER: signature(message.secret, at=int(time.time()), body=body),
+        },
+        "follow_redirects": False,
+    }
+
+
+@lru_cache(maxsize=2)
+def _client(allow_private: bool) -> httpx.Client:
+    """Return this process's client; threads share it."""
+    return httpx.Client(
+        transport=DeadlineTransport(permits=(lambda _: True) if allow_private else is_public), timeout=TIMEOUT
+    )
+
+
+# A forked child must not speak on its parent's connections.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_client.cache_clear)

@@ -1,0 +1,33 @@
+"""The mail server of an installation, as Django is told about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arbor.errors import ConfigurationInvalid
+
+#: Of each exchange with the server; all ten of a mail end within the lease of its worker.
+_LONGEST_TIMEOUT_S = 30.0
+_SECURITIES: dict[str, dict[str, bool]] = {"starttls": {"use_tls": True}, "tls": {"use_ssl": True}, "none": {}}
+
+
+def mailers(
+    *, host: str, port: int, user: str, password: str, security: str, timeout_s: float, sender: str
+) -> dict[str, dict[str, Any]]:
+    """Return Django's MAILERS: one, or none without a host. Raises ConfigurationInvalid for what cannot be."""
+    if not host:
+        return {}
+    if security not in _SECURITIES:
+        raise ConfigurationInvalid(f"ARBOR_EMAIL_SECURITY is {', '.join(_SECURITIES)}; got {security!r}")
+    if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
+        raise ConfigurationInvalid(
+            f"ARBOR_EMAIL_TIMEOUT_S is above 0 and at most {_LONGEST_TIMEOUT_S:g}, got {timeout_s:g}"
+        )
+    if "@" not in sender:
+        raise ConfigurationInvalid(f"ARBOR_EMAIL_FROM is the address that mails are from, got {sender!r}")
+    options = {"host": host, "timeout": timeout_s, **_SECURITIES[security]}
+    if port:
+        options["port"] = port
+    if user:
+        options |= {"username": user, "password": password}
+    return {"default": {"OPTIONS": options}}
