@@ -64,6 +64,7 @@ COMMANDS: dict[str, Entry] = {
     "user": _command("tenants:user", "Accounts that sign in to the console."),
     "template": _command("templates:template", "Templates that agents are created from."),
     "agent": _command("agents:agent", "Create, start, tick, tell, trace, destroy agents."),
+    "perceive": _command("perceive:perceive_command", "Let an agent perceive that something happened."),
     "goal": _command("goals:goal", "An agent's backlog."),
     "ingest": _command("memories:ingest_file", "Read a conversation into an agent's memory."),
     "remember": _command("memories:remember_text", "Give an agent something to remember."),

@@ -13,6 +13,8 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 #: The steps of a beat, in order (`arbor/pipeline/heartbeat.dot`).
 NODES = (
     "observe",
+    "background_checks",
+    "idle",
     "focus",
     "orient",
     "select_mode",
@@ -24,6 +26,7 @@ NODES = (
     "act",
     "goals",
     "record",
+    "plan_next",
 )
 POINTS = (
     "dispatcher is about to tell",

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from psycopg.types.json import Jsonb
 
-from apps.heartbeats.handlers.rhythm import next_as_json, urgent_at
+from apps.heartbeats.handlers.rhythm import is_urged, next_as_json, urgent_at
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.pulse import rhythm_of
 from apps.heartbeats.services.schedule import JITTER
@@ -45,7 +45,7 @@ class Idle:
         state = context.get("state", {})
         reason, until = _why(context, situation, pulse)
         # What plan_next needs of it; the rest has been read.
-        kept = {name: pulse[name] for name in ("interval_s", "policy", "idle_beats")}
+        kept = {name: pulse[name] for name in ("interval_s", "policy", "drives")}
         if not reason:
             return NodeResult(updates={"idle": "", "pulse": kept, "state": {**state, "idle_beats": 0}})
         idle_beats = pulse["idle_beats"] + 1
@@ -103,14 +103,13 @@ def _why(context: Context, situation: Situation, pulse: Mapping[str, Any]) -> tu
 def _stirrings(
     context: Context, situation: Situation, pulse: Mapping[str, Any], asked_for: bool
 ) -> Stirrings:
-    urgent = urgent_at(context)
     return Stirrings(
         asked_for=asked_for,
         percepts=len(situation.percepts),
         active_goals=len(situation.active_goals),
         pending_intents=len(situation.pending_intents),
         proposals=len(getattr(situation, "proposals", ())),
-        urgent_drive=urgent is not None and urgent <= situation.environment.now,
+        urgent_drive=is_urged(context),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION,
         since_reflection=_since_reflection(pulse["beats"]),
     )

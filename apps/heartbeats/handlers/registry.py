@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from apps.heartbeats.handlers.act import Act
+from apps.heartbeats.handlers.checks import Checks
 from apps.heartbeats.handlers.goals import Goals
+from apps.heartbeats.handlers.idle import Idle
 from apps.heartbeats.handlers.observe import Focus, Observe, Orient, SelectMode
 from apps.heartbeats.handlers.record import Nop, Record
+from apps.heartbeats.handlers.rhythm import PlanNext
 from apps.heartbeats.handlers.think import BuildPrompt, Decide, Embed, Parse, Think
 from arbor.clock import SystemClock
 from arbor.pipeline.engine import Handler
@@ -18,6 +21,8 @@ _clock = SystemClock()
 HANDLERS: Mapping[str, Handler] = MappingProxyType(
     {
         "observe": Observe(_clock),
+        "background_checks": Checks(),
+        "idle": Idle(),
         "focus": Focus(),
         "orient": Orient(),
         "select_mode": SelectMode(),
@@ -29,6 +34,7 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "act": Act(_clock),
         "goals": Goals(_clock),
         "record": Record(_clock),
+        "plan_next": PlanNext(),
         "nop": Nop(),
     }
 )

@@ -11,6 +11,7 @@ from apps.heartbeats.services.pulse import rhythm_of
 from apps.heartbeats.services.schedule import JITTER
 from arbor.heartbeat.rhythm import NextBeat, next_beat
 from arbor.pipeline.engine import Context, NodeResult, Phase
+from arbor.selves.drives import URGENT, WAKING, Drives, next_urgent_at, read_drives
 
 
 class PlanNext:
@@ -37,5 +38,19 @@ def next_as_json(following: NextBeat) -> dict[str, Any]:
 
 
 def urgent_at(context: Context) -> datetime | None:
-    """Return when a drive becomes urgent, if one will."""
-    return None
+    """Return when the next drive becomes urgent, if one will."""
+    now = context["situation"].environment.now
+    found = next_urgent_at(_drives(context, now), now)
+    return found[0] if found else None
+
+
+def is_urged(context: Context) -> bool:
+    """Tell whether a drive that may wake the agent is urgent now."""
+    now = context["situation"].environment.now
+    drives = _drives(context, now)
+    return any(drives.level(drive, now) >= URGENT for drive in WAKING)
+
+
+def _drives(context: Context, now: datetime) -> Drives:
+    """Return the drives as this beat leaves them, or as it found them."""
+    return read_drives(context.get("state", {}).get("drives") or context["pulse"]["drives"], now)

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC
 from types import MappingProxyType
 
+from arbor.contacts.cooldown import spoken
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.sections.text import Data, line, when
-from arbor.heartbeat.situation import Environment, LastBeat, PerceptView, Situation
+from arbor.heartbeat.situation import Environment, LastBeat, Notice, PerceptView, Situation
 
 # Percepts: the origin of seed 000.
 SHOWN_PERCEPTS = 5
@@ -54,7 +55,21 @@ def environment(environment: Environment) -> str:
         user = "No user is waiting; none has ever been in touch."
     else:
         user = f"No user is waiting; the last contact was {environment.hours_since_user:.1f} hours ago."
-    return f"## Environment\n{user} Percepts waiting: {environment.pending_percepts}."
+    if environment.hours_since_reach_out is not None:
+        user += f" You last wrote to your user {spoken(environment.hours_since_reach_out)} ago."
+    if environment.published_today:
+        times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
+        user += f" In public you wrote {times} in the last 24 hours."
+    there = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
+    reached = environment.hours_since_reach_out
+    wrote = f" You last wrote to your users {reached:.1f} hours ago." if reached is not None else ""
+    return f"## Environment\n{user}{there}{wrote} Percepts waiting: {environment.pending_percepts}."
+
+
+def notices(notices: Sequence[Notice], data: Data) -> str:
+    if not notices:
+        return ""
+    return "## Noticed about yourself\n" + data.block(f"- {line(notice.text)}" for notice in notices)
 
 
 def last_beat(beat: LastBeat | None, data: Data) -> str:
@@ -80,7 +95,8 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
 
 
 def energy(situation: Situation) -> str:
-    return f"## Energy\n{situation.energy:g} of at most {situation.max_energy:g}."
+    unit = "" if situation.energy_unit == "energy" else f" {situation.energy_unit}"
+    return f"## Energy\n{situation.energy:g} of at most {situation.max_energy:g}{unit}."
 
 
 def directive(mode: Mode) -> str:

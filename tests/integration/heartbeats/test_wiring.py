@@ -466,8 +466,8 @@ def test_the_trace_names_every_node_in_order_and_what_it_changed(
     with tenant_transaction(agent.tenant_id):
         steps = list(Step.objects.filter(heartbeat_id=_last(agent).id).order_by("sequence"))
     assert [step.node for step in steps] == [
-        "observe", "focus", "orient", "select_mode", "prompt", "llm_goal",
-        "llm_goal", "process", "decide", "embed", "act", "goals", "record",
+        "observe", "checks", "anything", "focus", "orient", "select_mode", "prompt", "llm_goal",
+        "llm_goal", "process", "decide", "embed", "act", "goals", "record", "next",
     ]  # fmt: skip
     assert [step.outcome for step in steps].count("waiting") == 1
     assert any("Chart the reef" in line for step in steps for line in step.changed)

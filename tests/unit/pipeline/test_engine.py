@@ -353,6 +353,8 @@ def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress, lis
 
     names = [
         "observe",
+        "background_checks",
+        "idle",
         "focus",
         "orient",
         "select_mode",
@@ -362,6 +364,7 @@ def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress, lis
         "act",
         "goals",
         "record",
+        "plan_next",
         "nop",
     ]
     handlers: dict[str, Any] = {name: says() for name in names}
@@ -382,9 +385,9 @@ def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress, lis
             result = {"text": "{}"}
 
 
-BEFORE = ["observe", "focus", "orient", "select_mode", "prompt"]
+BEFORE = ["observe", "checks", "anything", "focus", "orient", "select_mode", "prompt"]
 ASKED = ["llm_reflect", "process"]
-AFTER = ["decide", "embed", "act", "goals", "record"]
+AFTER = ["decide", "embed", "act", "goals", "record", "next"]
 
 
 @pytest.mark.parametrize(

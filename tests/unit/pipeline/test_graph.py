@@ -73,6 +73,8 @@ def test_blocks_are_read_with_the_defaults_around_them() -> None:
 def test_the_default_heartbeat_is_a_pipeline() -> None:
     names = [
         "observe",
+        "background_checks",
+        "idle",
         "focus",
         "orient",
         "select_mode",
@@ -84,6 +86,7 @@ def test_the_default_heartbeat_is_a_pipeline() -> None:
         "act",
         "goals",
         "record",
+        "plan_next",
         "nop",
     ]
 

@@ -1,0 +1,85 @@
+"""What reaches an agent between two heartbeats, from the world around it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Least, Now
+
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
+from apps.tenants.scope import current_tenant
+from arbor.errors import Invalid
+from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
+
+#: What a person or a program may tell an agent of; the other kinds come about by themselves.
+TOLD: tuple[PerceptKind, ...] = (PerceptKind.ENVIRONMENT, PerceptKind.INTERRUPT, PerceptKind.ERROR)
+#: The longest detail, as JSON.
+DETAIL_LENGTH = 4_000
+
+
+@transaction.atomic
+def perceive(
+    *,
+    agent_id: UUID,
+    kind: str,
+    content: str,
+    actor: str,
+    urgent: bool = False,
+    detail: Mapping[str, Any] | None = None,
+) -> Percept:
+    """Let an agent perceive something; an urgent thing, and any interrupt, brings its next heartbeat forward to now.
+
+    `kind` is environment, interrupt or error; `detail` is JSON of at most 4,000 characters. An agent that does not beat
+    keeps it until it does. Raises NotFound, Invalid.
+    """
+    if kind not in TOLD:
+        raise Invalid(
+            f"an agent can be told of {', '.join(TOLD)}, not {kind!r}; `arbor agent tell` sends messages"
+        )
+    content = content.strip()
+    if not content or len(content) > MESSAGE_LENGTH or "\0" in content:
+        raise Invalid(
+            f"a percept has 1 to {MESSAGE_LENGTH:,} characters and no NUL, got {len(content):,} characters"
+        )
+    known = dict(detail or {})
+    _check_detail(known)
+    urgent = urgent or kind == PerceptKind.INTERRUPT
+    agent = agent_by_id(agent_id)
+    percept: Percept = Percept.objects.create(
+        tenant_id=current_tenant(), agent=agent, kind=kind, content=content, urgent=urgent, detail=known
+    )
+    if urgent:
+        bring_forward(agent_id=agent_id, trigger=Trigger.EVENT)
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"let {agent.name} perceive something ({kind}{', urgent' if urgent else ''})",
+        detail={"percept_id": str(percept.id), "characters": len(content)},
+    )
+    return percept
+
+
+def bring_forward(*, agent_id: UUID, trigger: Trigger) -> None:
+    """Let the agent beat as soon as it may, for this reason; also right after a heartbeat that runs now."""
+    HeartbeatSchedule.objects.filter(agent_id=agent_id).exclude(state=ScheduleState.OFF).update(
+        next_due_at=Least("next_due_at", Now()), next_trigger=trigger
+    )
+
+
+def _check_detail(detail: Mapping[str, Any]) -> None:
+    try:
+        text = json.dumps(detail, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"a percept's detail is a JSON object: {error}") from error
+    if len(text) > DETAIL_LENGTH or "\\u0000" in text:
+        raise Invalid(
+            f"a percept's detail has at most {DETAIL_LENGTH:,} characters and no NUL, got {len(text):,}"
+        )

@@ -1,0 +1,76 @@
+"""How much of a day's budget is left, and what is done without as it runs low."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from arbor.heartbeat.usage import Amounts, Degradation, level_of, renewed_at, scarcest, withheld
+
+NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("left", "level"),
+    [
+        (None, Degradation.NORMAL),
+        (1.0, Degradation.NORMAL),
+        (0.61, Degradation.NORMAL),
+        (0.6, Degradation.CONSERVATION),
+        (0.31, Degradation.CONSERVATION),
+        (0.3, Degradation.DEGRADATION),
+        (0.11, Degradation.DEGRADATION),
+        (0.1, Degradation.END_TIMES),
+        (0.001, Degradation.END_TIMES),
+        (0.0, Degradation.HALT),
+    ],
+)
+def test_levels_by_what_is_left(left: float | None, level: Degradation) -> None:
+    assert level_of(left) is level
+
+
+def test_the_nearest_limit_counts_whoever_it_is_of() -> None:
+    own = (Amounts(beats=10, tokens=1000), Amounts(beats=2, tokens=500, usd=Decimal("3")))
+    tenant = (Amounts(usd=Decimal("1.00")), Amounts(beats=50, tokens=9_000, usd=Decimal("0.75")))
+    found = scarcest([("its", *own), ("its tenant's", *tenant)])
+    assert found is not None
+    assert (found.whose, found.what, found.left) == ("its tenant's", "US dollars", 0.25)
+    assert scarcest([("its", Amounts(), own[1])]) is None
+
+
+def test_a_limit_of_nothing_is_used_up_and_none_goes_below_nothing() -> None:
+    for limit, used in ((0, 0), (5, 9)):
+        found = scarcest([("its", Amounts(beats=limit), Amounts(beats=used))])
+        assert found is not None
+        assert found.left == 0
+
+
+@pytest.mark.parametrize(
+    ("level", "waiting", "asked", "goal", "runs"),
+    [
+        (Degradation.NORMAL, False, False, False, True),
+        (Degradation.CONSERVATION, False, False, False, True),
+        (Degradation.DEGRADATION, False, False, False, False),
+        (Degradation.DEGRADATION, False, True, False, True),
+        (Degradation.DEGRADATION, False, False, True, True),
+        (Degradation.DEGRADATION, True, False, False, True),
+        (Degradation.END_TIMES, False, True, True, False),
+        (Degradation.END_TIMES, True, False, False, True),
+        (Degradation.HALT, True, True, True, False),
+    ],
+)
+def test_who_is_served_at_each_level(
+    level: Degradation, waiting: bool, asked: bool, goal: bool, runs: bool
+) -> None:
+    reason = withheld(level, user_waiting=waiting, asked_for=asked, serves_goal=goal, now=NOW)
+    assert (reason == "") is runs
+    if not runs:
+        assert "it goes on at 2026-01-06 00:00 UTC" in reason
+
+
+def test_thinking_gets_cheaper_and_turns_fewer() -> None:
+    assert [level.tiers_down for level in Degradation] == [0, 1, 2, 2, 2]
+    assert [level.may_follow_up for level in Degradation] == [True, False, False, False, False]
+    assert renewed_at(NOW) == datetime(2026, 1, 6, tzinfo=UTC)
