@@ -38,6 +38,8 @@ class Queue(StrEnum):
     HEARTBEAT = "heartbeat"
     #: Waits for models: long, in threads.
     LLM = "llm"
+    #: Delivers what agents send: waits for mail servers and webhooks, in threads.
+    OUTBOX = "outbox"
     #: Embeds what waits for its vector.
     EMBEDDING = "embedding"
     #: Computes what a memory is near to.
@@ -61,6 +63,14 @@ class Task(StrEnum):
     ADVANCE = "arbor.heartbeats.advance"
     #: Ask a model.
     FULFIL = "arbor.calls.fulfil"
+    #: Answer a person who talks to an agent.
+    ANSWER = "arbor.chat.answer"
+    #: Close the conversations that nobody goes on with, and have turns answered that were lost.
+    TEND_CHATS = "arbor.cleanup.tend_chats"
+    #: Deliver a message.
+    DELIVER = "arbor.outbox.deliver"
+    #: Tell of messages that wait untold, and of those that lost their worker.
+    SWEEP_OUTBOX = "arbor.outbox.sweep"
     #: Embed the memories that have no vector yet.
     EMBED_BACKLOG = "arbor.embedding.backlog"
     #: Compute the neighborhoods that are stale or missing.
@@ -97,6 +107,10 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.DISPATCH: Queue.DISPATCH,
     Task.ADVANCE: Queue.HEARTBEAT,
     Task.FULFIL: Queue.LLM,
+    Task.ANSWER: Queue.LLM,
+    Task.TEND_CHATS: Queue.CLEANUP,
+    Task.DELIVER: Queue.OUTBOX,
+    Task.SWEEP_OUTBOX: Queue.OUTBOX,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
     Task.TEND_EPISODES: Queue.EPISODES,
     Task.CONSOLIDATE: Queue.CONSOLIDATION,

@@ -8,6 +8,7 @@ from typing import Any
 
 from apps.console.theme import UNFOLD as CONSOLE_THEME
 from arbor.agents.identity import derive_secret, parse_master_key
+from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
@@ -184,6 +185,13 @@ OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 ARBOR_MODEL_DEADLINE_S = env.float("ARBOR_MODEL_DEADLINE_S", default=90.0)
 ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
+#: Domains that agents may read on the web, each with all below it, or `*`; empty: no web. And the server, compatible with
+#: SearXNG, that searches it for them; empty: no inquiries.
+ARBOR_WEB_ALLOW = env.list("ARBOR_WEB_ALLOW", default=[])
+ARBOR_SEARCH_URL = env.str("ARBOR_SEARCH_URL", default="")
+#: The largest page that is read, and the seconds for all searches and pages of an inquiry: at most a model's.
+ARBOR_WEB_PAGE_BYTES = env.int("ARBOR_WEB_PAGE_BYTES", default=2_000_000)
+ARBOR_WEB_DEADLINE_S = env.float("ARBOR_WEB_DEADLINE_S", default=45.0)
 #: Of new minds: `wordllama`, `openai/<model>` or `tei/<model>`. `arbor reembed` moves those that have another.
 ARBOR_EMBEDDING_MODEL = env.str("ARBOR_EMBEDDING_MODEL", default="wordllama")
 ARBOR_EMBEDDING_DIMENSION = env.int("ARBOR_EMBEDDING_DIMENSION", default=256)
@@ -305,6 +313,15 @@ ARBOR_WEBHOOK_ALLOW_HTTP = env.bool("ARBOR_WEBHOOK_ALLOW_HTTP", default=False)
 ARBOR_WEBHOOK_ALLOW_PRIVATE = env.bool("ARBOR_WEBHOOK_ALLOW_PRIVATE", default=False)
 #: How often what waits to be delivered, and what lost its worker, is looked for.
 ARBOR_OUTBOX_PERIOD = timedelta(seconds=env.float("ARBOR_OUTBOX_PERIOD_S", default=5.0))
+
+# --- Conversations -------------------------------------------------------------------------------------
+
+#: How long after the last turn a conversation is over; so long the agent's timer rests.
+ARBOR_CHAT_IDLE = timedelta(seconds=env.float("ARBOR_CHAT_IDLE_S", default=300))
+if not timedelta(0) < ARBOR_CHAT_IDLE:
+    raise ConfigurationInvalid("ARBOR_CHAT_IDLE_S must be above 0 seconds")
+#: From this significance on, 0 to 1, a conversation brings a heartbeat about as soon as it ends; above 1: none does.
+ARBOR_CHAT_SIGNIFICANT = env.float("ARBOR_CHAT_SIGNIFICANT", default=SIGNIFICANT)
 
 # --- Logging -------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ def entries() -> dict[str, dict[str, Any]]:
         Task.TEND_CLUSTERS: timedelta(minutes=2),
         Task.REFRESH_NEIGHBORHOODS: timedelta(minutes=1),
         Task.TRIM_ACTIVATIONS: timedelta(hours=1),
+        Task.TEND_CHATS: timedelta(seconds=30),
         Task.FADE_MEMORIES: timedelta(minutes=5),
         Task.CLEAN_UP_MEMORIES: timedelta(minutes=5),
         Task.KEEP_QUOTAS: timedelta(minutes=1),

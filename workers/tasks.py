@@ -7,6 +7,9 @@ from uuid import UUID
 
 from celery import Task as CeleryTask
 
+from apps.contacts.services.chat import answer_turn
+from apps.contacts.services.chat_sweep import tend_chats
+from apps.contacts.services.delivery import deliver, sweep_outbox
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.consolidation import consolidate, tend_episodes
 from apps.heartbeats.services.errand_prompts import empty_prompts
@@ -52,6 +55,31 @@ def advance(self: CeleryTask[Any, Any], *, agent_id: str, epoch: int) -> None:
 def fulfil(self: CeleryTask[Any, Any], *, call_id: str) -> None:
     """Ask a model."""
     fulfil_call(call_id=UUID(call_id), tenant_id=tenant_of(self))
+
+
+@app.task(name=Task.DELIVER.value, bind=True)
+def deliver_message(self: CeleryTask[Any, Any], *, message_id: str) -> None:
+    """Deliver a message."""
+    deliver(message_id=UUID(message_id), tenant_id=tenant_of(self))
+
+
+# As often as the dispatcher's tick, it would push heartbeats out of Flower's list.
+@app.task(name=Task.SWEEP_OUTBOX.value, send_events=False)
+def sweep() -> object:
+    """Tell of messages that wait untold, and of those that lost their worker."""
+    return sweep_outbox().messages
+
+
+@app.task(name=Task.ANSWER.value, bind=True)
+def answer(self: CeleryTask[Any, Any], *, turn_id: str) -> None:
+    """Answer a person who talks to an agent."""
+    answer_turn(turn_id=UUID(turn_id), tenant_id=tenant_of(self))
+
+
+@app.task(name=Task.TEND_CHATS.value, acks_late=True)
+def chats() -> object:
+    """End idle conversations, and have lost turns answered."""
+    return tend_chats()
 
 
 @app.task(name=Task.EMBED_BACKLOG.value, acks_late=True)

@@ -6,14 +6,16 @@ import json
 import time
 from decimal import Decimal
 
+from arbor.contacts.chat_reply import reflex_answer
 from arbor.heartbeat.policy import reflex_reply
 from arbor.memory.errands import rule_reply
 from arbor.models.handles import Handle
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, Usage
+from arbor.web.answers import rule_answer, rule_appraisal
 
 
 class ReflexModel:
-    """Decides by rules: what to do in a heartbeat, and what maintenance asks about memories."""
+    """Decides by rules: what to do in a heartbeat, what to say in a conversation, what maintenance asks about memories."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -26,8 +28,16 @@ class ReflexModel:
     def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
         """Answer from the request's context; the messages are not read."""
         started = time.monotonic()
-        thinks = request.purpose is CallPurpose.THINK
-        reply = reflex_reply(request.context) if thinks else rule_reply(request.purpose, request.context)
+        if request.purpose is CallPurpose.THINK:
+            reply = reflex_reply(request.context)
+        elif request.purpose is CallPurpose.CHAT:
+            reply = reflex_answer(request.context)
+        elif request.purpose is CallPurpose.ANSWER:
+            reply = rule_answer(request.context)
+        elif request.purpose is CallPurpose.APPRAISE:
+            reply = rule_appraisal(request.context)
+        else:
+            reply = rule_reply(request.purpose, request.context)
         text = json.dumps(reply, ensure_ascii=False)
         return ModelReply(
             text=text,

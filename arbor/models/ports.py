@@ -23,6 +23,14 @@ class CallPurpose(StrEnum):
     EXTRACT = "extract"
     #: It is said how much texts matter.
     WEIGH = "weigh"
+    #: Pages are looked for and read; no model is asked, the web is.
+    WEB = "web"
+    #: A question is answered from what was read.
+    ANSWER = "answer"
+    #: It is judged how far an answer is borne out.
+    APPRAISE = "appraise"
+    #: A person talks to an agent.
+    CHAT = "chat"
 
 
 @dataclass(frozen=True, kw_only=True)

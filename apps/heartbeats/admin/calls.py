@@ -49,6 +49,8 @@ class ExternalCallAdmin(AgentRowsAdmin):
         """Link the heartbeat that it belongs to, or say what maintenance asks about."""
         if call.heartbeat_id is not None:
             return cells.link("heartbeats_heartbeat", call.heartbeat_id, "a heartbeat")
+        if "chat" in call.subject:
+            return cells.link("contacts_chatsession", call.subject["chat"], "a conversation")
         episode = call.subject.get("episode")
         if episode:
             return cells.link("memories_episode", episode, "maintenance, about an episode")

@@ -50,7 +50,7 @@ _ASK = """
 INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, purpose, subject, subject_key, status, model, request,
     sections, dropped, reply, error, error_kind, attempts, failures, lease_until, requested_at)
 VALUES (%(tenant)s, %(id)s, %(agent)s, %(purpose)s, %(subject)s, %(key)s, 'pending', %(model)s, %(request)s,
-    '[]', %(dropped)s, '', '', '', 0, 0, now() + %(lease)s, now())
+    %(sections)s, %(dropped)s, '', '', '', 0, 0, now() + %(lease)s, now())
 ON CONFLICT DO NOTHING
 RETURNING (SELECT name FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s)
 """
@@ -97,21 +97,21 @@ WHERE tenant_id = %(tenant)s AND id = ANY(%(calls)s::uuid[])
 _RETRY = """
 UPDATE heartbeats_externalcall SET status = 'retried'
 WHERE tenant_id = %(tenant)s AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s) AND subject_key <> ''
-    AND status = 'failed'
+    AND status = 'failed' AND purpose <> 'chat'
 RETURNING purpose, subject
 """
 _FAILED = """
 SELECT c.id, a.name, c.purpose, c.subject, c.model, c.error_kind || ': ' || c.error, c.ended_at
 FROM heartbeats_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
 WHERE c.tenant_id = %(tenant)s AND (%(agent)s::uuid IS NULL OR c.agent_id = %(agent)s) AND c.subject_key <> ''
-    AND c.status = 'failed'
+    AND c.status = 'failed' AND c.purpose <> 'chat'
 ORDER BY c.ended_at DESC, c.id LIMIT %(limit)s
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Errand:
-    """What a model is to be asked, about what: `{"episode": id}` or `{"memories": [ids]}`."""
+    """What a model is to be asked, about what: `{"episode": id}`, `{"memories": [ids]}`, or a turn of a conversation."""
 
     subject: dict[str, Any]
     request: ModelRequest
@@ -119,6 +119,8 @@ class Errand:
     model: str
     #: What of its subject the prompt does not show.
     left_out: Sequence[str] = ()
+    #: The prompt's parts: [{name, text, tokens}].
+    sections: Sequence[dict[str, Any]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +143,18 @@ class _WorkerLost(Exception):
 
 def ask(*, agent_id: UUID, tenant_id: UUID, errand: Errand) -> bool:
     """Write an errand in the open transaction and tell the workers; False when one about that subject is open."""
+    written = write_errand(agent_id=agent_id, errand=errand)
+    if written is not None:
+        call_id, name = written
+        enqueue(fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
+    return written is not None
+
+
+def write_errand(*, agent_id: UUID, errand: Errand) -> tuple[UUID, str] | None:
+    """Write an errand in the open transaction; return its id and its agent's name, none when one like it is open.
+
+    Whoever writes it fulfils it, or tells the workers; else `recover_errands` does so later.
+    """
     call_id = uuid7()
     rows = fetch(
         _ASK,
@@ -151,12 +165,11 @@ def ask(*, agent_id: UUID, tenant_id: UUID, errand: Errand) -> bool:
         key=subject_key(errand.subject),
         model=errand.model,
         request=Jsonb(errand.request.to_json()),
+        sections=Jsonb(list(errand.sections)),
         dropped=Jsonb(list(errand.left_out)),
         lease=settings.ARBOR_QUEUE_LEASE,
     )
-    if rows:
-        enqueue(fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name=rows[0][0]))
-    return bool(rows)
+    return (call_id, rows[0][0]) if rows else None
 
 
 def settle_errand(taken: Taken, reply: ModelReply) -> bool:
@@ -210,7 +223,7 @@ def stumble(taken: Taken, error: Exception, *, reply: str = "") -> bool:
         "error": storable(str(error)),
         "kind": type(error).__name__.lstrip("_"),
     }
-    if taken.failures < len(WAITS):
+    if PURPOSES[request.purpose].again and taken.failures < len(WAITS):
         stored = change(_AGAIN, **values, wait=WAITS[taken.failures], request=Jsonb(request.to_json()))
     else:
         stored = change(_GIVE_UP, **values)

@@ -1,4 +1,7 @@
-"""What each kind of errand is for: how its reply is read, what is prepared outside, and what is done with it, once."""
+"""What each kind of errand is for: how its reply is read, what is prepared outside, and what is done with it, once.
+
+A turn of a conversation is such an errand too: it belongs to no heartbeat.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from apps.contacts.services.chat_finalize import prepare_answer, store_answer, store_silence
 from apps.memories.services.chores import MAX_TRIES, Chore, end_waiting, note_left_out
 from apps.memories.services.extraction import extract_left_out, store_concepts
 from apps.memories.services.summaries import (
@@ -17,6 +21,7 @@ from apps.memories.services.summaries import (
     store_summaries,
 )
 from apps.memories.services.weighing import store_weights
+from arbor.contacts.chat_reply import read_chat_reply
 from arbor.memory.errand_replies import Answers, read_concepts, read_scores, read_summary
 from arbor.models.ports import CallPurpose
 
@@ -37,6 +42,8 @@ class Purpose:
     apply: Callable[[UUID, Subject, Any, str], Sequence[str]]
     #: In the transaction that stores a failed try, given agent, subject and the reason.
     failed: Callable[[UUID, Subject, str], None]
+    #: Whether a try that failed is made again later. Somebody who talks waits for an answer now.
+    again: bool = True
 
 
 def _memories(subject: Subject) -> list[UUID]:
@@ -118,6 +125,15 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
         apply=_apply_weights,
         failed=_on_the_call_alone,
     ),
+    CallPurpose.CHAT: Purpose(
+        read=lambda subject, text: (subject, read_chat_reply(text)),
+        prepare=lambda tenant_id, agent_id, read: prepare_answer(
+            tenant_id, agent_id, subject=read[0], read=read[1]
+        ),
+        apply=store_answer,
+        failed=store_silence,
+        again=False,
+    ),
 }
 
 
@@ -131,8 +147,15 @@ def subject_of_memories(memory_ids: Sequence[UUID]) -> dict[str, Any]:
     return {"memories": [str(each) for each in memory_ids]}
 
 
+def subject_of_turn(session_id: UUID, turn_id: UUID, *, recalled: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the subject of a call about a turn of a conversation, with what was recalled for it: [{id, score}]."""
+    return {"chat": str(session_id), "turn": str(turn_id), "recalled": list(recalled)}
+
+
 def subject_key(subject: Subject) -> str:
-    """Return what names a subject: an episode's id, or that of the first of the memories."""
+    """Return what names a subject: an episode's id, a conversation's, or that of the first of the memories."""
+    if "chat" in subject:
+        return f"chat:{subject['chat']}"
     if "episode" in subject:
         return f"episode:{subject['episode']}"
     return f"memories:{subject['memories'][0]}"

@@ -70,7 +70,8 @@ SELECT (SELECT count(*) FROM (
         SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model <> ''
         LIMIT %(counted)s) w),
     (SELECT count(*) FROM (
-        SELECT FROM heartbeats_externalcall WHERE subject_key <> '' AND status = 'failed' LIMIT %(counted)s) w),
+        SELECT FROM heartbeats_externalcall
+        WHERE subject_key <> '' AND status = 'failed' AND purpose <> 'chat' LIMIT %(counted)s) w),
     (SELECT count(*) FROM memories_mind
         WHERE %(model)s <> '' AND (embedding_model, embedding_dimension) <> (%(model)s, %(dimension)s)),
     (SELECT count(*) FROM memories_embedderfault)

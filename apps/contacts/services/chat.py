@@ -1,0 +1,271 @@
+"""Talking to an agent: conversations opened, turns said and answered, conversations ended.
+
+A conversation is no heartbeat (seed 004, 5.3): it is answered at once, and the agent's timer rests while it goes on. A turn
+is a row of its own. Whoever answers it (a worker of the model queue, or the command line itself) does so by the same
+durable call, so it is answered once, whatever is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models.functions import Now
+
+from apps.agents.models import Agent, AgentState
+from apps.agents.services.profile import agent_by_id
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat_finalize import store_silence
+from apps.contacts.services.chat_prepare import prepare
+from apps.contacts.services.chat_timer import beat_at_once, rest_timer, resume_timer
+from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.errands import Errand, write_errand
+from apps.heartbeats.services.purposes import subject_of_turn
+from apps.memories.services.appraisal import word_lists
+from apps.queues import Message, Task, enqueue
+from apps.tenants.models import TenantStatus
+from apps.tenants.scope import current_tenant, tenant_transaction
+from arbor.contacts.chat import Said, check_turn, significance
+from arbor.contacts.values import Speaker
+from arbor.errors import Invalid, NotFound, TransitionIllegal
+from arbor.heartbeat.working_memory import WorkingMemory, after_conversation
+from arbor.memory.content import check_line
+
+log = structlog.get_logger(__name__)
+
+PERSON_LENGTH = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """What a conversation came to."""
+
+    session: ChatSession
+    #: 0 to 1.
+    significance: float
+    #: Whether a heartbeat follows at once.
+    beat_follows: bool
+
+
+@transaction.atomic
+def open_session(*, agent_id: UUID, person: str) -> ChatSession:
+    """Return the conversation that this person has with the agent: the open one, else a new one.
+
+    One that nobody went on with for ARBOR_CHAT_IDLE_S is ended first. Raises NotFound; Invalid for the person's name;
+    TransitionIllegal where the tenant is suspended.
+    """
+    check_line("person", person, PERSON_LENGTH)
+    if not person.strip() or len(person.splitlines()) != 1:
+        raise Invalid("a conversation needs the name of a person, in one line")
+    # The agent's row is the lock: two that open at once would both find none.
+    agent: Agent | None = (
+        Agent.objects.select_related("tenant")
+        .select_for_update(no_key=True, of=("self",))
+        .filter(id=agent_id)
+        .first()
+    )
+    if agent is None:
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    if agent.tenant.status != TenantStatus.ACTIVE:
+        raise TransitionIllegal(f"the tenant {agent.tenant.slug} is suspended; resume it first")
+    now = datetime.now(UTC)
+    open_one: ChatSession | None = ChatSession.objects.filter(
+        agent_id=agent_id, person=person, ended_at__isnull=True
+    ).first()
+    if open_one is not None:
+        if open_one.last_at + settings.ARBOR_CHAT_IDLE > now or waiting_turn(open_one.id) is not None:
+            return open_one
+        end_session(session_id=open_one.id)
+    session: ChatSession = ChatSession.objects.create(
+        tenant_id=current_tenant(), agent=agent, person=person, started_at=now, last_at=now
+    )
+    rest_timer(agent_id=agent_id, until=now + settings.ARBOR_CHAT_IDLE)
+    return session
+
+
+@transaction.atomic
+def hear(*, session_id: UUID, text: str, tell: bool = True) -> ChatMessage:
+    """Store what a person says, and have it answered by the workers; without `tell` the caller answers it.
+
+    Raises NotFound, Invalid for the text, TransitionIllegal when the conversation is over or an answer is being made.
+    """
+    text = check_turn(text)
+    session = _locked(session_id)
+    if session.ended_at is not None:
+        raise TransitionIllegal(f"the conversation {session_id} is over; begin a new one")
+    if waiting_turn(session_id) is not None:
+        raise TransitionIllegal("the agent has not answered yet; wait for its answer")
+    agent, now = agent_by_id(session.agent_id), datetime.now(UTC)
+    # First the schedule, then the state: the order in which a heartbeat locks them.
+    _pause_for_answer(session.agent_id, now)
+    state = AgentState.objects.select_for_update().filter(agent_id=session.agent_id).first()
+    before = state.last_user_contact_at if state else None
+    turn: ChatMessage = ChatMessage.objects.create(
+        tenant_id=current_tenant(),
+        session=session,
+        speaker=Speaker.USER,
+        content=text,
+        detail={"contact_before": before.isoformat() if before else None},
+        at=now,
+    )
+    ChatSession.objects.filter(id=session_id).update(last_at=now)
+    AgentState.objects.filter(agent_id=session.agent_id).update(last_user_contact_at=Now())
+    if tell:
+        enqueue(answer_message(turn=turn, agent_name=agent.name))
+    return turn
+
+
+def say(*, tenant_id: UUID, session_id: UUID, text: str) -> ChatMessage:
+    """Say something and answer it in this process; return the agent's turn, whose `error` says why there is no answer.
+
+    No transaction is open while the model is asked, so none may be open now. Raises as `hear` does.
+    """
+    with tenant_transaction(tenant_id):
+        turn = hear(session_id=session_id, text=text, tell=False)
+    answer_turn(tenant_id=tenant_id, turn_id=turn.id)
+    with tenant_transaction(tenant_id):
+        answer = answer_to(turn)
+    if answer is None:
+        raise TransitionIllegal(
+            "another process answers this turn; look at it with `arbor chat NAME --history`"
+        )
+    return answer
+
+
+def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
+    """Prepare a turn's prompt, ask the model, and store what came; False when it is answered, or being answered.
+
+    A fault before the model is asked leaves a turn that says so. What a lost worker leaves is taken up by the sweep.
+    """
+    with tenant_transaction(tenant_id):
+        if not _waits(turn_id):
+            return False
+    try:
+        prepared = prepare(tenant_id=tenant_id, turn_id=turn_id)
+    except (OperationalError, InterfaceError):
+        # The database went away: the sweep brings the turn back.
+        raise
+    except Exception as error:
+        log.exception("chat_fault", turn_id=str(turn_id))
+        _give_up(tenant_id, turn_id, f"{type(error).__name__}: {error}")
+        return True
+    with tenant_transaction(tenant_id):
+        turn = ChatMessage.objects.select_related("session").get(id=turn_id)
+        _locked(turn.session_id)
+        if not _waits(turn_id):
+            return False
+        if prepared.crossings:
+            turn.detail = {**turn.detail, "boundaries": list(prepared.crossings)}
+            turn.save(update_fields=["detail"])
+        written = write_errand(
+            agent_id=turn.session.agent_id,
+            errand=Errand(
+                subject=subject_of_turn(turn.session_id, turn_id, recalled=prepared.recalled),
+                request=prepared.request,
+                model=prepared.model,
+                sections=prepared.sections,
+            ),
+        )
+    return written is not None and fulfil_call(call_id=written[0], tenant_id=tenant_id)
+
+
+@transaction.atomic
+def end_session(*, session_id: UUID) -> Ended:
+    """End a conversation: weigh it, and let the timer go on. One that mattered brings a heartbeat about at once.
+
+    So does one after which memory is to be tended: ten questions of people since it was (seed 000, 7). Ended once more
+    it stays as it is. Raises NotFound, and TransitionIllegal while an answer is being made.
+    """
+    session = _locked(session_id)
+    if session.ended_at is not None:
+        return Ended(session=session, significance=session.significance or 0.0, beat_follows=False)
+    if waiting_turn(session_id) is not None:
+        raise TransitionIllegal("the agent has not answered yet; wait for its answer")
+    said = ChatMessage.objects.filter(session_id=session_id, error="").order_by("at")
+    session.significance = significance(
+        [Said(speaker=Speaker(row.speaker), text=row.content) for row in said], lists=word_lists()
+    )
+    session.ended_at = datetime.now(UTC)
+    session.save(update_fields=["significance", "ended_at"])
+    resume_timer(agent_id=session.agent_id)
+    tend = _leave_mind(session)
+    follows = False
+    if tend or session.significance >= settings.ARBOR_CHAT_SIGNIFICANT:
+        follows = beat_at_once(agent_id=session.agent_id)
+    return Ended(session=session, significance=session.significance, beat_follows=follows)
+
+
+def waiting_turn(session_id: UUID) -> ChatMessage | None:
+    """Return the person's turn that waits for its answer, if one does."""
+    last: ChatMessage | None = (
+        ChatMessage.objects.filter(session_id=session_id).order_by("-at", "-id").first()
+    )
+    return last if last is not None and last.speaker == Speaker.USER else None
+
+
+def answer_to(turn: ChatMessage) -> ChatMessage | None:
+    """Return the agent's answer to a turn, or the turn that says why there is none; nothing while it waits."""
+    found: ChatMessage | None = ChatMessage.objects.filter(
+        session_id=turn.session_id, speaker=Speaker.AGENT, detail__to=str(turn.id)
+    ).first()
+    return found
+
+
+def give_up_waiting(*, tenant_id: UUID, turn_id: UUID, reason: str) -> None:
+    """Let a turn that nobody answers be over, with the reason."""
+    _give_up(tenant_id, turn_id, reason)
+
+
+def answer_message(*, turn: ChatMessage, agent_name: str) -> Message:
+    """Return the hint that a turn waits for its answer."""
+    return Message(
+        task=Task.ANSWER,
+        tenant_id=turn.tenant_id,
+        arguments={"turn_id": str(turn.id)},
+        shown=f"agent={agent_name} turn={turn.id}",
+    )
+
+
+def _locked(session_id: UUID) -> ChatSession:
+    session: ChatSession | None = ChatSession.objects.select_for_update().filter(id=session_id).first()
+    if session is None:
+        raise NotFound(f"there is no conversation {session_id} in this tenant")
+    return session
+
+
+def _pause_for_answer(agent_id: UUID, now: datetime) -> None:
+    deadline = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S)
+    rest_timer(agent_id=agent_id, until=now + deadline + settings.ARBOR_CHAT_IDLE)
+
+
+def _waits(turn_id: UUID) -> bool:
+    turn = ChatMessage.objects.filter(id=turn_id).first()
+    if turn is None:
+        return False
+    waiting = waiting_turn(turn.session_id)
+    return waiting is not None and waiting.id == turn_id
+
+
+def _give_up(tenant_id: UUID, turn_id: UUID, reason: str) -> None:
+    with tenant_transaction(tenant_id):
+        turn = ChatMessage.objects.select_related("session").get(id=turn_id)
+        _locked(turn.session_id)
+        if _waits(turn_id):
+            store_silence(turn.session.agent_id, {"chat": str(turn.session_id), "turn": str(turn_id)}, reason)
+
+
+def _leave_mind(session: ChatSession) -> bool:
+    """Take who was there out of the working memory; tell whether so much was talked that memory is to be tended."""
+    state = AgentState.objects.select_for_update().filter(agent_id=session.agent_id).first()
+    if state is None:
+        return False
+    memory = WorkingMemory.model_validate(state.working_memory)
+    left = after_conversation(memory, conversation=str(session.id))
+    if left != memory:
+        state.working_memory = left.model_dump(mode="json")
+        state.save(update_fields=["working_memory"])
+    return left.wants_consolidation

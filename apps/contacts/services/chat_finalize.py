@@ -1,0 +1,179 @@
+"""The end of a conversation's turn (seed 000, 7, `finalize_query`): what was said reaches every store it belongs to.
+
+All of it is written in the transaction that stores the model's reply, so a turn is answered once or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.agents.models import AgentState
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat_boundaries import boundaries_crossed
+from apps.contacts.services.chat_timer import rest_timer
+from apps.memories.services.code import keep_code
+from apps.memories.services.remember import Embedded, embed_memories, store
+from apps.tenants.scope import current_tenant, tenant_transaction
+from arbor.contacts.chat_reply import ChatReply
+from arbor.contacts.values import Speaker
+from arbor.heartbeat.json_text import storable
+from arbor.heartbeat.working_memory import WorkingMemory, after_turn, as_stored, clip
+from arbor.memory.turns import Turn
+from arbor.memory.values import NewMemory
+from arbor.selves.boundary_check import Crossing, may_go_on
+
+#: Of what was asked, so much stands in the thought that a turn leaves.
+_ASKED_LENGTH = 160
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a turn is answered with, and its memories, made ready outside any transaction."""
+
+    reply: str
+    thinking: str
+    #: Boundaries that the answer crosses: [{name, response, why, withheld}].
+    crossings: Sequence[dict[str, Any]]
+    memories: Sequence[NewMemory]
+    embedded: Embedded
+
+
+def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply) -> Answer:
+    """Hold the answer against the agent's boundaries, and embed both turns."""
+    crossed = boundaries_crossed(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
+    withheld = [each for each in crossed if not may_go_on(each.boundary, read.thinking)]
+    reply = _refusal(withheld) if withheld else read.reply
+    with tenant_transaction(tenant_id):
+        asked, position = _asked(subject)
+        memories = [_memory(asked, asked.content, position), _memory(asked, reply, position + 1, own=True)]
+    return Answer(
+        reply=reply,
+        thinking=read.thinking,
+        crossings=[crossing_detail(each, withheld=each in withheld) for each in crossed],
+        memories=memories,
+        embedded=embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories),
+    )
+
+
+def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by: str) -> Sequence[str]:
+    """Write the agent's turn and let it reach memory, code store, timer and working memory."""
+    asked, _ = _asked(subject)
+    session, now = asked.session, datetime.now(UTC)
+    ChatMessage.objects.create(
+        tenant_id=current_tenant(),
+        session=session,
+        speaker=Speaker.AGENT,
+        content=answer.reply,
+        model=by,
+        detail={
+            "to": str(asked.id),
+            "thinking": answer.thinking,
+            "recalled": subject.get("recalled", []),
+            **({"boundaries": list(answer.crossings)} if answer.crossings else {}),
+        },
+        at=now,
+    )
+    # The order in which a heartbeat locks them: its schedule, its mind, its state.
+    _go_on(session, now)
+    store(
+        agent_id=agent_id,
+        memories=answer.memories,
+        vectors=answer.embedded.vectors,
+        model=answer.embedded.model,
+    )
+    keep_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")
+    _bring_to_mind(agent_id, session, asked, answer.thinking, now)
+    return [
+        f"withheld by the boundary {each['name']}: {each['why']}"
+        for each in answer.crossings
+        if each["withheld"]
+    ]
+
+
+def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> None:
+    """Write that there is no answer, and why. What the person said is remembered; nothing is put in the agent's mouth."""
+    asked, position = _asked(subject)
+    now = datetime.now(UTC)
+    ChatMessage.objects.create(
+        tenant_id=current_tenant(),
+        session=asked.session,
+        speaker=Speaker.AGENT,
+        content="",
+        detail={"to": str(asked.id)},
+        error=storable(reason),
+        at=now,
+    )
+    _go_on(asked.session, now)
+    store(agent_id=agent_id, memories=[_memory(asked, asked.content, position)], vectors=None)
+    keep_code(agent_id=agent_id, texts=[asked.content], source=f"chat:{asked.session_id}")
+
+
+def crossing_detail(crossing: Crossing, *, withheld: bool) -> dict[str, Any]:
+    """Return a crossed boundary as the row of a turn keeps it."""
+    return {
+        "name": crossing.boundary.name,
+        "response": crossing.boundary.response.value,
+        "why": storable(crossing.why),
+        "withheld": withheld,
+    }
+
+
+def _refusal(withheld: Sequence[Crossing]) -> str:
+    named = {each.boundary.name: each for each in withheld}
+    whys = "; ".join(
+        f"{each.boundary.name.replace('_', ' ')}: {each.boundary.description or each.why}"
+        for each in named.values()
+    )
+    return f"I do not say what I was about to say, because of a boundary of mine ({whys})"
+
+
+def _asked(subject: Mapping[str, Any]) -> tuple[ChatMessage, int]:
+    """Return the turn that is answered, and its place in its conversation."""
+    asked: ChatMessage = ChatMessage.objects.select_related("session").get(id=UUID(subject["turn"]))
+    before = ChatMessage.objects.filter(session_id=asked.session_id, at__lt=asked.at).count()
+    return asked, before
+
+
+def _memory(asked: ChatMessage, text: str, position: int, *, own: bool = False) -> NewMemory:
+    turn = Turn(
+        line=position,
+        session=f"chat:{asked.session_id}",
+        position=position,
+        speaker=(Speaker.AGENT if own else Speaker.USER).value,
+        text=text,
+        # A moment later than what it answers, so that what happened is in order.
+        at=asked.at + timedelta(milliseconds=1) if own else asked.at,
+    )
+    return turn.as_memory(source=f"chat:{asked.session_id}")
+
+
+def _go_on(session: ChatSession, now: datetime) -> None:
+    ChatSession.objects.filter(id=session.id).update(last_at=now)
+    rest_timer(agent_id=session.agent_id, until=now + settings.ARBOR_CHAT_IDLE)
+
+
+def _bring_to_mind(
+    agent_id: UUID, session: ChatSession, asked: ChatMessage, thinking: str, now: datetime
+) -> None:
+    """Update the working memory: the thought, who is there, how engaged the agent is, and what was asked since it tended."""
+    state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
+    if state is None:
+        return
+    person = session.person.partition(":")[2] or session.person
+    asking = clip(" ".join(asked.content.split()), _ASKED_LENGTH)
+    memory = after_turn(
+        WorkingMemory.model_validate(state.working_memory),
+        thinking=thinking or f"{person} said to me: {asking}",
+        human=person,
+        conversation=str(session.id),
+        now=now,
+    )
+    # Through JSON, so that what is stored is what was measured.
+    state.working_memory = WorkingMemory.model_validate_json(as_stored(memory)).model_dump(mode="json")
+    state.save(update_fields=["working_memory"])

@@ -1,0 +1,205 @@
+"""The beginning of a conversation's turn (seed 000, 7, `prepare_query`): what the agent sees when somebody talks to it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.agents.models import Agent
+from apps.agents.services.profile import system_prompt_of
+from apps.contacts.models import ChatMessage
+from apps.contacts.services.chat_boundaries import boundaries_crossed
+from apps.contacts.services.chat_finalize import crossing_detail
+from apps.memories.services.code import QUERY_LENGTH as CODE_QUERY_LENGTH
+from apps.memories.services.code import find_code
+from apps.memories.services.recall import QUERY_LENGTH, recall
+from apps.providers import default_model
+from apps.selves.models import Belief, IdentityAspect, Preference
+from apps.selves.services.sight import ASPECTS_SHOWN, BELIEFS_SHOWN
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.chat import SHOWN_TURNS
+from arbor.contacts.chat_prompt import (
+    SCHEMA,
+    SCHEMA_NAME,
+    ChatView,
+    CodeView,
+    CrossingView,
+    MoodView,
+    PreferenceView,
+    TurnView,
+    build_chat_prompt,
+    shown_turns,
+)
+from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView
+from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.memory.values import Recalled
+from arbor.models.handles import REFLEX
+from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.selves.boundary_check import Crossing
+from arbor.selves.values import Standing
+
+#: What a turn recalls; a beat recalls as many.
+RELEVANT_SHOWN = 5
+PREFERENCES_SHOWN = 12
+CODE_SHOWN = 3
+#: A conversation wants some variety.
+TEMPERATURE = 0.7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What is asked of the model, and what it rests on."""
+
+    request: ModelRequest
+    #: `provider/model`
+    model: str
+    #: The prompt's parts: [{name, text, tokens}].
+    sections: Sequence[dict[str, Any]]
+    #: [{id, score}]
+    recalled: Sequence[dict[str, Any]]
+    #: Boundaries that the message crosses, as its row keeps them.
+    crossings: Sequence[dict[str, Any]]
+
+
+def prepare(*, tenant_id: UUID, turn_id: UUID) -> Prepared:
+    """Gather what the agent sees at this turn, and render it. Outside any transaction: texts are embedded.
+
+    The agent recalls for itself: what comes to mind counts as used.
+    """
+    with tenant_transaction(tenant_id):
+        turn: ChatMessage = ChatMessage.objects.select_related("session__agent").get(id=turn_id)
+    agent: Agent = turn.session.agent
+    crossed = boundaries_crossed(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
+    relevant = recall(
+        tenant_id=tenant_id,
+        agent_id=agent.id,
+        text=turn.content[:QUERY_LENGTH],
+        limit=RELEVANT_SHOWN,
+        counts=True,
+    )
+    with tenant_transaction(tenant_id):
+        view = _view(turn, relevant, crossed)
+    model = agent.model or default_model()
+    prompt = build_chat_prompt(view, system_prompt_of(agent), nonce=secrets.token_hex(8))
+    return Prepared(
+        request=ModelRequest(
+            purpose=CallPurpose.CHAT,
+            system=prompt.system,
+            messages=(Message(role="user", content=prompt.user),),
+            schema=SCHEMA,
+            schema_name=SCHEMA_NAME,
+            max_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+            temperature=TEMPERATURE,
+            # Only the reflex policy reads what the prompt was rendered from.
+            context=view.model_dump(mode="json") if model.startswith(f"{REFLEX}/") else {},
+        ),
+        model=model,
+        sections=[{"name": each.name, "text": each.text, "tokens": each.tokens} for each in prompt.sections],
+        recalled=[{"id": str(memory.id), "score": round(memory.score, 4)} for memory in relevant],
+        crossings=[crossing_detail(each, withheld=False) for each in crossed],
+    )
+
+
+def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Crossing]) -> ChatView:
+    agent, now = turn.session.agent, datetime.now(UTC)
+    state = agent.state
+    turns, earlier = _turns_before(turn)
+    return ChatView(
+        name=agent.name,
+        person=turn.session.person,
+        message=turn.content,
+        now=now,
+        hours_since_user=_hours_before(turn),
+        aspects=_aspects(agent.id),
+        beliefs=_beliefs(agent.id),
+        preferences=[
+            PreferenceView(key=row.key, value=row.value)
+            for row in Preference.objects.filter(agent_id=agent.id)[:PREFERENCES_SHOWN]
+        ],
+        mood=_mood(state.mood),
+        working_memory=WorkingMemory.model_validate(state.working_memory),
+        relevant=[_memory(memory) for memory in relevant],
+        code=[
+            CodeView(language=row.language, title=row.title, code=row.code)
+            for row in find_code(agent_id=agent.id, text=turn.content[:CODE_QUERY_LENGTH], limit=CODE_SHOWN)
+        ],
+        crossings=[
+            CrossingView(
+                name=each.boundary.name,
+                description=each.boundary.description,
+                response=each.boundary.response.value,
+                why=each.why,
+            )
+            for each in crossed
+        ],
+        turns=turns,
+        earlier=earlier,
+    )
+
+
+def _turns_before(turn: ChatMessage) -> tuple[list[TurnView], int]:
+    """Return the latest turns with this person before this one, oldest first, and how many there were before those.
+
+    Earlier conversations with the same person go on in this one; a turn without an answer is left out.
+    """
+    said = ChatMessage.objects.filter(
+        session__agent_id=turn.session.agent_id, session__person=turn.session.person, at__lt=turn.at, error=""
+    )
+    rows = list(said.order_by("-at")[:SHOWN_TURNS])
+    turns = [TurnView(speaker=row.speaker, text=row.content, at=row.at) for row in reversed(rows)]
+    shown = shown_turns(turns)
+    return shown, (said.count() if len(rows) == SHOWN_TURNS else len(rows)) - len(shown)
+
+
+def _hours_before(turn: ChatMessage) -> float | None:
+    before = turn.detail.get("contact_before")
+    if before is None:
+        return None
+    return max(0.0, (turn.at - datetime.fromisoformat(before)) / timedelta(hours=1))
+
+
+def _aspects(agent_id: UUID) -> list[AspectView]:
+    rows = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=Standing.DROPPED)
+    return [
+        AspectView(id=str(row.id), kind=row.kind, content=row.content, status=row.status)
+        for row in rows.order_by("-stability", "id")[:ASPECTS_SHOWN]
+    ]
+
+
+def _beliefs(agent_id: UUID) -> list[BeliefView]:
+    rows = Belief.objects.filter(agent_id=agent_id).exclude(status=Standing.DROPPED)
+    firmest = sorted(rows, key=lambda row: (-(row.stability + row.confidence), row.id))[:BELIEFS_SHOWN]
+    return [
+        BeliefView(
+            id=str(row.id),
+            category=row.category,
+            statement=row.statement,
+            confidence=row.confidence,
+            status=row.status,
+        )
+        for row in firmest
+    ]
+
+
+def _mood(stored: Mapping[str, Any]) -> MoodView | None:
+    if "valence" not in stored:
+        return None
+    return MoodView(valence=stored["valence"], arousal=stored.get("arousal", 0.0))
+
+
+def _memory(memory: Recalled) -> MemoryView:
+    return MemoryView(
+        id=str(memory.id),
+        type=memory.type,
+        content=memory.content,
+        role=memory.role,
+        at=memory.occurred_at,
+        importance=memory.importance,
+        score=round(memory.score, 4),
+    )

@@ -1,0 +1,82 @@
+"""The sweep over conversations: those that nobody goes on with are ended, turns that were lost are answered."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.agents.models import Agent
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat import answer_message, end_session, give_up_waiting, waiting_turn
+from apps.heartbeats.models import CallStatus, ExternalCall
+from apps.heartbeats.services.purposes import subject_key
+from apps.memories.services.rounds import Round, make_round
+from apps.queues import enqueue
+from apps.tenants.scope import tenant_transaction
+
+#: Conversations of one agent that one step looks at.
+STEP = 50
+#: A turn that no worker has taken for so long is told of no longer: whoever asked is gone.
+LONGEST_WAIT = timedelta(hours=1)
+
+# Along the index of open conversations. One that waits for its answer is looked at once its message may have been lost.
+_WAITING = """
+SELECT DISTINCT agent_id FROM contacts_chatsession
+WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - interval '{seconds} seconds'
+    AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
+"""
+
+
+def tend_chats() -> Round:
+    """End the conversations that are idle, and have turns answered whose message or worker was lost."""
+    oldest = min(settings.ARBOR_CHAT_IDLE, settings.ARBOR_QUEUE_LEASE)
+    return make_round("chats", waiting=_WAITING.format(seconds=oldest.total_seconds()), tend=_tend)
+
+
+def _tend(tenant_id: UUID, agent_id: UUID) -> int:
+    """Tend an agent's open conversations; return how many were ended."""
+    with tenant_transaction(tenant_id):
+        sessions = list(
+            ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=True).order_by("last_at")[:STEP]
+        )
+    return sum(_tend_one(tenant_id, session) for session in sessions)
+
+
+def _tend_one(tenant_id: UUID, session: ChatSession) -> bool:
+    quiet = datetime.now(UTC) - session.last_at
+    with tenant_transaction(tenant_id):
+        turn = waiting_turn(session.id)
+        if turn is None:
+            if quiet < settings.ARBOR_CHAT_IDLE:
+                return False
+            end_session(session_id=session.id)
+            return True
+        if quiet < settings.ARBOR_QUEUE_LEASE or _is_asked(session):
+            return False
+        if quiet < LONGEST_WAIT:
+            _tell_again(turn, session)
+            return False
+    give_up_waiting(
+        tenant_id=tenant_id,
+        turn_id=turn.id,
+        reason=f"no worker took it in {LONGEST_WAIT}; is the fleet running?",
+    )
+    return False
+
+
+def _is_asked(session: ChatSession) -> bool:
+    """Tell whether its call is under way; `recover_errands` looks after that."""
+    return bool(
+        ExternalCall.objects.filter(
+            agent_id=session.agent_id,
+            subject_key=subject_key({"chat": str(session.id)}),
+            status__in=[CallStatus.PENDING, CallStatus.RUNNING],
+        ).exists()
+    )
+
+
+def _tell_again(turn: ChatMessage, session: ChatSession) -> None:
+    name = Agent.objects.values_list("name", flat=True).get(id=session.agent_id)
+    enqueue(answer_message(turn=turn, agent_name=name))

@@ -1,0 +1,36 @@
+"""The timer of an agent that somebody talks to: it rests while a conversation is open (seed 004, 5.3)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Max
+from django.db.models.functions import Coalesce, Greatest, Least, Now
+
+from apps.contacts.models import ChatSession
+from apps.heartbeats.models import HeartbeatSchedule, ScheduleState, Trigger
+
+
+def rest_timer(*, agent_id: UUID, until: datetime) -> None:
+    """Let no beat be claimed before this time; one that is under way goes on."""
+    HeartbeatSchedule.objects.filter(agent_id=agent_id).update(
+        paused_until=Greatest(Coalesce("paused_until", until), until)
+    )
+
+
+def resume_timer(*, agent_id: UUID) -> None:
+    """Let beats be claimed again, as soon as nobody else talks to the agent."""
+    last = ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=True).aggregate(last=Max("last_at"))
+    until = last["last"] and last["last"] + settings.ARBOR_CHAT_IDLE
+    HeartbeatSchedule.objects.filter(agent_id=agent_id).update(paused_until=until)
+
+
+def beat_at_once(*, agent_id: UUID) -> bool:
+    """Bring the agent's next heartbeat forward to now, because of a conversation; False if the agent does not beat."""
+    return bool(
+        HeartbeatSchedule.objects.filter(agent_id=agent_id)
+        .exclude(state=ScheduleState.OFF)
+        .update(next_due_at=Least("next_due_at", Now()), next_trigger=Trigger.CHAT)
+    )

@@ -1,0 +1,78 @@
+"""The code store (seed 000, 2): pieces of code that were said, kept once each, and found by their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from apps.memories.models import CodeSnippet
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import fetch
+from arbor.errors import Invalid
+from arbor.heartbeat.json_text import storable
+from arbor.memory.code import code_blocks
+from arbor.memory.english import STOP_WORDS
+from arbor.memory.lexical import words_of
+from arbor.memory.values import SOURCE_LENGTH
+
+#: The longest text that is searched for, and words of it that count: our choice.
+QUERY_LENGTH = 4_000
+_MOST_WORDS = 64
+MAX_LIMIT = 100
+
+# Words of the title weigh as two; a piece must share one. An agent has tens of pieces, so all of them are looked at.
+_FIND = """
+SELECT id, language, title, code, source, created_at FROM (
+    SELECT c.*, (
+        SELECT count(*) FILTER (WHERE position(word IN lower(c.code)) > 0)
+            + 2 * count(*) FILTER (WHERE position(word IN lower(c.title || ' ' || c.language)) > 0)
+        FROM unnest(%(words)s::text[]) word
+    ) AS shared
+    FROM memories_codesnippet c WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s
+) found WHERE shared > 0 ORDER BY shared DESC, created_at DESC, id LIMIT %(limit)s
+"""
+
+
+def keep_code(*, agent_id: UUID, texts: Iterable[str], source: str) -> int:
+    """Keep the fenced code of these texts, in the open transaction; return how many blocks there were.
+
+    What the agent keeps already stays as it is. No statement where nothing is fenced, else one.
+    """
+    blocks = [block for text in texts for block in code_blocks(storable(text))]
+    if blocks:
+        CodeSnippet.objects.bulk_create(
+            [
+                CodeSnippet(
+                    tenant_id=current_tenant(),
+                    agent_id=agent_id,
+                    language=block.language,
+                    title=block.title,
+                    code=block.code,
+                    code_hash=block.hash,
+                    source=source[:SOURCE_LENGTH],
+                )
+                for block in blocks
+            ],
+            ignore_conflicts=True,
+        )
+    return len(blocks)
+
+
+def find_code(*, agent_id: UUID, text: str, limit: int) -> list[CodeSnippet]:
+    """Return the agent's code that shares words with a text, best first. One statement, none for a text without words.
+
+    Raises Invalid for a text or limit out of range.
+    """
+    if len(text) > QUERY_LENGTH or "\0" in text or not 1 <= limit <= MAX_LIMIT:
+        raise Invalid(
+            f"code is looked for by 1 to {QUERY_LENGTH:,} characters without NUL, 1 to {MAX_LIMIT} pieces at a time"
+        )
+    words = [word for word in dict.fromkeys(words_of(text)) if len(word) > 1 and word not in STOP_WORDS]
+    if not words:
+        return []
+    rows = fetch(_FIND, agent=agent_id, words=words[:_MOST_WORDS], limit=limit)
+    names = ("id", "language", "title", "code", "source", "created_at")
+    return [
+        CodeSnippet(tenant_id=current_tenant(), agent_id=agent_id, **dict(zip(names, row, strict=True)))
+        for row in rows
+    ]

@@ -1,0 +1,147 @@
+"""Conversations: what a turn may hold, how much of them a prompt shows, and whether one mattered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arbor.contacts.values import Speaker
+from arbor.errors import Invalid
+from arbor.memory.code import code_blocks
+from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, appraise
+from arbor.memory.phrases import WordLists, fold, tokens_of
+from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType
+
+#: The longest that a person says at once, in characters; longer texts are read with `arbor ingest`.
+TURN_LENGTH = 8_000
+#: The longest answer that is kept.
+ANSWER_LENGTH = 20_000
+#: Of the conversation so far a prompt shows so many turns, and so many tokens of them: our choice.
+SHOWN_TURNS = 20
+SHOWN_TOKENS = 2_000
+
+#: What a conversation's significance is made of: each adds so much, together at most 1. The kinds are ours; seed 004 5.3 only
+#: asks whether it "was significant". To be told "remember this" is enough by itself.
+LENGTH_ADDS = 0.2
+REQUESTS_ADD = 0.25
+EMOTION_ADDS = 0.2
+IMPORTANCE_ADDS = 0.3
+CODE_ADDS = 0.2
+REMEMBER_ADDS = 0.6
+#: So many turns of the person count as long; a question counts as so much of a request.
+LONG = 10
+QUESTION_COUNTS = 0.5
+#: From this on a conversation brings a heartbeat about at once, unless the installation says otherwise.
+SIGNIFICANT = 0.35
+
+_REQUESTS = (
+    "please",
+    "can you",
+    "could you",
+    "would you",
+    "will you",
+    "i need",
+    "i want you to",
+    "i would like you to",
+    "help me",
+    "remind me",
+    "find out",
+    "look into",
+    "let me know",
+    "make sure",
+)
+_FEELINGS = frozenset(
+    (
+        "afraid",
+        "alarmed",
+        "amazing",
+        "angry",
+        "anxious",
+        "ashamed",
+        "awful",
+        "delighted",
+        "desperate",
+        "disappointed",
+        "excited",
+        "fear",
+        "frustrated",
+        "furious",
+        "glad",
+        "grateful",
+        "grief",
+        "happy",
+        "hate",
+        "heartbroken",
+        "hope",
+        "horrible",
+        "hurt",
+        "joy",
+        "lonely",
+        "love",
+        "miserable",
+        "proud",
+        "sad",
+        "scared",
+        "sorry",
+        "terrible",
+        "thrilled",
+        "upset",
+        "wonderful",
+        "worried",
+    )
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """One turn, as far as the weighing of a conversation goes."""
+
+    speaker: Speaker
+    text: str
+
+
+def check_turn(text: str) -> str:
+    """Return what a person says, without white space around it. Raises Invalid."""
+    text = text.strip()
+    if not text or len(text) > TURN_LENGTH:
+        raise Invalid(
+            f"a message has 1 to {TURN_LENGTH:,} characters, got {len(text):,}; longer texts are read with `arbor ingest`"
+        )
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise Invalid("a message must not hold a NUL character or half a surrogate pair")
+    return text
+
+
+def significance(turns: Sequence[Said], *, lists: WordLists = DEFAULT_WORDS) -> float:
+    """Return how much a conversation mattered, 0 to 1: its length, what was asked, felt and coded, what it was about.
+
+    Only what the person said counts, save code, which counts whoever wrote it. A conversation in which nobody said
+    anything is 0.
+    """
+    own = [turn.text for turn in turns if turn.speaker is Speaker.USER]
+    if not own:
+        return 0.0
+    found = [appraise(text, role="user", type=MemoryType.EPISODIC, lists=lists).importance for text in own]
+    heaviest = max(found)
+    remember = heaviest >= EXPLICIT
+    weight = max(0.0, min(heaviest, EXPLICIT) - DEFAULT_IMPORTANCE) / (EXPLICIT - DEFAULT_IMPORTANCE)
+    asked = sum(_asks(text) for text in own)
+    total = (
+        LENGTH_ADDS * min(len(own) / LONG, 1)
+        + REQUESTS_ADD * min(asked, 1)
+        + EMOTION_ADDS * any(_feels(text) for text in own)
+        + (REMEMBER_ADDS if remember else IMPORTANCE_ADDS * weight)
+        + CODE_ADDS * any(code_blocks(turn.text) for turn in turns)
+    )
+    return round(min(total, 1.0), 4)
+
+
+def _asks(text: str) -> float:
+    plain = f" {' '.join(tokens_of(fold(text)))} "
+    if any(f" {phrase} " in plain for phrase in _REQUESTS):
+        return 1.0
+    return QUESTION_COUNTS if "?" in text else 0.0
+
+
+def _feels(text: str) -> bool:
+    return not _FEELINGS.isdisjoint(tokens_of(fold(text)))

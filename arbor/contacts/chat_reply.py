@@ -1,0 +1,73 @@
+"""What an agent answers in a conversation: read from a model's text, or, where no model is in use, made by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from arbor.contacts.chat import ANSWER_LENGTH
+from arbor.contacts.chat_prompt import ChatView
+from arbor.errors import ReplyInvalid
+from arbor.heartbeat.json_text import Broken, find_objects, storable
+from arbor.heartbeat.sections.text import when
+from arbor.heartbeat.working_memory import clip
+
+_KEYS = ("reply", "thinking")
+#: Memories that the rule names, and of each so many characters.
+_NAMED = 3
+_NAMED_LENGTH = 300
+
+REFLEX_OPENING = "No language model is in use here, so I answer by rule, from what I remember."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatReply:
+    """What the agent says, and what it thought."""
+
+    reply: str
+    thinking: str = ""
+
+
+def read_chat_reply(text: str) -> ChatReply:
+    """Return the answer in a model's text; one that is no JSON object is the answer itself.
+
+    Raises ReplyInvalid where there is none: nothing is made up in its place.
+    """
+    for found in find_objects(text, keys=_KEYS):
+        if isinstance(found, Broken):
+            raise ReplyInvalid(f"the answer's JSON cannot be read: {found.fault}")
+        if "reply" in found.value:
+            return _from_object(found.value)
+    plain = text.strip()
+    if not plain:
+        raise ReplyInvalid("the model said nothing")
+    if plain.startswith(("{", "[", "```json")):
+        raise ReplyInvalid('the answer is JSON without a "reply"')
+    return ChatReply(reply=clip(storable(plain), ANSWER_LENGTH))
+
+
+def _from_object(value: Mapping[str, Any]) -> ChatReply:
+    reply, thinking = value["reply"], value.get("thinking", "")
+    if not isinstance(reply, str) or not reply.strip():
+        raise ReplyInvalid('"reply" must be a text that says something')
+    return ChatReply(
+        reply=clip(storable(reply.strip()), ANSWER_LENGTH),
+        thinking=storable(thinking.strip()) if isinstance(thinking, str) else "",
+    )
+
+
+def reflex_answer(context: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the reflex policy answers: that no language model is in use, and what was recalled. No chance in it."""
+    view = ChatView.model_validate(context)
+    refused = [each for each in view.crossings if each.response == "refuse"]
+    if refused:
+        why = "; ".join(f"{each.name.replace('_', ' ')}: {each.description}" for each in refused)
+        return {"thinking": "", "reply": f"{REFLEX_OPENING} That I do not do ({why})"}
+    if not view.relevant:
+        return {"thinking": "", "reply": f"{REFLEX_OPENING} About this I remember nothing."}
+    lines = [
+        f"- {when(memory.at)}{f', {memory.role}' if memory.role else ''}: {clip(' '.join(memory.content.split()), _NAMED_LENGTH)}"
+        for memory in view.relevant[:_NAMED]
+    ]
+    return {"thinking": "", "reply": "\n".join([f"{REFLEX_OPENING} I remember:", *lines])}
