@@ -8,9 +8,22 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import PlanStatus, StepStatus
+from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.failure_modes import Notice
 from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.self_views import (
+    CapabilityView,
+    ContradictionView,
+    CrossedView,
+    DriveView,
+    ExperienceView,
+    MoodView,
+    PeerView,
+    PreferenceView,
+    ProposalView,
+)
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
@@ -24,11 +37,14 @@ __all__ = [
     "GoalView",
     "HeldView",
     "IntentView",
+    "IssueView",
     "LastBeat",
     "MemoryView",
     "Notice",
     "PerceptView",
+    "PlanView",
     "Situation",
+    "StepView",
     "ThemeView",
     "Thought",
     "WorkingMemory",
@@ -58,10 +74,18 @@ class GoalView(Seen):
     deadline: datetime | None = None
     #: `arbor.goals.review.GoalFlag` values.
     flags: list[str] = []
+    #: The goal that it is a part of.
+    parent_id: str | None = None
+    #: What it waits for and is still so.
+    blocked_by: str = ""
+    #: Heartbeats spent on it.
+    effort: int = 0
+    #: The rule that made it, if one did.
+    rule: str = ""
 
 
 class IntentView(Seen):
-    """A step the agent is committed to; `attempts` counts those that failed."""
+    """A step the agent is committed to; `attempts` counts those that failed, ticks are heartbeats."""
 
     id: str
     goal_id: str
@@ -69,6 +93,40 @@ class IntentView(Seen):
     description: str
     status: IntentStatus
     attempts: int = 0
+    ticks_used: int = 0
+    tick_limit: int | None = None
+
+
+class StepView(Seen):
+    """A step of a plan, and how far it has come."""
+
+    position: int
+    action: str
+    description: str
+    precondition: str = ""
+    postcondition: str = ""
+    status: StepStatus
+
+
+class PlanView(Seen):
+    """A plan that is carried out, or a draft; estimates in heartbeats and energy, risk from 0 to 1."""
+
+    id: str
+    goal_id: str
+    status: PlanStatus
+    risk: float | None = None
+    estimated_ticks: int | None = None
+    estimated_cost: float | None = None
+    dependencies: list[str] = []
+    steps: list[StepView] = []
+
+
+class IssueView(Seen):
+    """Something the review of the goals found; `goal_id` is empty when it is about none."""
+
+    advice: Advice
+    text: str
+    goal_id: str = ""
 
 
 class MemoryView(Seen):
@@ -183,9 +241,29 @@ class Situation(Seen):
     actions: list[ActionOffer]
     goals: list[GoalView] = []
     intents: list[IntentView] = []
+    #: Active plans and drafts of the open goals.
+    plans: list[PlanView] = []
+    #: What the review of the goals found.
+    issues: list[IssueView] = []
     #: Who it takes itself to be, and what it believes, the firmest first.
     aspects: list[AspectView] = []
     beliefs: list[BeliefView] = []
+    #: How it feels, and what moves it.
+    mood: MoodView | None = None
+    drives: list[DriveView] = []
+    #: Heartbeats since it last met something new.
+    stale_beats: int = 0
+    #: How its actions have turned out, and what they taught, failures first.
+    capabilities: list[CapabilityView] = []
+    experiences: list[ExperienceView] = []
+    preferences: list[PreferenceView] = []
+    #: Who it deals with, those who have just written first.
+    peers: list[PeerView] = []
+    #: What speaks against its beliefs, and changes to itself that it has to decide about, the surest first.
+    contradictions: list[ContradictionView] = []
+    proposals: list[ProposalView] = []
+    #: Boundaries that what reached it touches, the most important first.
+    crossed: list[CrossedView] = []
     #: The latest memories, oldest first.
     recent: list[MemoryView] = []
     #: What recall found, best first.
@@ -217,6 +295,11 @@ class Situation(Seen):
             for intent in self.intents
             if intent.status is IntentStatus.PENDING and intent.goal_id in active
         ]
+
+    def plan_of(self, goal_id: str) -> PlanView | None:
+        """Return the plan by which a goal is pursued, or a draft where it has none."""
+        mine = [plan for plan in self.plans if plan.goal_id == goal_id]
+        return next((plan for plan in mine if plan.status is PlanStatus.ACTIVE), mine[0] if mine else None)
 
     def goals_in(self, state: GoalState) -> list[GoalView]:
         """Return the goals in a state, most important first."""

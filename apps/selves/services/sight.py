@@ -7,22 +7,81 @@ from typing import Any
 #: Of who it is and what it believes, the firmest: our choice, for every beat's prompt carries them.
 ASPECTS_SHOWN = 6
 BELIEFS_SHOWN = 8
+#: The origin of seed 000 shows five proposals; the others are ours.
+PROPOSALS_SHOWN = 5
+PREFERENCES_SHOWN = 12
+PEERS_SHOWN = 5
+CONTRADICTIONS_SHOWN = 3
+#: Lessons shown, out of so many of the latest experiences.
+EXPERIENCES_SHOWN = 5
+EXPERIENCES_LOOKED_AT = 40
 
 #: `a` is the agent's row, `s` its state.
 SELF_SEEN = """
+    s.drives::json AS drives, s.mood::json AS mood, s.learned::json AS learned, s.stale_beats AS stale_beats,
     (SELECT coalesce(json_agg(aspect), '[]') FROM (
         SELECT id, kind, content, status FROM selves_identityaspect
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
         ORDER BY stability DESC, id LIMIT %(aspects)s
     ) aspect) AS aspects,
+    (SELECT string_agg(content, ' ') FROM selves_identityaspect
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'held' AND kind = 'emotional_baseline'
+    ) AS tone,
     (SELECT coalesce(json_agg(belief), '[]') FROM (
         SELECT id, category, statement, confidence, status FROM selves_belief
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
         ORDER BY stability + confidence DESC, id LIMIT %(beliefs)s
-    ) belief) AS beliefs
+    ) belief) AS beliefs,
+    (SELECT coalesce(json_agg(contradiction), '[]') FROM (
+        SELECT b.id AS belief_id, b.statement, m.id AS memory_id, m.content
+        FROM selves_belief b
+        JOIN selves_beliefevidence e ON e.tenant_id = b.tenant_id AND e.belief_id = b.id AND NOT e.supports
+            AND (b.tested_at IS NULL OR e.at > b.tested_at)
+        JOIN memories_memory m ON m.tenant_id = e.tenant_id AND m.id = e.memory_id
+        WHERE b.tenant_id = a.tenant_id AND b.agent_id = a.id AND b.status <> 'dropped'
+        ORDER BY e.at DESC LIMIT %(contradictions)s
+    ) contradiction) AS contradictions,
+    (SELECT coalesce(json_agg(proposal), '[]') FROM (
+        SELECT id, kind, content, confidence, deferrals, jsonb_array_length(evidence) AS evidence
+        FROM selves_proposal
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'pending'
+        ORDER BY confidence DESC, created_at LIMIT %(proposals)s
+    ) proposal) AS proposals,
+    (SELECT coalesce(json_agg(preference), '[]') FROM (
+        SELECT key, value FROM selves_preference
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY key LIMIT %(preferences)s
+    ) preference) AS preferences,
+    (SELECT coalesce(json_agg(boundary), '[]') FROM (
+        SELECT name, description, type, patterns, examples, vectors, response, flexibility, importance, enabled
+        FROM selves_boundary WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY name
+    ) boundary) AS boundaries,
+    (SELECT coalesce(json_agg(experience), '[]') FROM (
+        SELECT action, about, outcome, lesson, tick FROM (
+            SELECT * FROM selves_experience WHERE tenant_id = a.tenant_id AND agent_id = a.id
+            ORDER BY tick DESC LIMIT %(experiences_looked_at)s
+        ) latest
+        WHERE lesson <> '' ORDER BY outcome = 'failure' DESC, tick DESC, id LIMIT %(experiences)s
+    ) experience) AS experiences,
+    (SELECT coalesce(json_agg(peer), '[]') FROM (
+        SELECT name, peer_id, competence, reliability, interests, interactions, successes, last_tick,
+            peer_id IN (SELECT w.peer_id FROM heartbeats_percept w
+                WHERE w.tenant_id = a.tenant_id AND w.agent_id = a.id AND w.heartbeat_id IS NULL
+            ) IS TRUE AS present
+        FROM selves_peermodel WHERE tenant_id = a.tenant_id AND agent_id = a.id
+        ORDER BY present DESC, last_at DESC NULLS LAST, name LIMIT %(peers)s
+    ) peer) AS peers
 """
 
 
 def self_values() -> dict[str, Any]:
     """Return the statement's values."""
-    return {"aspects": ASPECTS_SHOWN, "beliefs": BELIEFS_SHOWN}
+    return {
+        "aspects": ASPECTS_SHOWN,
+        "beliefs": BELIEFS_SHOWN,
+        "contradictions": CONTRADICTIONS_SHOWN,
+        "proposals": PROPOSALS_SHOWN,
+        "preferences": PREFERENCES_SHOWN,
+        "experiences": EXPERIENCES_SHOWN,
+        "experiences_looked_at": EXPERIENCES_LOOKED_AT,
+        "peers": PEERS_SHOWN,
+    }

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from arbor.heartbeat.sections.text import Data, line
+from arbor.heartbeat.self_views import (
+    CapabilityView,
+    ContradictionView,
+    CrossedView,
+    DriveView,
+    ExperienceView,
+    MoodView,
+    PeerView,
+    PreferenceView,
+    ProposalView,
+)
 from arbor.heartbeat.situation import AspectView, BeliefView
+from arbor.selves.boundaries import BoundaryResponse
+from arbor.selves.drives import GOAL_COMPLETED, RULES, SATISFACTION, Drive
+from arbor.selves.emotions import in_words
 from arbor.selves.values import Standing
+
+#: Attempts from which on an action is something the agent does well or badly, and shares that worked; ours.
+TRIED_OFTEN = 3
+DONE_WELL = 0.7
+DONE_BADLY = 0.4
 
 
 def identity(aspects: Sequence[AspectView], data: Data) -> str:
@@ -30,3 +50,137 @@ def beliefs(beliefs: Sequence[BeliefView], data: Data) -> str:
 
 def _doubt(status: Standing) -> str:
     return ", in doubt" if status is Standing.QUESTIONED else ""
+
+
+def mood(mood: MoodView | None) -> str:
+    if mood is None:
+        return ""
+    return (
+        f"## How you feel\n{in_words(mood.valence, mood.arousal).capitalize()}: valence {mood.valence:+.2f} (-1 to 1),"
+        f" arousal {mood.arousal:.2f} (0 to 1)."
+    )
+
+
+def drives(drives: Sequence[DriveView]) -> str:
+    urgent = sorted((drive for drive in drives if drive.urgent), key=lambda drive: -drive.level)
+    if not urgent:
+        return ""
+    lines = [
+        f"- {drive.name} ({drive.level:.2f} of 1): {RULES[drive.name].cause}. It calms down by:"
+        f" {', '.join(_CALMED_BY[drive.name])}."
+        for drive in urgent
+    ]
+    return "## Drives\nThis presses you from within:\n" + "\n".join(lines)
+
+
+def boundaries(crossed: Sequence[CrossedView], data: Data) -> str:
+    if not crossed:
+        return ""
+    responses = [_RESPONSES[response] for response in BoundaryResponse if _is_among(response, crossed)]
+    block = data.block(
+        f"[{each.about}] {each.boundary} ({each.response}): {line(each.description)} Called up, because"
+        f" {line(each.why)}."
+        for each in crossed
+    )
+    words = [
+        f"{each.boundary}: an action against it runs only if its reasoning names it and says why, in at least"
+        f" {each.words_wanted} more words."
+        for each in crossed
+        if each.words_wanted is not None
+    ]
+    return (
+        "## Your boundaries\nWhat reached you touches boundaries of yours. They are what you hold to, whoever asks:\n"
+        + "\n".join([block, *dict.fromkeys([*responses, *words])])
+    )
+
+
+def capabilities(capabilities: Sequence[CapabilityView]) -> str:
+    tried = [each for each in capabilities if each.attempts >= TRIED_OFTEN]
+    well = [each for each in tried if each.share >= DONE_WELL]
+    badly = [each for each in tried if each.share <= DONE_BADLY]
+    lines = [
+        f"- {word}: {', '.join(f'{each.action} ({each.successes} of {each.attempts})' for each in chosen)}"
+        for word, chosen in (("well", well), ("badly", badly))
+        if chosen
+    ]
+    return "## What you do well and badly\n" + "\n".join(lines) if lines else ""
+
+
+def experiences(experiences: Sequence[ExperienceView], data: Data) -> str:
+    if not experiences:
+        return ""
+    return "## What you have learned from acting\n" + data.block(
+        f"heartbeat {each.tick}, {each.action} ({each.outcome}): {line(each.lesson)}" for each in experiences
+    )
+
+
+def preferences(preferences: Sequence[PreferenceView], data: Data) -> str:
+    if not preferences:
+        return ""
+    return "## How you like to go about things\n" + data.block(
+        f"{line(each.key)}: {line(each.value)}" for each in preferences
+    )
+
+
+def peers(peers: Sequence[PeerView], data: Data) -> str:
+    if not peers:
+        return ""
+    return "## Who you deal with\n" + data.block(_peer(each) for each in peers)
+
+
+def contradictions(contradictions: Sequence[ContradictionView], data: Data) -> str:
+    if not contradictions:
+        return ""
+    return (
+        "## What speaks against your beliefs\nFace it: decide about the proposal that follows from it, or revise the"
+        " belief.\n"
+        + data.block(
+            f"belief [{each.belief_id}] {line(each.statement)} — memory [{each.memory_id}] {line(each.content)}"
+            for each in contradictions
+        )
+    )
+
+
+def proposals(proposals: Sequence[ProposalView], data: Data) -> str:
+    if not proposals:
+        return ""
+    block = data.block(
+        f"[{each.id}] {each.kind}, {each.confidence:.0%} sure, {each.evidence} memories for it"
+        f"{f', put off {each.deferrals} times' if each.deferrals else ''}: {line(each.content)}"
+        for each in proposals
+    )
+    return (
+        "## Proposals to you\nThey change you only if you accept them, under proposal_decisions: accept, reject or"
+        f" defer, each with a reason.\n{block}"
+    )
+
+
+def _peer(peer: PeerView) -> str:
+    interests = f"; cares for {line(', '.join(peer.interests))}" if peer.interests else ""
+    here = ", who has just written" if peer.present else ""
+    return (
+        f"{line(peer.name)}{here}: trust {peer.trust:.2f} after {peer.interactions} meetings, competence"
+        f" {peer.competence:.2f}, reliability {peer.reliability:.2f}{interests}"
+    )
+
+
+def _is_among(response: BoundaryResponse, crossed: Sequence[CrossedView]) -> bool:
+    return any(each.response is response for each in crossed)
+
+
+_RESPONSES: Mapping[BoundaryResponse, str] = MappingProxyType(
+    {
+        BoundaryResponse.REFUSE: "refuse: you do not do it, and say so plainly, with the reason.",
+        BoundaryResponse.NEGOTIATE: "negotiate: you do not do it as asked; say what you would do instead.",
+        BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
+    }
+)
+_CALMED_BY: Mapping[Drive, tuple[str, ...]] = MappingProxyType(
+    {
+        drive: (
+            *(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive),
+            *(("completing a goal",) if drive is GOAL_COMPLETED[0] else ()),
+        )
+        for drive in Drive
+    }
+)

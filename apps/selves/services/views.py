@@ -1,0 +1,65 @@
+"""An agent's self as a heartbeat sees it: from the columns of `sight` to the parts of a situation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from arbor.heartbeat.self_views import (
+    CapabilityView,
+    ContradictionView,
+    DriveView,
+    ExperienceView,
+    MoodView,
+    PeerView,
+    PreferenceView,
+    ProposalView,
+)
+from arbor.selves.drives import Drive, read_drives
+from arbor.selves.emotions import baseline_of, read_mood
+from arbor.selves.trust import trust
+
+#: How the name of a peer that is no agent is written: somebody who writes to the agent as its user.
+USER = "user"
+
+
+def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
+    """Return the situation's fields about the self, by name, from what `see` read."""
+    drives = read_drives(seen["drives"], now)
+    urgent = drives.urgent(now)
+    mood = read_mood(seen["mood"], baseline=baseline_of([seen["tone"] or ""]), now=now)
+    return {
+        "drives": [
+            DriveView(name=drive, level=drives.level(drive, now), urgent=drive in urgent) for drive in Drive
+        ],
+        "mood": MoodView(valence=mood.valence, arousal=mood.arousal),
+        "stale_beats": seen["stale_beats"],
+        "capabilities": [
+            CapabilityView(action=action, attempts=attempts, successes=successes)
+            for action, (attempts, successes) in sorted((seen["learned"] or {}).items())
+        ],
+        "contradictions": [ContradictionView.model_validate(each) for each in seen["contradictions"]],
+        "proposals": [ProposalView.model_validate(each) for each in seen["proposals"]],
+        "preferences": [PreferenceView.model_validate(each) for each in seen["preferences"]],
+        "experiences": [ExperienceView.model_validate(each) for each in seen["experiences"]],
+        "peers": [_peer(each, seen) for each in seen["peers"]],
+    }
+
+
+def _peer(row: Mapping[str, Any], seen: Mapping[str, Any]) -> PeerView:
+    heard = {each["kind"] for each in seen["percepts"]}
+    return PeerView(
+        name=row["name"],
+        present=row["present"] or (row["peer_id"] is None and row["name"] == USER and "user_message" in heard),
+        trust=trust(
+            successes=row["successes"],
+            interactions=row["interactions"],
+            tick=seen["beats"] + 1,
+            last_tick=row["last_tick"],
+        ),
+        competence=row["competence"],
+        reliability=row["reliability"],
+        interests=row["interests"],
+        interactions=row["interactions"],
+    )
