@@ -25,6 +25,7 @@ ArborError
 │   ├── ModelRefused          the model declined
 │   └── ModelRejected         the provider says the request or key is wrong
 ├── EmbeddingFailed           the embedder gave no usable vectors
+├── WebFailed                 the web brought nothing that can be used; the model is told
 ├── DeliveryFailed            a message was not taken: it is tried again, or a person decides
 ├── StaleLease                another worker has taken the heartbeat over
 └── ServerError               an embedded server or a process of the platform failed
@@ -188,6 +189,10 @@ class DeliveryFailed(ArborError):
     def __init__(self, message: str | None = None, *, final: bool = False) -> None:
         super().__init__(message)
         self.final = final
+
+
+class WebFailed(ArborError):
+    """The web brought nothing that can be used."""
 
 
 class StaleLease(ArborError):

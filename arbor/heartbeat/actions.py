@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -73,9 +73,14 @@ class ActionRegistry(Mapping[str, ActionSpec]):
     def __len__(self) -> int:
         return len(self._specs)
 
-    def offers(self, allowed: Collection[str]) -> list[ActionOffer]:
-        """Return what an agent with these permissions may use, in the registry's order."""
-        return [offer for name, offer in self._offers.items() if name in allowed]
+    def offers(
+        self, allowed: Collection[str], *, price: Callable[[ActionSpec], int] | None = None
+    ) -> list[ActionOffer]:
+        """Return what an agent with these permissions may use, in the registry's order; `price` is its budget's."""
+        offers = [offer for name, offer in self._offers.items() if name in allowed]
+        if price is None:
+            return offers
+        return [offer.model_copy(update={"cost": price(self._specs[offer.name])}) for offer in offers]
 
 
 def _spec(name: str, summary: str, params: type[ActionParams]) -> ActionSpec:

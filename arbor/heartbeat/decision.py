@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from arbor.contacts.cooldown import REACH_OUT_USER
 from arbor.heartbeat.actions import ActionRegistry
-from arbor.heartbeat.energy import EnergyBudget
+from arbor.heartbeat.budgets import Budget
 from arbor.heartbeat.reply import MAX_ACTIONS, ProposedAction, Reply
+from arbor.heartbeat.self_views import CrossedView
+
+NOTHING_MISSING: Mapping[str, str] = MappingProxyType({})
 
 
 class Verdict(StrEnum):
@@ -22,8 +27,14 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
     #: The agent's template does not allow it.
     NOT_PERMITTED = "not_permitted"
+    #: This installation cannot do it: something is not set up.
+    UNAVAILABLE = "unavailable"
+    #: It is possible, and not now: the agent reached out a short while ago.
+    TOO_SOON = "too_soon"
     #: Its parameters are wrong.
     INVALID = "invalid"
+    #: It crosses a boundary of the agent's.
+    BOUNDARY = "boundary"
     #: There is too little energy left.
     TOO_LITTLE_ENERGY = "too_little_energy"
     #: The beat has enough actions already.
@@ -49,6 +60,8 @@ class Decision(BaseModel):
     reasoning: str = ""
     goal_id: str | None = None
     intent_id: str | None = None
+    #: Boundaries that it crosses, whether it runs or not.
+    crossed: list[CrossedView] = []
 
     @property
     def runs(self) -> bool:
@@ -62,22 +75,30 @@ def decide(
     registry: ActionRegistry,
     allowed: Collection[str],
     energy: float,
-    budget: EnergyBudget,
+    budget: Budget,
+    missing: Mapping[str, str] = NOTHING_MISSING,
+    cooling: Mapping[str, str] = NOTHING_MISSING,
     most: int = MAX_ACTIONS,
+    guarded: Callable[[Decision], Decision] | None = None,
 ) -> tuple[Decision, ...]:
     """Decide about each proposed action, in order; energy is set aside for those that run.
 
-    Checked in this order: known, permitted, parameters, room in the beat, energy. An action that is refused costs
+    `missing` says, by action, what this installation lacks for it, and `cooling` why it is too soon. `energy` is what the budget counts in.
+    Checked in this order: known, permitted, possible, parameters, boundaries (`guarded`), room in the beat, energy. An action that is refused costs
     nothing, so a cheaper one after it may still run.
     """
     decisions: list[Decision] = []
     running = 0
     for index, action in enumerate(proposed):
-        decision = _judge(index, action, registry, allowed)
-        if decision.runs and running >= most:
+        decision = _judge(index, action, registry, allowed, budget, missing)
+        if guarded is not None:
+            decision = guarded(decision)
+        if decision.runs and (reason := cooling.get(action.action) or _twice(action.action, decisions)):
+            decision = _refuse(decision, Verdict.TOO_SOON, reason)
+        elif decision.runs and running >= most:
             decision = _refuse(decision, Verdict.TOO_MANY, f"at most {most} actions run in one beat")
         elif decision.runs and not budget.affords(energy, decision.cost):
-            reason = f"{action.action} costs {decision.cost}, {energy:g} energy is left"
+            reason = f"{action.action} costs {decision.cost}, {energy:g} {budget.unit} is left"
             decision = _refuse(decision, Verdict.TOO_LITTLE_ENERGY, reason)
         elif decision.runs:
             running += 1
@@ -101,17 +122,22 @@ def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str
     return [
         str(decision.params[names[decision.action]])
         for decision in decisions
-        if decision.runs and decision.action in names
+        if decision.runs and decision.action in names and decision.params[names[decision.action]] is not None
     ]
 
 
 # Which parameter of an action is searched for, and which is stored as a memory.
 _SEARCHED = {"recall": "query"}
-_STORED = {"remember": "content", "reflect": "insight"}
+_STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 
 def _judge(
-    index: int, action: ProposedAction, registry: ActionRegistry, allowed: Collection[str]
+    index: int,
+    action: ProposedAction,
+    registry: ActionRegistry,
+    allowed: Collection[str],
+    budget: Budget,
+    missing: Mapping[str, str],
 ) -> Decision:
     decision = Decision(
         index=index,
@@ -122,7 +148,7 @@ def _judge(
         goal_id=action.goal_id,
         intent_id=action.intent_id,
     )
-    possible = ", ".join(name for name in registry if name in allowed) or "none"
+    possible = ", ".join(name for name in registry if name in allowed and name not in missing) or "none"
     spec = registry.get(action.action)
     if spec is None:
         return _refuse(
@@ -132,6 +158,8 @@ def _judge(
         return _refuse(
             decision, Verdict.NOT_PERMITTED, f"your template does not allow {spec.name}; possible: {possible}"
         )
+    if spec.name in missing:
+        return _refuse(decision, Verdict.UNAVAILABLE, f"{spec.name} is not possible here: {missing[spec.name]}")
     # A strict schema makes the model write null for what it leaves out.
     given = {name: value for name, value in action.params.items() if value is not None}
     try:
@@ -141,10 +169,17 @@ def _judge(
     return decision.model_copy(
         update={
             "params": params.model_dump(mode="json"),
-            "cost": spec.cost,
+            "cost": budget.price(spec),
             "ignored": [name for name in given if name not in spec.params.model_fields],
         }
     )
+
+
+def _twice(action: str, decisions: Sequence[Decision]) -> str:
+    """Return why an action that runs once in a beat does not run again; empty if it may."""
+    if action == REACH_OUT_USER and any(each.runs and each.action == action for each in decisions):
+        return "one message to your user is enough for one beat"
+    return ""
 
 
 def _refuse(decision: Decision, verdict: Verdict, reason: str) -> Decision:

@@ -10,11 +10,11 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.acts import ACTS
 from apps.heartbeats.acts.desk import Desk, answer
-from apps.heartbeats.handlers.observe import model_in
+from apps.heartbeats.acts.inquiry import pending_work
+from apps.heartbeats.handlers.observe import budget_in, model_in
 from arbor.clock import Clock
 from arbor.errors import ArborError
 from arbor.heartbeat.decision import Decision, Verdict
-from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 from arbor.pipeline.engine import Context, NodeResult, Phase
 
@@ -37,10 +37,14 @@ class Act:
         for decision in decisions:
             if decision.verdict is Verdict.NOT_PERMITTED:
                 _note_denial(context, decision)
-        budget = EnergyBudget()
+        budget = budget_in(context)
         energy = context["situation"].energy
         for result in results:
             energy = budget.spend(energy, result.cost)
+        # A beat may take several turns: it has rested as often as in all of them.
+        rests = context.get("rests", 0) + sum(
+            result.action == "rest" and result.outcome is ActionOutcome.SUCCESS for result in results
+        )
         entry = {
             **context["record"],
             "energy_end": energy,
@@ -48,11 +52,19 @@ class Act:
                 _entry(decision, result) for decision, result in zip(decisions, results, strict=True)
             ],
         }
+        work = pending_work(decisions, results)
         changed = tuple(
             f"{result.action}: {result.summary}" for result in results if result.cost or result.memory_ids
         )
         return NodeResult(
-            updates={"results": results, "record": entry},
+            updates={
+                "results": results,
+                "record": entry,
+                "rests": rests,
+                "state": {**context.get("state", {}), **desk.state, **budget.settle(energy, rests=rests)},
+                "work": work,
+                "work_left": len(work),
+            },
             changed=changed,
         )
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import structlog
 
-from apps.goals.services.views import view_goals
+from apps.goals.services.views import view_circumstances, view_goals
 from apps.heartbeats.models import PerceptKind
+from apps.heartbeats.services.boundary_vectors import embedded, example_vectors
+from apps.heartbeats.services.possible import missing_actions
+from apps.heartbeats.services.pulse import presence_of
 from apps.heartbeats.services.sight import see
 from apps.memories.services.activation import note_recall
 from apps.memories.services.buffer import search_buffer
@@ -19,13 +23,14 @@ from apps.memories.services.recall import (
     recall_in_scope,
 )
 from apps.providers import default_model
+from apps.selves.services.views import view_self
 from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.clock import Clock
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.energy import MAX_ENERGY, EnergyBudget
+from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, BudgetKind, Holdings, budget_of
 from arbor.heartbeat.focus import focus_text, mode_of
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.situation import (
@@ -38,6 +43,8 @@ from arbor.heartbeat.situation import (
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import Context, NodeResult, Phase
+from arbor.selves.boundary_check import BoundaryRule, in_force
+from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +70,8 @@ class Observe:
         seen = see(agent_id)
         genome = AgentGenome.model_validate(seen["genome"]) if seen["genome"] else None
         model = seen["model"] or default_model()
-        situation = _situation(agent_id, seen, genome, model, self._clock.now())
+        missing = missing_actions(has_public_channel=seen["has_public_channel"])
+        situation = _situation(agent_id, seen, genome, model, missing, self._clock.now())
         focus = focus_text(situation)
         meanings = meaning_texts(agent_id=agent_id, texts=[focus] if focus else [], now=self._clock.now())
         return NodeResult(
@@ -73,11 +81,21 @@ class Observe:
                     "text": focus,
                     "meaning": meanings.get(focus, ""),
                     "held": seen["held"],
-                    "mood": (seen["last_beat"] or {}).get("emotional_valence"),
+                    "mood": situation.mood.valence
+                    if seen["mood"] and situation.mood
+                    else (seen["last_beat"] or {}).get("emotional_valence"),
                 },
+                "pulse": seen["pulse"],
+                "self": {name: seen[name] for name in ("drives", "mood", "learned", "tone", "boundaries")},
+                "circumstances": view_circumstances(seen, genome),
                 # What its vectors are; none while it remembers nothing.
                 "mind": seen["mind"],
-                "allowed": seen["allowed_actions"],
+                # What it may do and this installation can do; asked for the rest, it is told what is missing.
+                "allowed": [name for name in seen["allowed_actions"] if name not in missing],
+                "missing": {name: missing[name] for name in seen["allowed_actions"] if name in missing},
+                "budget": {"kind": seen["budget"], "allowance": seen["allowance"]}
+                if seen["budget"]
+                else None,
                 "model": model,
                 "character": to_system_prompt(
                     Character.model_validate(seen["character"]), name=seen["name"], genome=genome
@@ -92,8 +110,16 @@ class Observe:
 
 
 def _situation(
-    agent_id: UUID, seen: dict[str, Any], genome: AgentGenome | None, model: str, now: datetime
+    agent_id: UUID,
+    seen: dict[str, Any],
+    genome: AgentGenome | None,
+    model: str,
+    missing: Collection[str],
+    now: datetime,
 ) -> Situation:
+    budget = budget_of(seen["budget"], seen["allowance"]) if seen["budget"] else DEFAULT_BUDGET
+    held = Holdings(energy=seen["energy"], bonus_actions=seen["bonus_actions"], ticks_left=seen["ticks_left"])
+    possible = [name for name in seen["allowed_actions"] if name not in missing]
     percepts, contact = seen["percepts"], seen["last_user_contact_at"]
     return Situation.model_validate(
         {
@@ -108,16 +134,21 @@ def _situation(
                 user_waiting=any(each["kind"] == PerceptKind.USER_MESSAGE for each in percepts),
                 hours_since_user=(now - contact) / timedelta(hours=1) if contact else None,
                 pending_percepts=len(percepts),
+                published_today=seen["published_today"],
+                **presence_of(seen["pulse"], last_contact=contact, now=now),
             ),
-            "energy": EnergyBudget().regenerate(seen["energy"]),
-            "max_energy": MAX_ENERGY,
-            "actions": ACTIONS.offers(seen["allowed_actions"]),
-            "goals": view_goals(seen["goals"], traits=genome.traits if genome else None, now=now),
-            "intents": seen["intents"],
+            "energy": budget.begin(held),
+            "max_energy": budget.most(held),
+            "energy_unit": budget.unit,
+            "actions": ACTIONS.offers(
+                possible, price=None if budget.kind is BudgetKind.ENERGY else budget.price
+            ),
+            **view_goals(seen, traits=genome.traits if genome else None, now=now),
             "percepts": percepts,
             "recent": seen["recent"],
             "aspects": seen["aspects"],
             "beliefs": seen["beliefs"],
+            **view_self(seen, now=now),
             "working_memory": seen["working_memory"],
             "themes": seen["themes"],
             "last_beat": _last_beat(seen["last_beat"]),
@@ -134,6 +165,11 @@ class Focus:
         """Put the vector into the context, if the embedder answers."""
         focus = context["focus"]
         vector: list[float] | None = None
+        tenant_id, model = UUID(context["tenant_id"]), model_in(context)
+        heard = [percept.content for percept in context["situation"].percepts]
+        guarded = embedded(tenant_id=tenant_id, model=model, texts=heard)
+        if guarded:
+            guarded |= example_vectors(tenant_id=tenant_id, model=model, own=own_boundaries(context))
         if focus["text"]:
             try:
                 (found,) = embed_query(
@@ -143,7 +179,7 @@ class Focus:
             except EmbeddingFailed as error:
                 # Recall by words alone is poorer, and better than no heartbeat.
                 log.warning("recall_by_words_alone", agent_id=context["agent_id"], error=str(error))
-        return NodeResult(updates={"focus": {**focus, "vector": vector}})
+        return NodeResult(updates={"focus": {**focus, "vector": vector}, "guarded": guarded})
 
 
 class Orient:
@@ -209,6 +245,23 @@ def model_in(context: Context) -> EmbeddingModel | None:
     """Return the model of the agent's vectors as the beat found it; none while it remembered nothing."""
     mind = context.get("mind")
     return EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
+
+
+def boundaries_in(context: Context) -> tuple[BoundaryRule, ...]:
+    """Return the boundaries of the agent, as the beat found them."""
+    return in_force(DEFAULT_BOUNDARIES, own_boundaries(context))
+
+
+def own_boundaries(context: Context) -> list[dict[str, Any]]:
+    """Return the agent's own rows of boundaries, as JSON."""
+    found: list[dict[str, Any]] = (context.get("self") or {}).get("boundaries", [])
+    return found
+
+
+def budget_in(context: Context) -> Budget:
+    """Return the budget of the agent, as the beat found it."""
+    chosen = context.get("budget")
+    return budget_of(chosen["kind"], chosen["allowance"]) if chosen else DEFAULT_BUDGET
 
 
 def memory_view(memory: Recalled) -> MemoryView:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 
-from apps.heartbeats.handlers.observe import model_in
+from apps.contacts.services.limits import seen_refusals
+from apps.heartbeats.handlers.observe import boundaries_in, budget_in, model_in, own_boundaries
 from apps.heartbeats.models import CallStatus, ExternalCall
+from apps.heartbeats.services.asked import request_json, request_of, sections_of
+from apps.heartbeats.services.boundary_vectors import example_vectors
 from apps.memories.services.embedding import embed_for_storage, embed_query
 from apps.memories.services.recall import meaning_texts
 from arbor.errors import EmbeddingFailed, ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, decide, texts_to_search, texts_to_store
-from arbor.heartbeat.energy import EnergyBudget
+from arbor.heartbeat.guarding import within_boundaries
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import build_prompt, retry_note
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.reply_schema import SCHEMA_NAME, asked_keys, reply_schema
+from arbor.heartbeat.reply_schema import SCHEMA_NAME, asked_keys
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from arbor.pipeline.engine import Context, NodeResult, Outcome, Phase, Suspension
@@ -71,14 +75,15 @@ class Think:
             purpose=CallPurpose.THINK,
             system=prompt["system"],
             messages=tuple(messages),
-            schema=reply_schema(ACTIONS, context["allowed"], asked_keys(situation)),
             schema_name=SCHEMA_NAME,
             max_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
             temperature=TEMPERATURE,
             # Only the reflex policy reads the situation itself.
             context=situation.model_dump(mode="json") if situation.model_is_reflex else {},
         )
-        payload = {"model": context["model"], "request": request.to_json(), "sections": prompt["sections"]}
+        # The schema is made again where it is sent: it is the largest part, and the same from beat to beat.
+        asked = request_json(request, allowed=context["allowed"], keys=asked_keys(situation))
+        payload = {"model": context["model"], "request": asked, "sections": prompt["sections"]}
         # The call keeps the prompt: it need not be stored, and read, with the checkpoint too.
         return NodeResult(
             updates={"prompt": None}, suspend=Suspension(kind=CallPurpose.THINK.value, payload=payload)
@@ -95,8 +100,9 @@ class Think:
 def _asked_before(heartbeat_id: UUID) -> dict[str, Any]:
     """Return the prompt of the heartbeat, from its first call."""
     call = ExternalCall.objects.filter(heartbeat_id=heartbeat_id).earliest("requested_at")
-    request = ModelRequest.from_json(call.request)
-    return {"system": request.system, "user": request.messages[0].content, "sections": call.sections}
+    request = request_of(call.request)
+    sections = sections_of(call.sections, call.request)
+    return {"system": request.system, "user": request.messages[0].content, "sections": sections}
 
 
 class Parse:
@@ -147,7 +153,10 @@ class Decide:
             registry=ACTIONS,
             allowed=context["allowed"],
             energy=situation.energy,
-            budget=EnergyBudget(),
+            budget=budget_in(context),
+            missing=context.get("missing", {}),
+            cooling=seen_refusals(situation.environment),
+            guarded=partial(within_boundaries, boundaries=boundaries_in(context), vectors={}),
         )
         queries = [str(each.params["query"]) for each in decisions if each.runs and each.action == "recall"]
         meanings = meaning_texts(
@@ -181,4 +190,8 @@ class Embed:
             made = embed_for_storage(tenant_id=tenant_id, texts=stored, model=model)
             if made is not None:
                 vectors |= {text: vector.tolist() for text, vector in zip(stored, made, strict=True)}
-        return NodeResult(updates={"vectors": vectors})
+        # What crosses a boundary in other words than its own is seen only now, by its meaning; what it would have cost
+        # stays unspent.
+        examples = example_vectors(tenant_id=tenant_id, model=model, own=own_boundaries(context))
+        guarded = [within_boundaries(each, boundaries_in(context), examples | vectors) for each in decisions]
+        return NodeResult(updates={"vectors": vectors, "decisions": guarded})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -12,16 +13,19 @@ from django.conf import settings
 from django.db import connections
 
 from apps.heartbeats.models import CallStatus
+from apps.heartbeats.services.asked import request_of
 from apps.heartbeats.services.errands import settle_errand, stumble
-from apps.heartbeats.services.ledger import Taken, charge_failure, charge_reply, note_truncated
+from apps.heartbeats.services.ledger import CHARGE, Taken, charge_failure, note_truncated, reply_charge
 from apps.heartbeats.services.schedule import advance_message
+from apps.heartbeats.services.web_calls import ask_the_web
 from apps.providers import model_for
 from apps.queues import enqueue
+from apps.tenants.encoding import from_json
 from apps.tenants.scope import APP, tenant_transaction
-from apps.tenants.statements import change, fetch
-from arbor.errors import ModelError
+from apps.tenants.statements import fetch
+from arbor.errors import ModelError, WebFailed
 from arbor.heartbeat.json_text import storable
-from arbor.models.ports import ModelReply, ModelRequest
+from arbor.models.ports import CallPurpose, ModelReply
 
 log = structlog.get_logger(__name__)
 
@@ -29,12 +33,20 @@ log = structlog.get_logger(__name__)
 _STORING = timedelta(seconds=10)
 _ERRAND_STORING = timedelta(seconds=60)
 
+# The heartbeat waits from now on as long as the model may take, however long its call has waited before.
 _TAKE = """
-UPDATE heartbeats_externalcall
-SET status = 'running', attempts = attempts + 1, started_at = now(),
-    lease_until = now() + CASE subject_key WHEN '' THEN %(lease)s ELSE %(errand_lease)s END
-WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'pending' AND (due_at IS NULL OR due_at <= now())
-RETURNING agent_id, model, request, attempts, subject, failures
+WITH taken AS (
+    UPDATE heartbeats_externalcall
+    SET status = 'running', attempts = attempts + 1, started_at = now(),
+        lease_until = now() + CASE subject_key WHEN '' THEN %(lease)s::interval ELSE %(errand_lease)s::interval END
+    WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'pending' AND (due_at IS NULL OR due_at <= now())
+    RETURNING agent_id, heartbeat_id, model, request, attempts, subject, failures
+), waiting AS (
+    UPDATE heartbeats_heartbeatschedule s SET lease_until = now() + %(wait)s::interval
+    FROM taken JOIN heartbeats_heartbeat h ON h.tenant_id = %(tenant)s AND h.id = taken.heartbeat_id
+    WHERE s.tenant_id = %(tenant)s AND s.agent_id = taken.agent_id AND s.epoch = h.epoch AND s.state = 'running'
+)
+SELECT agent_id, model, request, attempts, subject, failures FROM taken
 """
 _END = """
 UPDATE heartbeats_externalcall c
@@ -45,12 +57,8 @@ WHERE c.tenant_id = %(tenant)s AND c.id = %(call)s AND c.status = 'running' AND 
     AND h.tenant_id = c.tenant_id AND h.id = c.heartbeat_id AND a.tenant_id = c.tenant_id AND a.id = c.agent_id
 RETURNING h.epoch, a.name
 """
-_KEEP_WAITING = """
-UPDATE heartbeats_heartbeatschedule s SET lease_until = now() + %(lease)s
-FROM heartbeats_externalcall c JOIN heartbeats_heartbeat h ON h.tenant_id = c.tenant_id AND h.id = c.heartbeat_id
-WHERE c.tenant_id = %(tenant)s AND c.id = %(call)s
-    AND s.tenant_id = c.tenant_id AND s.agent_id = c.agent_id AND s.epoch = h.epoch AND s.state = 'running'
-"""
+# What it cost was spent even if the reply came too late to count.
+_END_CHARGED = f"WITH ended AS ({_END}), {CHARGE} SELECT epoch, name FROM ended"
 
 
 def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
@@ -65,8 +73,8 @@ def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
     _release_connection()
     started = time.perf_counter()
     try:
-        reply = model_for(taken.model).complete(taken.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
-    except ModelError as error:
+        reply = _ask(taken)
+    except (ModelError, WebFailed) as error:
         return _store_failure(taken, error, (time.perf_counter() - started) * 1000)
     except Exception as error:
         # A fault in an adapter must end this heartbeat as failed, at once, and not hold its agent for a lease.
@@ -75,28 +83,36 @@ def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
     return _store_reply(taken, reply)
 
 
+def _ask(taken: Taken) -> ModelReply:
+    if taken.request.purpose is CallPurpose.WEB:
+        return ask_the_web(taken.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+    return model_for(taken.model).complete(taken.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+
+
 def _take(*, call_id: UUID, tenant_id: UUID) -> Taken | None:
     deadline = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S)
     lease = deadline + _STORING
     with tenant_transaction(tenant_id):
-        rows = fetch(_TAKE, call=call_id, lease=lease, errand_lease=deadline + _ERRAND_STORING)
-        if not rows:
-            return None
-        agent_id, model, request, attempt, subject, failures = rows[0]
-        taken = Taken(
-            call_id=call_id,
-            tenant_id=tenant_id,
-            agent_id=agent_id,
-            model=model,
-            request=ModelRequest.from_json(json.loads(request)),
-            attempt=attempt,
-            subject=json.loads(subject),
-            failures=failures,
+        rows = fetch(
+            _TAKE,
+            call=call_id,
+            lease=lease,
+            errand_lease=deadline + _ERRAND_STORING,
+            wait=lease + settings.ARBOR_QUEUE_LEASE,
         )
-        if not taken.subject:
-            # The heartbeat waits from now on as long as the model may take, however long its call has waited before.
-            change(_KEEP_WAITING, call=call_id, lease=lease + settings.ARBOR_QUEUE_LEASE)
-    return taken
+    if not rows:
+        return None
+    agent_id, model, request, attempt, subject, failures = rows[0]
+    return Taken(
+        call_id=call_id,
+        tenant_id=tenant_id,
+        agent_id=agent_id,
+        model=model,
+        request=request_of(from_json(request)),
+        attempt=attempt,
+        subject=from_json(subject),
+        failures=failures,
+    )
 
 
 def _release_connection() -> None:
@@ -109,9 +125,9 @@ def _store_reply(taken: Taken, reply: ModelReply) -> bool:
     if taken.subject:
         return settle_errand(taken, reply)
     with tenant_transaction(taken.tenant_id):
-        stored = _end(taken, status=CallStatus.COMPLETE, reply=storable(reply.text))
-        # What it cost was spent even if the reply came too late to count.
-        charge_reply(taken, reply)
+        stored = _end(
+            taken, status=CallStatus.COMPLETE, reply=storable(reply.text), charge=reply_charge(taken, reply)
+        )
         note_truncated(taken, reply)
     return stored
 
@@ -126,16 +142,30 @@ def _store_failure(taken: Taken, error: Exception, latency_ms: float) -> bool:
         )
 
 
-def _end(taken: Taken, *, status: CallStatus, reply: str = "", error: str = "", error_kind: str = "") -> bool:
-    """Store the end of the call under this worker's lease, and tell the heartbeat's workers; False if it was lost."""
+def _end(
+    taken: Taken,
+    *,
+    status: CallStatus,
+    reply: str = "",
+    error: str = "",
+    error_kind: str = "",
+    charge: Mapping[str, Any] | None = None,
+) -> bool:
+    """Store the end of the call under this worker's lease, and what it cost, and tell the heartbeat's workers.
+
+    Returns False if the lease was lost. One statement.
+    """
     rows = fetch(
-        _END,
-        call=taken.call_id,
-        attempt=taken.attempt,
-        status=status.value,
-        reply=reply,
-        error=error,
-        error_kind=error_kind,
+        _END_CHARGED if charge else _END,
+        **{
+            **(charge or {}),
+            "call": taken.call_id,
+            "attempt": taken.attempt,
+            "status": status.value,
+            "reply": reply,
+            "error": error,
+            "error_kind": error_kind,
+        },
     )
     if not rows:
         log.warning("call_lease_lost", call_id=str(taken.call_id))

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import connection
 
 from apps.contacts.services.limits import PUBLISHED_SEEN
-from apps.goals.services.sight import GOALS_SEEN, goal_values
+from apps.goals.services.sight import CIRCUMSTANCES_SEEN, GOALS_SEEN, goal_values
 from apps.heartbeats.services.pulse import PULSE_SEEN, pulse_values
 from apps.memories.services.activation import THEMES, theme_values
 from apps.selves.services.sight import SELF_SEEN, self_values
@@ -24,6 +24,7 @@ _SIGHT = f"""
 SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowed_actions::json, t.slug AS tenant,
     s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, s.beats, s.working_memory::json, s.last_user_contact_at,
     {GOALS_SEEN},
+    {CIRCUMSTANCES_SEEN},
     {PUBLISHED_SEEN},
     {PULSE_SEEN},
     (SELECT coalesce(json_agg(percept ORDER BY percept.at), '[]') FROM (
@@ -80,7 +81,4 @@ def see(agent_id: UUID) -> dict[str, Any]:
         )
         names = [column.name for column in cursor.description]
         seen: dict[str, Any] = dict(zip(names, cursor.fetchone(), strict=True))
-    for goal in seen["goals"]:
-        goal["touched_at"] = datetime.fromisoformat(goal["touched_at"])
-        goal["deadline"] = goal["deadline"] and datetime.fromisoformat(goal["deadline"])
     return seen

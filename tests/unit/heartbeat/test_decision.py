@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS, ActionParams, ActionRegistry, ActionSpec
+from arbor.heartbeat.budgets import ByEnergy
 from arbor.heartbeat.decision import Decision, Verdict, decide, texts_to_search, texts_to_store
-from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 
@@ -24,7 +24,7 @@ def judge(
 ) -> tuple[Decision, ...]:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
     return decide(
-        proposed, registry=ACTIONS, allowed=allowed, energy=energy, budget=EnergyBudget(), most=most
+        proposed, registry=ACTIONS, allowed=allowed, energy=energy, budget=ByEnergy(), most=most
     )
 
 
@@ -147,7 +147,7 @@ def test_what_runs_has_complete_and_clean_parameters() -> None:
 def test_a_decision_keeps_what_the_model_said_about_it() -> None:
     proposed = ProposedAction(action="rest", params={}, reasoning="tired", goal_id="g", intent_id="i")
 
-    (decision,) = decide([proposed], registry=ACTIONS, allowed=ALL, energy=1, budget=EnergyBudget())
+    (decision,) = decide([proposed], registry=ACTIONS, allowed=ALL, energy=1, budget=ByEnergy())
 
     assert (decision.reasoning, decision.goal_id, decision.intent_id) == ("tired", "g", "i")
     assert Decision.model_validate(decision.model_dump(mode="json")) == decision

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.budgets import ByEnergy
 from arbor.heartbeat.decision import decide
-from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply_schema import REPLY_SCHEMA
@@ -100,7 +100,7 @@ def test_every_reply_is_in_the_schema_permitted_paid_for_and_used_whole(seen: Si
         registry=ACTIONS,
         allowed=[offer.name for offer in seen.actions],
         energy=seen.energy,
-        budget=EnergyBudget(),
+        budget=ByEnergy(),
     )
     assert [(each.action, each.reason) for each in decisions if not each.runs] == []
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState, default_state, move
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.budgets import ByEnergy
 from arbor.heartbeat.decision import decide
-from arbor.heartbeat.energy import EnergyBudget
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
@@ -45,7 +45,7 @@ class Life:
 
     def live(self) -> Reply:
         self.beat += 1
-        budget = EnergyBudget()
+        budget = ByEnergy()
         self.energy = budget.regenerate(self.energy)
         seen = situation(
             beat_number=self.beat,

@@ -1,0 +1,41 @@
+"""The web as this process can reach it, made from the settings once; closed unless an operator opens it."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+from django.conf import settings
+
+from arbor.adapters.web_fetch import WebFetch
+from arbor.adapters.web_search import SearxngSearch
+from arbor.web.allow import AllowList
+from arbor.web.ports import Fetch, Search
+
+
+@lru_cache(maxsize=1)
+def search() -> Search:
+    """Return the search. Raises ConfigurationInvalid when none is set up."""
+    return SearxngSearch(settings.ARBOR_SEARCH_URL)
+
+
+@lru_cache(maxsize=1)
+def fetch() -> Fetch:
+    """Return what reads pages. Raises ConfigurationInvalid for an allow-list that cannot be read."""
+    return WebFetch(allow=AllowList.of(settings.ARBOR_WEB_ALLOW), page_bytes=settings.ARBOR_WEB_PAGE_BYTES)
+
+
+# A forked child must not speak on its parent's connections.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=search.cache_clear)
+    os.register_at_fork(after_in_child=fetch.cache_clear)
+
+
+def web_missing() -> str:
+    """Return what is missing for agents to inquire on the web; nothing where they can."""
+    missing = []
+    if not settings.ARBOR_SEARCH_URL:
+        missing.append("no web search is set up (ARBOR_SEARCH_URL)")
+    if not settings.ARBOR_WEB_ALLOW:
+        missing.append("no domain may be read (ARBOR_WEB_ALLOW)")
+    return " and ".join(missing)

@@ -1,0 +1,67 @@
+"""What fetching and searching have in common: a bounded GET without cookies, its failures in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx
+
+from arbor.adapters.deadline import deadline
+from arbor.adapters.transport import TIMEOUT, DeadlineTransport
+from arbor.errors import WebFailed
+
+USER_AGENT = "Arbor/0.1 (autonomous agent)"
+#: Connections that one process may have open to the web, and idle ones that it keeps for each server: pages are many,
+#: and seldom two of one place.
+_CONNECTIONS = 64
+_IDLE = 2
+
+
+def web_client(*, permits: Callable[[str], bool] | None = None) -> httpx.Client:
+    """Return a client that keeps no cookies and follows no redirects; it connects to permitted addresses only."""
+    return httpx.Client(
+        transport=DeadlineTransport(connections=_CONNECTIONS, idle_per_origin=_IDLE, permits=permits),
+        timeout=TIMEOUT,
+        follow_redirects=False,
+        trust_env=False,
+        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+    )
+
+
+@contextmanager
+def asked(
+    client: httpx.Client, url: httpx.URL, *, where: str, accept: str, deadline_s: float
+) -> Iterator[httpx.Response]:
+    """Open a GET within the deadline; `where` names it in messages. Raises WebFailed for whatever the network does."""
+    headers = {"User-Agent": USER_AGENT, "Accept": accept, "Accept-Encoding": "identity"}
+    try:
+        with deadline(deadline_s), client.stream("GET", url, headers=headers) as response:
+            yield response
+    except httpx.UnsupportedProtocol as error:
+        raise WebFailed(f"{where} may not be read: {error}") from error
+    except httpx.TimeoutException as error:
+        raise WebFailed(f"{where} did not answer within {deadline_s:.1f} s") from error
+    except httpx.HTTPError as error:
+        raise WebFailed(f"{where} cannot be reached: {error}") from error
+
+
+def body_of(response: httpx.Response, *, where: str, most: int) -> bytes:
+    """Return the body, read piece by piece. Raises WebFailed for one that is compressed or larger than `most` bytes."""
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        # A few bytes could become very many.
+        raise WebFailed(f"{where} sent a compressed page, which was not asked for")
+    announced = response.headers.get("content-length", "")
+    parts: list[bytes] = []
+    size = int(announced) if announced.isdecimal() else 0
+    if size <= most:
+        size = 0
+        for part in response.iter_raw():
+            size += len(part)
+            if size > most:
+                break
+            parts.append(part)
+    if size > most:
+        raise WebFailed(f"{where} is larger than {most:,} bytes")
+    return b"".join(parts)

@@ -1,0 +1,85 @@
+"""Pages over HTTP: from allowed domains at public addresses only, bounded in redirects, size, time and type."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import httpx
+
+from arbor.adapters.page_text import READABLE_TYPES, is_readable, read_page
+from arbor.adapters.web_client import asked, body_of, web_client
+from arbor.errors import WebFailed
+from arbor.web.addresses import is_public
+from arbor.web.allow import AllowList
+from arbor.web.ports import Page
+
+MOST_REDIRECTS = 5
+_ACCEPT = ", ".join(sorted(READABLE_TYPES))
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class WebFetch:
+    """Reads pages. `permits` tells which IP addresses it may connect to; it is asked about the very one it uses."""
+
+    def __init__(
+        self, *, allow: AllowList, page_bytes: int, permits: Callable[[str], bool] = is_public
+    ) -> None:
+        self._allow = allow
+        self._page_bytes = page_bytes
+        self._client = web_client(permits=permits)
+
+    def fetch(self, url: str, *, deadline_s: float) -> Page:
+        """Return the page; each redirect is checked like the address itself. Raises WebFailed, saying why not."""
+        ends = time.monotonic() + deadline_s
+        for _ in range(MOST_REDIRECTS + 1):
+            came = self._ask(self._checked(url), deadline_s=max(ends - time.monotonic(), 0.001))
+            if isinstance(came, Page):
+                return came
+            url = came
+        raise WebFailed(f"{_shown(url)}: more than {MOST_REDIRECTS} redirects")
+
+    def _checked(self, url: str) -> httpx.URL:
+        try:
+            parsed = httpx.URL(url)
+        except (httpx.InvalidURL, TypeError) as error:
+            raise WebFailed(f"{url[:200]!r} is no address: {error}") from error
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise WebFailed(f"{_shown(url)}: only http and https addresses are read")
+        if parsed.userinfo:
+            raise WebFailed(f"an address with a user and password is not read: {parsed.host}")
+        if not self._allow.permits(parsed.host):
+            raise WebFailed(f"{parsed.host} is not among the domains that may be read here (ARBOR_WEB_ALLOW)")
+        return parsed.copy_with(fragment=None)
+
+    def _ask(self, url: httpx.URL, *, deadline_s: float) -> Page | str:
+        """Return the page, or the address that it redirects to."""
+        where = _shown(str(url))
+        with asked(self._client, url, where=where, accept=_ACCEPT, deadline_s=deadline_s) as response:
+            if response.status_code in _REDIRECTS and response.headers.get("location"):
+                return _joined(url, response.headers["location"])
+            if response.status_code != httpx.codes.OK:
+                raise WebFailed(f"{where} answered {response.status_code}")
+            kind, charset = _type_of(response)
+            if not is_readable(kind):
+                raise WebFailed(f"{where} is {kind or 'of no type'}, which is not read as text")
+            content = body_of(response, where=where, most=self._page_bytes)
+        title, text = read_page(content, kind=kind, charset=charset)
+        return Page(url=str(url), title=title, text=text)
+
+
+def _joined(url: httpx.URL, location: str) -> str:
+    try:
+        return str(url.join(location))
+    except httpx.InvalidURL as error:
+        raise WebFailed(f"{_shown(str(url))} redirects to no address: {error}") from error
+
+
+def _type_of(response: httpx.Response) -> tuple[str, str | None]:
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind, response.charset_encoding
+
+
+def _shown(url: str) -> str:
+    """Return an address for a message: without its query, which may be secret, and not too long."""
+    return url.partition("?")[0].partition("#")[0][:200]

@@ -1,0 +1,71 @@
+"""Web search by a SearXNG-compatible server: the operator's own, so neither allow-list nor public address is asked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+
+from arbor.adapters.web_client import asked, body_of, web_client
+from arbor.errors import ConfigurationInvalid, WebFailed
+from arbor.heartbeat.json_text import storable
+from arbor.web.ports import SearchResult
+
+#: A page of results stays far below.
+_MOST_BYTES = 2_000_000
+_TITLE_LENGTH = 300
+_SNIPPET_LENGTH = 500
+_URL_LENGTH = 2_000
+
+
+class SearxngSearch:
+    """Asks `URL/search?q=…&format=json`."""
+
+    def __init__(self, url: str) -> None:
+        """Raises ConfigurationInvalid for an address that is none."""
+        try:
+            base = httpx.URL(url)
+        except httpx.InvalidURL as error:
+            raise ConfigurationInvalid(
+                f"ARBOR_SEARCH_URL must be an address, got {url!r}: {error}"
+            ) from error
+        if base.scheme not in ("http", "https") or not base.host:
+            raise ConfigurationInvalid(
+                f"ARBOR_SEARCH_URL begins with http:// or https:// and a host, got {url!r}"
+            )
+        path = base.path.rstrip("/")
+        self._url = base.copy_with(path=path if path.endswith("/search") else f"{path}/search")
+        self._client = web_client()
+
+    def search(self, query: str, limit: int, *, deadline_s: float) -> list[SearchResult]:
+        """Return at most `limit` results. Raises WebFailed when the server does not answer with JSON results."""
+        where = f"the search at {self._url.host}"
+        url = self._url.copy_merge_params({"q": query, "format": "json"})
+        with asked(
+            self._client, url, where=where, accept="application/json", deadline_s=deadline_s
+        ) as response:
+            if response.status_code != httpx.codes.OK:
+                hint = "; SearXNG answers in JSON only if its `search.formats` has json"
+                forbidden = response.status_code == httpx.codes.FORBIDDEN
+                raise WebFailed(f"{where} answered {response.status_code}{hint if forbidden else ''}")
+            content = body_of(response, where=where, most=_MOST_BYTES)
+        try:
+            results = json.loads(content)["results"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise WebFailed(f"{where} did not answer with JSON that has results") from error
+        found = [read for each in results if (read := _read(each))] if isinstance(results, list) else []
+        return found[:limit]
+
+
+def _read(result: Any) -> SearchResult | None:
+    if not isinstance(result, dict):
+        return None
+    url = result.get("url")
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")) or len(url) > _URL_LENGTH:
+        return None
+    return SearchResult(
+        url=storable(url),
+        title=storable(str(result.get("title") or ""))[:_TITLE_LENGTH],
+        snippet=storable(str(result.get("content") or ""))[:_SNIPPET_LENGTH],
+    )

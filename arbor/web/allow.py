@@ -1,0 +1,40 @@
+"""Which domains agents may read: closed unless an operator opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from arbor.errors import ConfigurationInvalid
+
+EVERYWHERE = "*"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AllowList:
+    """The domains that may be read, each with all below it; none: nothing may."""
+
+    domains: frozenset[str] = frozenset()
+    everywhere: bool = False
+
+    @classmethod
+    def of(cls, entries: Iterable[str]) -> Self:
+        """Read a setting: `*`, or domains such as `example.org`. Raises ConfigurationInvalid for anything else."""
+        cleaned = {each.strip().lower().rstrip(".") for each in entries if each.strip()}
+        for entry in cleaned - {EVERYWHERE}:
+            if not all(part and part.replace("-", "").isalnum() for part in entry.split(".")):
+                raise ConfigurationInvalid(
+                    f"an allowed domain is like example.org, without scheme, port or path, got {entry!r}"
+                )
+        return cls(domains=frozenset(cleaned - {EVERYWHERE}), everywhere=EVERYWHERE in cleaned)
+
+    def __bool__(self) -> bool:
+        return self.everywhere or bool(self.domains)
+
+    def permits(self, host: str) -> bool:
+        """Return whether a page of this host may be read."""
+        if self.everywhere:
+            return True
+        labels = host.lower().rstrip(".").split(".")
+        return any(".".join(labels[start:]) in self.domains for start in range(len(labels)))

@@ -1,0 +1,91 @@
+"""An inquiry's way through the web: search, choose, read. What could not be read is told, never made up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Self
+
+from arbor.errors import WebFailed
+from arbor.web.plan import InquiryPlan, choose_pages
+from arbor.web.ports import Fetch, Page, Search, SearchResult
+
+#: Pages read at the same time, and the characters of one that are kept: ten fit into a model's context.
+AT_ONCE = 4
+PAGE_LENGTH = 6_000
+#: A page gets no more than this share of the time that is left, so that a slow one leaves some for the others.
+_SHARE_OF_TIME = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Findings:
+    """What an inquiry brought: the pages it read, best first, and what failed, one line each."""
+
+    pages: tuple[Page, ...]
+    failures: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return {
+            "pages": [{"url": each.url, "title": each.title, "text": each.text} for each in self.pages],
+            "failures": list(self.failures),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read it from what `to_json` gave."""
+        return cls(pages=tuple(Page(**each) for each in stored["pages"]), failures=tuple(stored["failures"]))
+
+
+def look_up(plan: InquiryPlan, *, search: Search, fetch: Fetch, deadline_s: float) -> Findings:
+    """Search, and read the best pages, within `deadline_s` seconds.
+
+    Raises WebFailed when no search or no page worked; what failed beside others that worked is told in the findings.
+    """
+    ends = time.monotonic() + deadline_s
+    found, failures = _search(plan, search, ends)
+    chosen = choose_pages(found, plan.pages)
+    if not chosen:
+        raise WebFailed("; ".join(failures) or "nothing was found for " + ", ".join(plan.queries))
+    pages, unread = _read(chosen, fetch, ends)
+    failures += unread
+    if not pages:
+        raise WebFailed(f"none of {len(chosen)} pages could be read: {'; '.join(failures)}")
+    return Findings(pages=tuple(pages), failures=tuple(failures))
+
+
+def _search(plan: InquiryPlan, search: Search, ends: float) -> tuple[list[list[SearchResult]], list[str]]:
+    found: list[list[SearchResult]] = []
+    failures: list[str] = []
+    for query in plan.queries:
+        try:
+            found.append(search.search(query, plan.results, deadline_s=_left(ends)))
+        except WebFailed as error:
+            failures.append(f"search {query!r}: {error}")
+    return found, failures
+
+
+def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[list[Page], list[str]]:
+    def read(result: SearchResult) -> Page | WebFailed:
+        try:
+            page = fetch.fetch(result.url, deadline_s=max(_left(ends) * _SHARE_OF_TIME, 0.001))
+        except WebFailed as error:
+            return error
+        if not page.text.strip():
+            return WebFailed(f"{page.url} holds no text")
+        return Page(url=page.url, title=page.title or result.title, text=page.text[:PAGE_LENGTH])
+
+    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="web") as pool:
+        came = list(pool.map(read, chosen))
+    # Two addresses may lead to the same page.
+    pages = {each.url: each for each in came if isinstance(each, Page)}
+    return list(pages.values()), [str(each) for each in came if isinstance(each, WebFailed)]
+
+
+def _left(ends: float) -> float:
+    left = ends - time.monotonic()
+    if left <= 0:
+        raise WebFailed("the time for this inquiry is over")
+    return left

@@ -1,0 +1,60 @@
+"""How an inquiry goes about it: what it searches for, how many pages it reads (seed 004, 3.2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import zip_longest
+
+from arbor.memory.english import STOP_WORDS
+from arbor.memory.lexical import words_of
+from arbor.web.ports import SearchResult
+
+
+class Depth(StrEnum):
+    """How thorough an inquiry is."""
+
+    #: One or two searches, two or three pages.
+    SHALLOW = "shallow"
+    #: Three to five searches, five to ten pages, and what is remembered.
+    DEEP = "deep"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InquiryPlan:
+    """What an inquiry searches for and reads; `results` are asked of each search."""
+
+    depth: Depth
+    queries: tuple[str, ...]
+    results: int
+    pages: int
+
+
+# Seed 004, 3.2.4: queries from and to, and pages at most.
+_LIMITS = {Depth.SHALLOW: (1, 2, 3), Depth.DEEP: (3, 5, 10)}
+#: What a question is searched with besides its own words, when the model gave too few queries. Ours.
+_ANGLES = ("{words}", "{words} evidence", "{words} criticism")
+
+
+def plan_inquiry(question: str, queries: Sequence[str], depth: Depth) -> InquiryPlan:
+    """Return the plan: the model's own queries, each once; filled up from the question where there are too few."""
+    fewest, most, pages = _LIMITS[depth]
+    chosen: dict[str, str] = {}
+    for query in queries:
+        if text := " ".join(query.split()):
+            chosen.setdefault(text.casefold(), text)
+    words = " ".join(word for word in words_of(question) if word not in STOP_WORDS) or question
+    for query in (question, *(angle.format(words=words) for angle in _ANGLES)):
+        if len(chosen) < fewest:
+            chosen.setdefault(query.casefold(), query)
+    return InquiryPlan(depth=depth, queries=tuple(chosen.values())[:most], results=pages, pages=pages)
+
+
+def choose_pages(found: Sequence[Sequence[SearchResult]], most: int) -> list[SearchResult]:
+    """Return the results to read: each search's best, then each one's second, and so on; each address once."""
+    ranked = [result for rank in zip_longest(*found) for result in rank if result is not None]
+    first: dict[str, SearchResult] = {}
+    for result in ranked:
+        first.setdefault(result.url.partition("#")[0], result)
+    return list(first.values())[:most]

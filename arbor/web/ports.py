@@ -1,0 +1,74 @@
+"""The web as two ports, search and fetch; what they bring, and the fakes that tests script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from arbor.errors import WebFailed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchResult:
+    """One result of a search: an address, and what the search engine says of it."""
+
+    url: str
+    title: str = ""
+    snippet: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """A page that was read: its address after redirects, its title, its text without markup."""
+
+    url: str
+    title: str
+    text: str
+
+
+class Search(Protocol):
+    """Looks for pages."""
+
+    def search(self, query: str, limit: int, *, deadline_s: float) -> list[SearchResult]:
+        """Return at most `limit` results, best first, within `deadline_s` seconds. Raises WebFailed."""
+        ...
+
+
+class Fetch(Protocol):
+    """Reads pages."""
+
+    def fetch(self, url: str, *, deadline_s: float) -> Page:
+        """Return the page within `deadline_s` seconds, everything included. Raises WebFailed, saying why not."""
+        ...
+
+
+class ScriptedSearch:
+    """The fake: finds what its script says, for every query it does not name what stands under the empty one."""
+
+    def __init__(self, results: Mapping[str, Sequence[SearchResult] | WebFailed]) -> None:
+        self.queries: list[str] = []
+        self._results = results
+
+    def search(self, query: str, limit: int, *, deadline_s: float) -> list[SearchResult]:
+        """Return the script's results."""
+        self.queries.append(query)
+        found = self._results.get(query, self._results.get("", ()))
+        if isinstance(found, WebFailed):
+            raise found
+        return list(found[:limit])
+
+
+class ScriptedPages:
+    """The fake: has the pages of its script, and no others."""
+
+    def __init__(self, pages: Mapping[str, str]) -> None:
+        self.urls: list[str] = []
+        self._pages = pages
+
+    def fetch(self, url: str, *, deadline_s: float) -> Page:
+        """Return the script's page."""
+        self.urls.append(url)
+        if url not in self._pages:
+            raise WebFailed(f"{url} answered 404")
+        return Page(url=url, title=url.rpartition("/")[2], text=self._pages[url])
