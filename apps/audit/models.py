@@ -23,6 +23,7 @@ class AuditAction(models.TextChoices):
     TEMPLATE_CHANGED = "template.changed"
     OPERATOR_ACT = "operator.act"
     DENIED = "denied"
+    BOUNDARY = "boundary"
     TRUNCATED = "truncated"
     MEMORIES_EXPIRED = "memories.expired"
     MEMORIES_ARCHIVED = "memories.archived"

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 
 from apps.goals.services.views import view_circumstances, view_goals
 from apps.heartbeats.models import PerceptKind
@@ -40,6 +41,7 @@ from arbor.heartbeat.situation import (
     MemoryView,
     Situation,
 )
+from arbor.heartbeat.turns import turns_allowed
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import Context, NodeResult, Phase
@@ -97,6 +99,9 @@ class Observe:
                 if seen["budget"]
                 else None,
                 "model": model,
+                # What decides about the models to ask, and how often.
+                "routing": {"own": seen["model"], "tiers": seen["tier_models"] or {}},
+                "turns": turns_allowed(own=seen["follow_ups"], installed=settings.ARBOR_FOLLOW_UPS),
                 "character": to_system_prompt(
                     Character.model_validate(seen["character"]), name=seen["name"], genome=genome
                 ),

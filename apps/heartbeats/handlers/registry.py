@@ -8,6 +8,7 @@ from types import MappingProxyType
 from apps.heartbeats.handlers.act import Act
 from apps.heartbeats.handlers.checks import Checks
 from apps.heartbeats.handlers.goals import Goals
+from apps.heartbeats.handlers.guard import Guard
 from apps.heartbeats.handlers.idle import Idle
 from apps.heartbeats.handlers.observe import Focus, Observe, Orient, SelectMode
 from apps.heartbeats.handlers.record import Nop, Record
@@ -24,6 +25,7 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "background_checks": Checks(),
         "idle": Idle(),
         "focus": Focus(),
+        "guard": Guard(),
         "orient": Orient(),
         "select_mode": SelectMode(),
         "build_prompt": BuildPrompt(),

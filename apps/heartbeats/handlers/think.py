@@ -17,8 +17,10 @@ from apps.heartbeats.services.asked import request_json, request_of, sections_of
 from apps.heartbeats.services.boundary_vectors import example_vectors
 from apps.memories.services.embedding import embed_for_storage, embed_query
 from apps.memories.services.recall import meaning_texts
-from arbor.errors import EmbeddingFailed, ReplyInvalid
+from apps.providers import default_model
+from arbor.errors import EmbeddingFailed, ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.context_budget import estimate_tokens
 from arbor.heartbeat.decision import Decision, decide, texts_to_search, texts_to_store
 from arbor.heartbeat.guarding import within_boundaries
 from arbor.heartbeat.parsing import parse_reply
@@ -26,34 +28,77 @@ from arbor.heartbeat.prompt import build_prompt, retry_note
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.reply_schema import SCHEMA_NAME, asked_keys
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
+from arbor.heartbeat.turns import within_beat
+from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.windows import window_of
 from arbor.pipeline.engine import Context, NodeResult, Outcome, Phase, Suspension
 
 log = structlog.get_logger(__name__)
 
+#: What ends a call without a word about the question: another model may answer it.
+OUT_OF_REACH = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
 #: A beat's decision wants some variety, and a reply that can be read.
 TEMPERATURE = 0.7
 
 
 class BuildPrompt:
-    """Renders the situation as a prompt."""
+    """Chooses how hard to think, and renders the situation as a prompt that fits the model."""
 
     phase = Phase.INSIDE
 
     def run(self, context: Context) -> NodeResult:
-        """Put the prompt, and its sections with their sizes, into the context."""
-        # Nobody outside can guess the nonce, so no memory can close its own data block and speak as the prompt.
-        prompt = build_prompt(context["situation"], context["character"], nonce=secrets.token_hex(8))
+        """Put the models to ask, the prompt, and its sections with their sizes, into the context."""
+        situation: Situation = context["situation"]
+        tier, models = _route(situation, context["routing"])
+        situation = _asking(situation, models[0])
+        # Nobody outside can guess the mark, so no memory can close its own data block and speak as the prompt.
+        mark = secrets.token_hex(8)
+        prompt = build_prompt(
+            situation,
+            context["character"],
+            nonce=mark,
+            window=window_of(models[0], otherwise=settings.ARBOR_MODEL_CONTEXT),
+            reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+        )
         sections = [
-            {"name": section.name, "text": section.text, "tokens": section.tokens}
+            {"name": section.name, "text": section.text, "tokens": section.tokens, "cut": section.cut}
             for section in prompt.sections
         ]
         return NodeResult(
             updates={
                 "prompt": {"system": prompt.system, "user": prompt.user, "sections": sections},
                 "character": None,
+                "situation": situation,
+                "mark": mark,
+                "turn": 1,
+                "model": models[0],
+                "models_left": list(models[1:]),
+                "record": {**context["record"], "tier": tier.value, "model": models[0]},
             }
         )
+
+
+def _route(situation: Situation, routing: dict[str, Any]) -> tuple[ThinkTier, tuple[str, ...]]:
+    """Return the tier of thinking and its models; a day's budget that runs low makes it cheaper."""
+    tier = classify_think(think_context(situation)).lowered(situation.degradation.tiers_down)
+    models = models_of(
+        tier,
+        policy=routing["tiers"],
+        own=routing["own"],
+        installed=settings.ARBOR_TIER_MODELS,
+        default=default_model(),
+    )
+    return tier, models
+
+
+def _asking(situation: Situation, model: str) -> Situation:
+    """Return the situation, which says whether a language model is asked at all."""
+    is_reflex = model.startswith(f"{REFLEX}/")
+    if is_reflex == situation.model_is_reflex:
+        return situation
+    return situation.model_copy(update={"model_is_reflex": is_reflex})
 
 
 class Think:
@@ -63,8 +108,11 @@ class Think:
 
     def run(self, context: Context) -> NodeResult:
         """Suspend on a call; after a reply that could not be read, the model is told what was wrong with it."""
-        prompt = context["prompt"] or _asked_before(UUID(context["heartbeat_id"]))
-        messages = [Message(role="user", content=prompt["user"])]
+        if context["prompt"] is not None:
+            system, sections = context["prompt"]["system"], context["prompt"]["sections"]
+            messages = [Message(role="user", content=context["prompt"]["user"])]
+        else:
+            system, messages, sections = _asked_before(context)
         if context.get("unreadable"):
             messages += [
                 Message(role="assistant", content=context["reply_text"] or "(nothing)"),
@@ -73,7 +121,7 @@ class Think:
         situation: Situation = context["situation"]
         request = ModelRequest(
             purpose=CallPurpose.THINK,
-            system=prompt["system"],
+            system=system,
             messages=tuple(messages),
             schema_name=SCHEMA_NAME,
             max_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
@@ -83,26 +131,66 @@ class Think:
         )
         # The schema is made again where it is sent: it is the largest part, and the same from beat to beat.
         asked = request_json(request, allowed=context["allowed"], keys=asked_keys(situation))
-        payload = {"model": context["model"], "request": asked, "sections": prompt["sections"]}
+        payload = {"model": context["model"], "request": asked, "sections": sections}
         # The call keeps the prompt: it need not be stored, and read, with the checkpoint too.
+        updates = {"prompt": None, "asked_tokens": sum(section["tokens"] for section in sections)}
         return NodeResult(
-            updates={"prompt": None}, suspend=Suspension(kind=CallPurpose.THINK.value, payload=payload)
+            updates=updates, suspend=Suspension(kind=CallPurpose.THINK.value, payload=payload)
         )
 
     def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
-        """Take the reply; a call that failed fails the heartbeat, and nothing is made up in its place."""
-        if result["status"] != CallStatus.COMPLETE:
-            reason = f"{result['error_kind']}: {result['error']}"
-            return NodeResult(outcome=Outcome.FAILURE, updates={"failure": {"reason": reason}})
-        return NodeResult(updates={"reply_text": result["text"]})
+        """Take the reply; a call that failed fails the heartbeat, and nothing is made up in its place.
+
+        A model that was out of reach is not asked again; the next one of its tier is, if there is one.
+        """
+        if result["status"] == CallStatus.COMPLETE:
+            return NodeResult(
+                updates={"reply_text": result["text"], "call_id": result["call_id"], "failure": None}
+            )
+        reason = f"{result['error_kind']}: {result['error']}"
+        failure = {"failure": {"reason": reason}}
+        if result["error_kind"] not in OUT_OF_REACH or not context["models_left"]:
+            return NodeResult(outcome=Outcome.FAILURE, updates=failure)
+        following, *left = context["models_left"]
+        return NodeResult(
+            outcome=Outcome.RETRY,
+            updates={
+                **failure,
+                "model": following,
+                "models_left": left,
+                "situation": _asking(context["situation"], following),
+                "record": {**context["record"], "model": following},
+            },
+            changed=(f"{context['model']} is out of reach ({reason}); {following} is asked",),
+        )
 
 
-def _asked_before(heartbeat_id: UUID) -> dict[str, Any]:
-    """Return the prompt of the heartbeat, from its first call."""
-    call = ExternalCall.objects.filter(heartbeat_id=heartbeat_id).earliest("requested_at")
+def _asked_before(context: Context) -> tuple[str, list[Message], list[dict[str, Any]]]:
+    """Return what the heartbeat has asked so far: its prompt, or the conversation that this turn goes on with."""
+    calls = ExternalCall.objects.filter(
+        heartbeat_id=UUID(context["heartbeat_id"]), purpose=CallPurpose.THINK.value
+    )
+    if not context.get("answered"):
+        call = calls.earliest("requested_at")
+        request = request_of(call.request)
+        return request.system, [request.messages[0]], sections_of(call.sections, call.request)
+    call = calls.get(id=context["answered"])
     request = request_of(call.request)
-    sections = sections_of(call.sections, call.request)
-    return {"system": request.system, "user": request.messages[0].content, "sections": sections}
+    messages = [
+        *request.messages,
+        Message(role="assistant", content=call.reply),
+        Message(role="user", content=context["follow_up"]),
+    ]
+    sections = [
+        {"name": "conversation", "text": "", "tokens": context["said_tokens"], "cut": 0},
+        {
+            "name": "follow_up",
+            "text": context["follow_up"],
+            "tokens": estimate_tokens(context["follow_up"]),
+            "cut": 0,
+        },
+    ]
+    return request.system, messages, sections
 
 
 class Parse:
@@ -124,16 +212,24 @@ class Parse:
                     "failure": {"reason": f"no usable reply in {tries} tries: {error}"},
                 },
             )
-        dropped = [{"path": each.path, "value": each.value, "reason": each.reason} for each in parsed.dropped]
+        reply, left_over = within_beat(context.get("earlier_reply"), parsed.reply)
+        dropped = [
+            {"path": each.path, "value": each.value, "reason": each.reason}
+            for each in (*parsed.dropped, *left_over)
+        ]
         return NodeResult(
             updates={
-                "reply": parsed.reply,
+                "reply": reply,
                 "failure": None,
+                "unreadable": None,
+                "invalid_replies": 0,
+                # What the turns before it did is kept apart; here stands what this one does.
                 "record": {
                     **context["record"],
+                    **({"actions": [], "goal_changes": []} if context.get("turn", 1) > 1 else {}),
                     "dropped": dropped,
                     "repairs": list(parsed.repairs),
-                    "reasoning": parsed.reply.thinking,
+                    "reasoning": reply.thinking,
                 },
             }
         )
@@ -178,7 +274,8 @@ class Embed:
         tenant_id, model = UUID(context["tenant_id"]), model_in(context)
         searched = texts_to_search(decisions)
         stored = texts_to_store(decisions, context["reply"])
-        vectors: dict[str, list[float]] = {}
+        # Of earlier turns, those of the notes: they are stored at the end.
+        vectors: dict[str, list[float]] = dict(context.get("vectors") or {})
         if searched:
             meanings = [context["meanings"].get(text, text) for text in searched]
             try:

@@ -1,0 +1,61 @@
+"""Vectors of what boundaries are called up by: of those that every agent has, made once in a process and embedder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from apps.memories.services.embedding import embed_query
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import EmbeddingFailed
+from arbor.selves.default_boundaries import DEFAULT_EXAMPLES
+
+log = structlog.get_logger(__name__)
+
+type VectorsByText = dict[str, list[float]]
+
+#: They say nothing of any tenant, so all share them. Two threads that make them at once make the same.
+_of_defaults: dict[EmbeddingModel | None, VectorsByText] = {}
+
+
+def example_vectors(
+    *, tenant_id: UUID, model: EmbeddingModel | None, own: Sequence[Mapping[str, Any]]
+) -> VectorsByText:
+    """Return the vectors of the examples of all of an agent's boundaries, by text; `own` are its rows as JSON.
+
+    Outside any transaction. What cannot be embedded now is left out: patterns hold meanwhile.
+    """
+    vectors = dict(_defaults(tenant_id, model))
+    missing = []
+    for row in own:
+        kept = row["vectors"]
+        if model is not None and (kept.get("model"), kept.get("dimension")) == (model.name, model.dimension):
+            vectors |= dict(zip(row["examples"], kept["rows"], strict=False))
+        else:
+            missing += row["examples"]
+    return vectors | embedded(tenant_id=tenant_id, model=model, texts=missing)
+
+
+def embedded(*, tenant_id: UUID, model: EmbeddingModel | None, texts: Sequence[str]) -> VectorsByText:
+    """Return vectors by text, or nothing while the embedder does not answer."""
+    wanted = [*dict.fromkeys(text for text in texts if text.strip())]
+    if not wanted:
+        return {}
+    try:
+        rows = embed_query(tenant_id=tenant_id, texts=wanted, model=model)
+    except EmbeddingFailed as error:
+        log.warning("boundaries_by_words_alone", error=str(error))
+        return {}
+    return dict(zip(wanted, rows.tolist(), strict=True))
+
+
+def _defaults(tenant_id: UUID, model: EmbeddingModel | None) -> VectorsByText:
+    if model not in _of_defaults:
+        made = embedded(tenant_id=tenant_id, model=model, texts=DEFAULT_EXAMPLES)
+        if not made:
+            return {}
+        _of_defaults[model] = made
+    return _of_defaults[model]
