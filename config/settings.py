@@ -11,6 +11,8 @@ from arbor.agents.identity import derive_secret, parse_master_key
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
+from arbor.heartbeat.tiers import parse_tier_models
+from arbor.heartbeat.turns import MAX_TURNS
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
 from arbor.memory.health import parse_limits
 from arbor.memory.weights import parse_weights
@@ -163,7 +165,8 @@ SESSION_COOKIE_SECURE = env.bool("ARBOR_SECURE_COOKIES", default=False)
 CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-SILENCED_SYSTEM_CHECKS: list[str] = []
+# An installation without a mail server is one; mails then fail, and say what is missing.
+SILENCED_SYSTEM_CHECKS = ["mail.W001"]
 
 # --- Broker --------------------------------------------------------------------------------------------
 
@@ -185,6 +188,17 @@ OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 ARBOR_MODEL_DEADLINE_S = env.float("ARBOR_MODEL_DEADLINE_S", default=90.0)
 ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
+#: Tokens that a model takes in all, prompt and reply, where it is not among the known ones (`arbor.models.windows`).
+ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)
+if ARBOR_MODEL_CONTEXT < 2_048:
+    raise ConfigurationInvalid(f"ARBOR_MODEL_CONTEXT must be at least 2048 tokens, got {ARBOR_MODEL_CONTEXT}")
+#: Models by tier of thinking, for agents that have none of their own: `strategic=a/x|b/y,standard=…,reflex=…`. The first
+#: that can be reached is asked; a tier that is not named asks ARBOR_DEFAULT_MODEL.
+ARBOR_TIER_MODELS = parse_tier_models(env.str("ARBOR_TIER_MODELS", default=""))
+#: Further turns of a heartbeat, to go on with what its actions brought: 0 to 9.
+ARBOR_FOLLOW_UPS = env.int("ARBOR_FOLLOW_UPS", default=9)
+if not 0 <= ARBOR_FOLLOW_UPS < MAX_TURNS:
+    raise ConfigurationInvalid(f"ARBOR_FOLLOW_UPS must be 0 to {MAX_TURNS - 1}, got {ARBOR_FOLLOW_UPS}")
 #: Domains that agents may read on the web, each with all below it, or `*`; empty: no web. And the server, compatible with
 #: SearXNG, that searches it for them; empty: no inquiries.
 ARBOR_WEB_ALLOW = env.list("ARBOR_WEB_ALLOW", default=[])

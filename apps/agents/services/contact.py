@@ -8,20 +8,22 @@ from django.db import transaction
 from django.db.models.functions import Least, Now
 
 from apps.agents.models import AgentState
-from apps.agents.services.profile import agent_by_id
+from apps.agents.services.lifecycle import lock_agent, wake_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState
+from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.tenants.scope import current_tenant
+from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
 from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
 
 
 @transaction.atomic
-def tell_agent(*, agent_id: UUID, text: str, actor: str) -> Percept:
+def tell_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | None = None) -> Percept:
     """Leave a message that the agent sees at its next heartbeat, which is brought forward to now.
 
-    An agent that does not beat keeps it until it does. Raises NotFound, Invalid.
+    An agent that fell asleep wakes; one that does not beat otherwise keeps it until it does. `message_id` is the agent's
+    own message that is answered. Raises NotFound, Invalid.
     """
     text = text.strip()
     if not text or len(text) > MESSAGE_LENGTH or "\0" in text:
@@ -29,14 +31,21 @@ def tell_agent(*, agent_id: UUID, text: str, actor: str) -> Percept:
             f"a message has 1 to {MESSAGE_LENGTH:,} characters and no NUL, got {len(text):,};"
             " longer texts are read with `arbor ingest`"
         )
-    agent = agent_by_id(agent_id)
+    # First the schedule, then agent and state: the order in which a heartbeat locks them. It cannot fall asleep now.
+    agent = lock_agent(agent_id)
+    if agent.status == AgentStatus.DORMANT:
+        agent = wake_agent(agent_id=agent_id, actor=actor)
     percept: Percept = Percept.objects.create(
-        tenant_id=current_tenant(), agent=agent, kind=PerceptKind.USER_MESSAGE, content=text
+        tenant_id=current_tenant(),
+        agent=agent,
+        kind=PerceptKind.USER_MESSAGE,
+        content=text,
+        detail={"message": str(message_id)} if message_id else {},
+        urgent=True,
     )
-    # First the schedule, then the state: the order in which a heartbeat locks them. Also while a heartbeat runs that may
-    # not have seen the message: the one after it then comes at once.
+    # Also while a heartbeat runs that may not have seen the message: the one after it then comes at once.
     HeartbeatSchedule.objects.filter(agent_id=agent_id).exclude(state=ScheduleState.OFF).update(
-        next_due_at=Least("next_due_at", Now())
+        next_due_at=Least("next_due_at", Now()), next_trigger=Trigger.MESSAGE
     )
     AgentState.objects.filter(agent_id=agent_id).update(last_user_contact_at=Now())
     record(

@@ -59,7 +59,7 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]
 
     The record of its acts stays. Raises NotFound, and Invalid when the name is not the agent's.
     """
-    agent = _lock(agent_id)
+    agent = lock_agent(agent_id)
     if confirm != agent.name:
         raise Invalid(f"to destroy {agent.name!r} its name must be given exactly, got {confirm!r}")
     counts = _count_own(agent_id)
@@ -77,7 +77,7 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]
 
 def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
     with transaction.atomic():
-        agent = _lock(agent_id)
+        agent = lock_agent(agent_id)
         before = agent.status
         agent.status = transition(AgentStatus(before), verb)
         agent.save(update_fields=["status"])
@@ -96,8 +96,8 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
     return agent
 
 
-def _lock(agent_id: UUID) -> Agent:
-    """Lock the agent; first its schedule, as a heartbeat does, so that neither waits for the other in a circle.
+def lock_agent(agent_id: UUID) -> Agent:
+    """Lock the agent, or raise NotFound; first its schedule, as a heartbeat does, so that neither waits for the other in a circle.
 
     A heartbeat that ends at this moment then sees the new status, and leaves the schedule as that wants it.
     """

@@ -42,14 +42,25 @@ def find_id(agent: ChosenAgent, model: type[Model], text: str) -> UUID:
 
     Raises NotFound; an end that several ids have is wrong usage.
     """
-    found = _ids(agent, model, text)
-    name = str(model._meta.verbose_name)
+    return _only(_ids(agent, model, text), text, agent.name, model)
+
+
+def _only(found: Sequence[UUID], text: str, owner: str, model: type[Model]) -> UUID:
     if not found:
-        raise NotFound(f"{agent.name} has no {name} {text!r}: give an id, or its last {SHORT} characters")
+        name = str(model._meta.verbose_name)
+        raise NotFound(f"{owner} has no {name} {text!r}: give an id, or its last {SHORT} characters")
     if len(found) > 1:
         ids = ", ".join(map(str, found))
         raise click.UsageError(f"several of them end in {text!r}: give one of the ids {ids}")
     return found[0]
+
+
+def find_in_tenant(model: type[Model], text: str) -> UUID:
+    """Return the id that a text stands for among all of the current tenant's rows of a model.
+
+    Raises NotFound; an end that several ids have is wrong usage.
+    """
+    return _only(_matching(model._default_manager.all(), text), text, "this tenant", model)
 
 
 def find_memories(agent: ChosenAgent, texts: Sequence[str]) -> list[UUID]:
@@ -88,7 +99,10 @@ def find_theme(agent: ChosenAgent, text: str) -> UUID:
 
 
 def _ids(agent: ChosenAgent, model: type[Model], text: str) -> list[UUID]:
-    rows: QuerySet[Any] = model._default_manager.filter(agent_id=agent.id)
+    return _matching(model._default_manager.filter(agent_id=agent.id), text)
+
+
+def _matching(rows: QuerySet[Any], text: str) -> list[UUID]:
     wanted = text.strip().lower()
     try:
         rows = rows.filter(id=UUID(wanted))

@@ -1,0 +1,67 @@
+"""The inbox: what agents wrote to the people of their tenant, read and answered there."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from apps.agents.services.contact import tell_agent
+from apps.contacts.models import OutboxMessage
+from apps.heartbeats.models import Percept
+from arbor.contacts.values import ChannelKind
+from arbor.errors import NotFound
+
+#: Of the message that is answered, so much stands above the answer.
+QUOTED_LENGTH = 400
+#: The navigation says "99+" beyond.
+COUNTED_AT_MOST = 100
+
+
+def inbox(*, agent_id: UUID | None = None, unread: bool = False) -> QuerySet[OutboxMessage]:
+    """Return the inbox of the current tenant, or what one agent wrote there, the latest first."""
+    found: QuerySet[OutboxMessage] = OutboxMessage.objects.filter(kind=ChannelKind.INBOX).order_by(
+        "-created_at", "-id"
+    )
+    if agent_id is not None:
+        found = found.filter(agent_id=agent_id)
+    return found.filter(read_at__isnull=True) if unread else found
+
+
+def count_unread() -> int:
+    """Return how many messages nobody has read, counted up to a hundred. One statement."""
+    return inbox(unread=True).order_by()[:COUNTED_AT_MOST].count()
+
+
+@transaction.atomic
+def mark_read(*, message_id: UUID) -> OutboxMessage:
+    """Note that somebody has read a message; the first time counts. Raises NotFound."""
+    message: OutboxMessage | None = (
+        inbox().select_for_update(of=("self",)).select_related("agent").filter(id=message_id).first()
+    )
+    if message is None:
+        raise NotFound(f"there is no message {message_id} in the inbox of this tenant")
+    if message.read_at is None:
+        message.read_at = timezone.now()
+        message.save(update_fields=["read_at"])
+    return message
+
+
+@transaction.atomic
+def answer_message(*, message_id: UUID, text: str, actor: str) -> Percept:
+    """Answer a message: its agent is told the answer, with the beginning of what it answers. It counts as read.
+
+    Raises NotFound, Invalid.
+    """
+    message = mark_read(message_id=message_id)
+    said = f"{quoted(message)}\n{text.strip()}" if text.strip() else ""
+    return tell_agent(agent_id=message.agent_id, text=said, actor=actor, message_id=message.id)
+
+
+def quoted(message: OutboxMessage) -> str:
+    """Return the beginning of a message as mails quote it."""
+    begun = " ".join(message.content.split())
+    cut = begun if len(begun) <= QUOTED_LENGTH else f"{begun[: QUOTED_LENGTH - 1].rstrip()}…"
+    return f"> {cut}"

@@ -1,0 +1,126 @@
+"""`arbor outbox`: what agents sent, what waits, and what did not arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from apps.contacts.models import OutboxMessage
+from apps.contacts.services.figures import outbox_figures
+from apps.contacts.services.outbox import cancel_message, retry_message
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import DeliveryStatus
+from config.cli.memory.finding import find_in_tenant, short
+from config.cli.memory.listing import cut
+from config.cli.output import ago, json_option, show, table
+from config.cli.tenancy import actor, choose_agent, choose_tenant, tenant_option
+
+
+@click.group()
+def outbox() -> None:
+    """The outbox: messages of agents on their way. ID is an id, or the last characters of one."""
+
+
+@outbox.command("list")
+@click.option("--agent", metavar="NAME", help="Of this agent only.")
+@click.option(
+    "--status", type=click.Choice([each.value for each in DeliveryStatus]), help="In this state only."
+)
+@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True)
+@tenant_option
+@json_option
+def list_them(
+    agent: str | None, status: str | None, limit: int, tenant_slug: str | None, as_json: bool
+) -> None:
+    """List messages, the latest first, with what became of them.
+
+    \b
+    Example: arbor outbox list --status failed
+    """
+    chosen = choose_agent(agent, tenant_slug) if agent else None
+    tenant_id = chosen.tenant_id if chosen else choose_tenant(tenant_slug).id
+    with tenant_transaction(tenant_id):
+        rows = OutboxMessage.objects.select_related("agent").order_by("-created_at", "-id")
+        if chosen:
+            rows = rows.filter(agent_id=chosen.id)
+        if status:
+            rows = rows.filter(status=status)
+        found = list(rows[:limit])
+        figures = outbox_figures()
+    people: Any = table(
+        ("id", "decided", "agent", "by", "to", "status", "tries", "subject", "trouble"),
+        (
+            (
+                short(each.id),
+                ago(each.created_at),
+                each.agent.name,
+                each.kind,
+                each.target,
+                each.status,
+                each.attempts or "",
+                cut(each.subject or each.content),
+                cut(each.last_error),
+            )
+            for each in found
+        ),
+        title=f"{figures.waiting} wait, {figures.failed} failed",
+    )
+    told = {
+        "waiting": figures.waiting,
+        "failed": figures.failed,
+        "messages": [_line(each) for each in found],
+    }
+    show(told, as_json=as_json, people=people if found else "No messages.")
+
+
+@outbox.command("retry")
+@click.argument("message_id", metavar="ID")
+@tenant_option
+@json_option
+def retry(message_id: str, tenant_slug: str | None, as_json: bool) -> None:
+    """Have a message that failed tried again, from its first try on.
+
+    \b
+    Example: arbor outbox retry 0c5512aa
+    """
+    with tenant_transaction(choose_tenant(tenant_slug).id):
+        message = retry_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
+        line = _line(message)
+    show(line, as_json=as_json, people="It is tried again at once.")
+
+
+@outbox.command("cancel")
+@click.argument("message_id", metavar="ID")
+@tenant_option
+@json_option
+def cancel(message_id: str, tenant_slug: str | None, as_json: bool) -> None:
+    """Withdraw a message that was not sent. It stays on record.
+
+    \b
+    Example: arbor outbox cancel 0c5512aa
+    """
+    with tenant_transaction(choose_tenant(tenant_slug).id):
+        message = cancel_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
+        line = _line(message)
+    show(line, as_json=as_json, people="It is withdrawn.")
+
+
+def _line(each: OutboxMessage) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "agent": each.agent.name,
+        "kind": each.kind,
+        "audience": each.audience,
+        "target": each.target,
+        "subject": each.subject,
+        "content": each.content,
+        "status": each.status,
+        "attempts": each.attempts,
+        "last_error": each.last_error,
+        "created_at": each.created_at.isoformat(),
+        "due_at": each.due_at.isoformat(),
+        "sent_at": each.sent_at.isoformat() if each.sent_at else None,
+        "heartbeat": each.heartbeat_id,
+        "key": each.idempotency_key,
+    }

@@ -1,0 +1,131 @@
+"""An agent with something to say, the ways it has, and workers in the test's hands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from apps.agents.models import Agent
+from apps.contacts.models import Channel, OutboxMessage
+from apps.contacts.services.channels import add_channel
+from apps.contacts.services.delivery import deliver
+from apps.contacts.services.outbox import Letter, post
+from apps.queues import Message, Task, captured
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import Audience, ChannelKind
+from arbor.ids import uuid7
+from tests.factories import AgentFactory, AgentStateFactory, ScheduleFactory
+from tests.integration.contacts.receivers import (
+    MailReceiver,
+    WebReceiver,
+    a_mail_receiver,
+    a_web_receiver,
+)
+
+
+@pytest.fixture
+def messages(database: None) -> Iterator[list[Message]]:
+    """Return the broker: a list."""
+    with captured() as told:
+        yield told
+
+
+@pytest.fixture
+def agent(tenant: Tenant, messages: list[Message]) -> Agent:
+    """Return an agent of the tenant."""
+    return make_agent(tenant)
+
+
+def make_agent(tenant: Tenant, name: str = "Ada") -> Agent:
+    """Make an active agent with all that one has."""
+    with tenant_transaction(tenant.id):
+        made: Agent = AgentFactory.create(
+            name=name, allowed_actions=["reach_out_user", "reach_out_public", "rest"]
+        )
+        AgentStateFactory.create(agent=made, energy=10.0)
+        ScheduleFactory.create(agent=made)
+    return made
+
+
+@pytest.fixture
+def web(settings: Any) -> Iterator[WebReceiver]:
+    """Return a webhook's receiver on this machine, which the settings permit."""
+    settings.ARBOR_WEBHOOK_ALLOW_HTTP = settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = True
+    with a_web_receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def mail(settings: Any) -> Iterator[MailReceiver]:
+    """Return the mail server that the settings name."""
+    with a_mail_receiver() as receiver:
+        settings.ARBOR_EMAIL_FROM = "arbor@example.org"
+        settings.MAILERS = {
+            "default": {"OPTIONS": {"host": "127.0.0.1", "port": receiver.port, "timeout": 5}}
+        }
+        yield receiver
+
+
+def open_channel(
+    agent: Agent, kind: ChannelKind, target: str, *, audience: Audience = Audience.USER, **options: Any
+) -> tuple[Channel, str]:
+    """Make a channel of the agent's tenant; return it and its secret."""
+    with tenant_transaction(agent.tenant_id):
+        name = options.pop("name", f"{kind} {target}"[-60:])
+        made = add_channel(name=name, kind=kind, audience=audience, target=target, actor="test", **options)
+    return made.channel, made.secret
+
+
+def say(agent: Agent, content: str = "The river is frozen.", **options: Any) -> list[OutboxMessage]:
+    """Let the agent post a letter, as a beat does."""
+    values: dict[str, Any] = {
+        "agent_id": agent.id,
+        "heartbeat_id": uuid7(),
+        "index": 0,
+        "audience": Audience.USER,
+        "subject": "",
+        "content": content,
+        "at": timezone.now(),
+    }
+    with tenant_transaction(agent.tenant_id):
+        return post(Letter(**{**values, **options}))
+
+
+def work(told: list[Message]) -> list[bool]:
+    """Let workers take every hint there is."""
+    done = []
+    while told:
+        message = told.pop(0)
+        assert message.task is Task.DELIVER
+        done.append(deliver(message_id=UUID(message.arguments["message_id"]), tenant_id=message.tenant_id))
+    return done
+
+
+def as_it_stands(message: OutboxMessage) -> OutboxMessage:
+    """Return the message as the database has it now."""
+    with tenant_transaction(message.tenant_id):
+        found: OutboxMessage = OutboxMessage.objects.get(id=message.id)
+        return found
+
+
+def let_time_pass(message: OutboxMessage) -> None:
+    """Let the next try be due, and every lease be over."""
+    with connections["ops"].cursor() as cursor:
+        cursor.execute(
+            "UPDATE contacts_outboxmessage SET due_at = now() - interval '1 second',"
+            " lease_until = CASE WHEN lease_until IS NULL THEN NULL ELSE now() - interval '1 second' END WHERE id = %s",
+            [message.id],
+        )
+
+
+def waits_for(message: OutboxMessage) -> timedelta:
+    """Return in how long the next try is due."""
+    wait: timedelta = as_it_stands(message).due_at - timezone.now()
+    return wait

@@ -1,0 +1,105 @@
+"""Receivers on this machine: a web server and a mail server that keep what comes, and answer as they are told."""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import cast
+
+
+@dataclass(kw_only=True)
+class Request:
+    """A request as it came."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(kw_only=True)
+class WebReceiver:
+    """A webhook's receiver; it answers with the statuses in order, then with 204."""
+
+    url: str = ""
+    statuses: list[int] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+
+
+@contextmanager
+def a_web_receiver() -> Iterator[WebReceiver]:
+    """Run a web server."""
+    receiver = WebReceiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            receiver.requests.append(Request(path=self.path, headers=dict(self.headers), body=body))
+            status = receiver.statuses.pop(0) if receiver.statuses else 204
+            self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("Location", f"{receiver.url}/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        receiver.url = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield receiver
+        server.shutdown()
+
+
+@dataclass(kw_only=True)
+class MailReceiver:
+    """A mail server; `refuses` is what it says to every recipient, instead of taking the mail."""
+
+    port: int = 0
+    refuses: bytes = b""
+    mails: list[EmailMessage] = field(default_factory=list)
+
+
+@contextmanager
+def a_mail_receiver() -> Iterator[MailReceiver]:
+    """Run a mail server."""
+    receiver = MailReceiver()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self._say(b"220 receiver")
+            while line := self.rfile.readline():
+                verb = line[:4].upper()
+                if verb == b"QUIT":
+                    self._say(b"221 bye")
+                    return
+                if verb == b"RCPT" and receiver.refuses:
+                    self._say(receiver.refuses)
+                elif verb == b"DATA":
+                    self._say(b"354 go on")
+                    self._take()
+                    self._say(b"250 taken")
+                else:
+                    self._say(b"250 fine")
+
+        def _take(self) -> None:
+            lines = []
+            while (line := self.rfile.readline()).rstrip() != b".":
+                lines.append(line)
+            mail = message_from_bytes(b"".join(lines), policy=policy.default)
+            receiver.mails.append(cast("EmailMessage", mail))
+
+        def _say(self, line: bytes) -> None:
+            self.wfile.write(line + b"\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        receiver.port = server.server_address[1]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield receiver
+        server.shutdown()
