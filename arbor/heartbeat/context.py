@@ -14,8 +14,12 @@ from arbor.heartbeat.results import ActionResult
 from arbor.heartbeat.situation import Situation
 
 #: What stands under these names is a value, or a list of them; under every other name stands JSON.
-_VALUES: Mapping[str, type[BaseModel]] = MappingProxyType({"situation": Situation, "reply": Reply})
-_LISTS: Mapping[str, type[BaseModel]] = MappingProxyType({"decisions": Decision, "results": ActionResult})
+_VALUES: Mapping[str, type[BaseModel]] = MappingProxyType(
+    {"situation": Situation, "reply": Reply, "earlier_reply": Reply}
+)
+_LISTS: Mapping[str, type[BaseModel]] = MappingProxyType(
+    {"decisions": Decision, "results": ActionResult, "all_results": ActionResult}
+)
 
 
 def dump_context(context: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,20 +6,21 @@ that is new and unguessable for each prompt, so no text inside can close its blo
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from arbor.heartbeat import sections
+from arbor.heartbeat.context_budget import estimate_tokens, fit, shares
 from arbor.heartbeat.reply_schema import asked_keys
 from arbor.heartbeat.sections import Section
 from arbor.heartbeat.situation import ActionOffer, Situation
 from arbor.selves.values import AspectKind
 
-# A rule of thumb for English and most models.
-CHARACTERS_PER_TOKEN = 4
+# Of a model of which nothing else is known, in tokens: the defaults of ARBOR_MODEL_CONTEXT and ARBOR_MODEL_MAX_TOKENS.
+DEFAULT_WINDOW = 16_384
+DEFAULT_REPLY_TOKENS = 4_096
 # Shorter marks could be guessed.
 _NONCE = re.compile(r"[0-9A-Za-z]{16,64}")
 
@@ -87,11 +88,12 @@ CLOSING = "What do you do in this heartbeat? Answer with the JSON object only."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptSection:
-    """One section of a prompt; `tokens` is an estimate."""
+    """One section of a prompt; `tokens` is an estimate, `cut` counts the entries for which there was no room."""
 
     name: str
     text: str
     tokens: int
+    cut: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,10 +105,18 @@ class Prompt:
     sections: tuple[PromptSection, ...]
 
 
-def build_prompt(situation: Situation, character_prompt: str, nonce: str) -> Prompt:
-    """Render a situation for a model.
+def build_prompt(
+    situation: Situation,
+    character_prompt: str,
+    nonce: str,
+    *,
+    window: int = DEFAULT_WINDOW,
+    reply_tokens: int = DEFAULT_REPLY_TOKENS,
+) -> Prompt:
+    """Render a situation for a model, each side of it within its share of the model's window (seed 003, 10.6).
 
-    `character_prompt` says who the agent is; `nonce` is 16 to 64 random letters and digits, new for each prompt.
+    `character_prompt` says who the agent is; `nonce` is 16 to 64 random letters and digits, new for each prompt;
+    `window` is what the model takes in all, in tokens, `reply_tokens` what its reply may take of that.
     """
     if not _NONCE.fullmatch(nonce):
         raise ValueError(f"a nonce is 16 to 64 random letters and digits, got {len(nonce)} characters")
@@ -116,16 +126,28 @@ def build_prompt(situation: Situation, character_prompt: str, nonce: str) -> Pro
         Section("actions", _actions(situation.actions)),
         Section("character", character_prompt.strip()),
     ]
+    fixed = sum(estimate_tokens(section.text) for section in system)
+    allowed = shares(window=window, fixed=fixed, reply=reply_tokens)
+    fitted, shown = fit(situation, allowed, lambda seen: sections.render(seen, nonce))
     user = [
         Section("mark", f"The mark of this message is {nonce}."),
-        *sections.render(situation, nonce),
+        *shown,
         Section("further_keys", _further(asked_keys(situation))),
         Section("closing", CLOSING),
     ]
     return Prompt(
         system=_join(system),
         user=_join(user),
-        sections=tuple(_measured(section) for section in (*system, *user) if section.text),
+        sections=tuple(
+            PromptSection(
+                name=section.name,
+                text=section.text,
+                tokens=estimate_tokens(section.text),
+                cut=fitted.cut.get(section.name, 0),
+            )
+            for section in (*system, *user)
+            if section.text
+        ),
     )
 
 
@@ -134,18 +156,9 @@ def retry_note(fault: str) -> str:
     return f"Your answer could not be read: {fault}. Answer again with the JSON object only."
 
 
-def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text takes."""
-    return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
-
-
 def _further(keys: Iterable[str]) -> str:
     lines = [f'- "{key}": {FURTHER_FORMAT[key]}' for key in keys if key in FURTHER_FORMAT]
     return "\n".join(["## Further keys of your answer", *lines]) if lines else ""
-
-
-def _measured(section: Section) -> PromptSection:
-    return PromptSection(name=section.name, text=section.text, tokens=estimate_tokens(section.text))
 
 
 def _join(parts: Iterable[Section]) -> str:

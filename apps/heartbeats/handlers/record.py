@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -13,8 +14,11 @@ from django.db.models import F
 
 from apps.agents.models import AgentState
 from apps.agents.services.dormancy import make_dormant
+from apps.agents.services.state import state_changes, state_values
+from apps.goals.services.links import link_memory
 from apps.heartbeats.acts.desk import vectors_of
 from apps.heartbeats.handlers.observe import BEATS_SESSION, model_in
+from apps.heartbeats.handlers.terms import on_record
 from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.services.appraisal import lasting, weigh
 from apps.memories.services.buffer import hold
@@ -26,7 +30,7 @@ from arbor.heartbeat.learning import LEARNING_ACTIONS, learned
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, links_of
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.working_memory import after_beat, as_stored
 from arbor.memory.buffer import ToHold
@@ -43,7 +47,7 @@ NOPS_TO_DORMANCY = 10
 # Somebody may have talked to the agent while it thought: who is there, and what came of it, stays.
 _AFTER_BEAT = """
 UPDATE agents_agentstate
-SET energy = %(energy)s, beats = %(beats)s, nops = 0, last_beat_at = %(now)s,
+SET {state}beats = %(beats)s, nops = 0, last_beat_at = %(now)s,
     working_memory = %(mind)s::jsonb || jsonb_build_object(
         'current_human', working_memory->'current_human',
         'current_conversation', working_memory->'current_conversation',
@@ -55,6 +59,9 @@ SET energy = %(energy)s, beats = %(beats)s, nops = 0, last_beat_at = %(now)s,
     )
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
 """
+
+#: What it writes itself.
+_OWN_COLUMNS = frozenset({"beats", "nops", "last_beat_at", "working_memory"})
 
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6
@@ -73,12 +80,13 @@ class Record:
         now = self._clock.now()
         situation: Situation = context["situation"]
         reply: Reply = context["reply"]
-        results: list[ActionResult] = context["results"]
+        results: list[ActionResult] = context.get("all_results") or context["results"]
         changes = [GoalChange.model_validate(each) for each in context["record"].get("goal_changes", [])]
         narrative = narrate(situation, reply, results, changes)
         felt = valence(reply, results, changes)
         agent_id, heartbeat_id = UUID(context["agent_id"]), context["heartbeat_id"]
         memory_id = self._remember(context, situation, reply, results, narrative, felt, now)
+        link_memory(memory_id=memory_id, links=links_of(changes))
         _update_state(agent_id, context, situation, reply, results, now)
         _hold(agent_id, situation, heartbeat_id)
         # The percepts point at the heartbeat's row, which exists: this node comes after a suspension.
@@ -86,7 +94,7 @@ class Record:
         Percept.objects.filter(id__in=seen).update(heartbeat_id=UUID(heartbeat_id))
         record: dict[str, Any] = {
             **context["record"],
-            "situation": context["situation"],
+            "situation": on_record(context),
             "narrative": narrative,
             "emotional_valence": felt,
             "memory_id": str(memory_id),
@@ -205,10 +213,14 @@ def _update_state(
         tended=situation.mode is Mode.CONSOLIDATION,
         now=now,
     )
+    # What the budget leaves, and what other nodes changed about the agent.
+    state: dict[str, Any] = {
+        name: value for name, value in context.get("state", {}).items() if name not in _OWN_COLUMNS
+    }
     change(
-        _AFTER_BEAT,
+        _after_beat(tuple(sorted(state))),
         agent=agent_id,
-        energy=context["record"]["energy_end"],
+        **state_values(state),
         beats=situation.beat_number,
         now=now,
         mind=as_stored(mind),
@@ -216,6 +228,12 @@ def _update_state(
         had_talked=situation.working_memory.talked,
         seen=situation.environment.now,
     )
+
+
+@cache
+def _after_beat(names: tuple[str, ...]) -> str:
+    state = state_changes(names)
+    return _AFTER_BEAT.replace("{state}", f"{state}, " if state else "")
 
 
 class Nop:

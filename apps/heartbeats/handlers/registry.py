@@ -7,13 +7,18 @@ from types import MappingProxyType
 
 from apps.heartbeats.handlers.act import Act
 from apps.heartbeats.handlers.checks import Checks
+from apps.heartbeats.handlers.follow_up import FollowUp
+from apps.heartbeats.handlers.feel import Feel
 from apps.heartbeats.handlers.goals import Goals
 from apps.heartbeats.handlers.guard import Guard
 from apps.heartbeats.handlers.idle import Idle
+from apps.heartbeats.handlers.inject import InjectGoals
 from apps.heartbeats.handlers.observe import Focus, Observe, Orient, SelectMode
+from apps.heartbeats.handlers.plans import StoreDecompositions
 from apps.heartbeats.handlers.record import Nop, Record
 from apps.heartbeats.handlers.rhythm import PlanNext
 from apps.heartbeats.handlers.think import BuildPrompt, Decide, Embed, Parse, Think
+from apps.heartbeats.handlers.work import Work
 from arbor.clock import SystemClock
 from arbor.pipeline.engine import Handler
 
@@ -27,14 +32,19 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "focus": Focus(),
         "guard": Guard(),
         "orient": Orient(),
+        "inject_goals": InjectGoals(_clock),
         "select_mode": SelectMode(),
         "build_prompt": BuildPrompt(),
         "think": Think(),
         "parse": Parse(),
         "decide": Decide(),
         "embed": Embed(),
+        "store_decompositions": StoreDecompositions(_clock),
         "act": Act(_clock),
+        "work": Work(_clock),
         "goals": Goals(_clock),
+        "follow_up": FollowUp(),
+        "feel": Feel(_clock),
         "record": Record(_clock),
         "plan_next": PlanNext(),
         "nop": Nop(),

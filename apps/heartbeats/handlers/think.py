@@ -134,9 +134,7 @@ class Think:
         payload = {"model": context["model"], "request": asked, "sections": sections}
         # The call keeps the prompt: it need not be stored, and read, with the checkpoint too.
         updates = {"prompt": None, "asked_tokens": sum(section["tokens"] for section in sections)}
-        return NodeResult(
-            updates=updates, suspend=Suspension(kind=CallPurpose.THINK.value, payload=payload)
-        )
+        return NodeResult(updates=updates, suspend=Suspension(kind=CallPurpose.THINK.value, payload=payload))
 
     def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
         """Take the reply; a call that failed fails the heartbeat, and nothing is made up in its place.

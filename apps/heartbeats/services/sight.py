@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -22,14 +21,15 @@ PERCEPTS_SHOWN = 5
 # Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
 _SIGHT = f"""
 SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowed_actions::json, t.slug AS tenant,
-    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, s.beats, s.working_memory::json, s.last_user_contact_at,
+    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.tier_models::json, p.follow_ups, s.beats, s.working_memory::json, s.last_user_contact_at,
     {GOALS_SEEN},
     {CIRCUMSTANCES_SEEN},
     {PUBLISHED_SEEN},
     {PULSE_SEEN},
     (SELECT coalesce(json_agg(percept ORDER BY percept.at), '[]') FROM (
-        SELECT id, kind, content, at FROM heartbeats_percept
-        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND heartbeat_id IS NULL ORDER BY at LIMIT %(percepts)s
+        SELECT w.id, w.kind, w.content, w.at, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id
+        FROM heartbeats_percept w LEFT JOIN agents_agent o ON o.tenant_id = w.tenant_id AND o.id = w.peer_id
+        WHERE w.tenant_id = a.tenant_id AND w.agent_id = a.id AND w.heartbeat_id IS NULL ORDER BY w.at LIMIT %(percepts)s
     ) percept) AS percepts,
     (SELECT coalesce(json_agg(memory ORDER BY memory.at), '[]') FROM (
         SELECT id, type, content, role, occurred_at AS at, importance FROM memories_memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ from arbor.pipeline.engine import (
     advance,
     begin,
 )
-from arbor.pipeline.graph import load_graph
+from arbor.pipeline.graph import heartbeat_text, load_graph
 
 CLOCK = FrozenClock(datetime(2026, 1, 5, 9, 0, tzinfo=UTC))
 
@@ -340,10 +341,11 @@ def test_a_handler_that_is_gone_is_named() -> None:
         advance(graph, begin(graph, {}), {}, phase=Phase.INSIDE, clock=CLOCK)
 
 
+HEARTBEAT_HANDLERS = set(re.findall(r'type="(\w+)"', heartbeat_text()))
+
+
 def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress, list[str]]:
     """Walk the default heartbeat with a model whose replies read as told."""
-    from arbor.pipeline.graph import heartbeat_text
-
     wanted = list(outcomes)
 
     def parse(context: Context) -> NodeResult:
@@ -351,23 +353,7 @@ def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress, lis
         invalid = context.get("invalid_replies", 0) + (outcome is Outcome.RETRY)
         return NodeResult(outcome=outcome, updates={"invalid_replies": invalid})
 
-    names = [
-        "observe",
-        "background_checks",
-        "idle",
-        "focus",
-        "orient",
-        "select_mode",
-        "build_prompt",
-        "decide",
-        "embed",
-        "act",
-        "goals",
-        "record",
-        "plan_next",
-        "nop",
-    ]
-    handlers: dict[str, Any] = {name: says() for name in names}
+    handlers: dict[str, Any] = {name: says() for name in HEARTBEAT_HANDLERS}
     handlers |= {"think": Asks(), "parse": Step(parse)}
     handlers["select_mode"] = says(mode=mode)
     handlers["focus"] = handlers["embed"] = Step(lambda _: NodeResult(), Phase.OUTSIDE)
@@ -385,18 +371,16 @@ def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress, lis
             result = {"text": "{}"}
 
 
-BEFORE = ["observe", "checks", "anything", "focus", "orient", "select_mode", "prompt"]
 ASKED = ["llm_reflect", "process"]
-AFTER = ["decide", "embed", "act", "goals", "record", "next"]
 
 
 @pytest.mark.parametrize(
     ("outcomes", "exit_node", "ran"),
     [
-        ([Outcome.SUCCESS], "done", [*BEFORE, *ASKED, *AFTER]),
-        ([Outcome.RETRY, Outcome.SUCCESS], "done", [*BEFORE, *ASKED * 2, *AFTER]),
-        ([Outcome.RETRY, Outcome.RETRY, Outcome.SUCCESS], "done", [*BEFORE, *ASKED * 3, *AFTER]),
-        ([Outcome.RETRY] * 3, "failed", [*BEFORE, *ASKED * 3, "nop"]),
+        ([Outcome.SUCCESS], "done", [*ASKED, "record"]),
+        ([Outcome.RETRY, Outcome.SUCCESS], "done", [*ASKED * 2, "record"]),
+        ([Outcome.RETRY, Outcome.RETRY, Outcome.SUCCESS], "done", [*ASKED * 3, "record"]),
+        ([Outcome.RETRY] * 3, "failed", [*ASKED * 3, "nop"]),
     ],
 )
 def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
@@ -404,7 +388,8 @@ def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
 ) -> None:
     progress, walked = replies(*outcomes)
 
-    assert (progress.exit, walked) == (exit_node, ran)
+    seen = [node for node in walked if node in {*ASKED, "record", "nop"}]
+    assert (progress.exit, seen) == (exit_node, ran)
 
 
 @pytest.mark.parametrize(
