@@ -30,8 +30,9 @@ class Goal(TenantModel):
     state = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalState])
     layer = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalLayer])
     source = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalSource])
-    #: Share that is done, 0 to 1.
+    #: Share that is done, 0 to 1; of a goal with parts, their mean unless it was set by hand.
     fraction = models.FloatField(default=0.0)
+    fraction_by_hand = models.BooleanField(default=False, db_default=False)
     blocked_by = models.TextField(blank=True)
     #: The goal that must be closed first, if it is one of the agent's own.
     blocked_by_goal = TenantForeignKey(
@@ -44,6 +45,9 @@ class Goal(TenantModel):
     #: Heartbeats spent on it.
     effort = models.PositiveIntegerField(default=0, db_default=0)
     deadline = models.DateTimeField(null=True, blank=True)
+    #: The heartbeat that took it up, if one did, and the rule that made it (`arbor.goals.injection.Rule`), if one did.
+    heartbeat_id = models.UUIDField(null=True, blank=True)
+    rule = models.CharField(max_length=12, blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
     touched_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True, blank=True)
@@ -51,7 +55,14 @@ class Goal(TenantModel):
     abandonment_reason = models.TextField(blank=True)
 
     class Meta(TenantModel.Meta):
-        indexes = [models.Index(fields=["tenant", "agent", "state"], name="goals_goal_backlog")]
+        indexes = [
+            models.Index(fields=["tenant", "agent", "state"], name="goals_goal_backlog"),
+            models.Index(
+                fields=["tenant", "parent"],
+                name="goals_goal_by_parent",
+                condition=models.Q(parent__isnull=False),
+            ),
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(fraction__gte=0) & models.Q(fraction__lte=1), name="goals_goal_fraction"
@@ -110,7 +121,10 @@ class Plan(TenantModel):
 
     class Meta(TenantModel.Meta):
         ordering = ["-created_at"]
-        indexes = [models.Index(fields=["tenant", "agent", "status"], name="goals_plan_by_status")]
+        indexes = [
+            models.Index(fields=["tenant", "agent", "status"], name="goals_plan_by_status"),
+            models.Index(fields=["tenant", "goal", "-created_at"], name="goals_plan_by_goal"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["tenant", "goal"], name="goals_plan_one_active", condition=models.Q(status="active")

@@ -8,12 +8,12 @@ is that tenant. Everywhere else, querysets.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from typing import Any
 
 from django.db import connections
-from django.db.models import Model
+from django.db.models import JSONField, Model
 
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.base import DatabaseWrapper
@@ -108,6 +108,66 @@ def update_rows(rows: Sequence[Model], fields: tuple[str, ...]) -> None:
 
 
 @cache
+def insert_of(model: type[Model], names: tuple[str, ...]) -> str:
+    """Return the statement that inserts one row of a model with these fields, the others at their defaults.
+
+    It may be part of another; `bound` gives its values, named `table.field` in their short form.
+    """
+    fields: list[Any] = list(model._meta.concrete_fields)
+    given = {name: f"%({_short(model)}_{name})s::{_type(model, name)}" for name in names}
+    values = given | {
+        field.attname: _default(field)
+        for field in fields
+        if not (field.attname in given or field.null or field.has_db_default())
+    }
+    return f"INSERT INTO {model._meta.db_table} ({', '.join(values)}) VALUES ({', '.join(values.values())})"  # noqa: S608
+
+
+@cache
+def update_of(model: type[Model], names: tuple[str, ...], appended: tuple[str, ...] = ()) -> str:
+    """Return the statement that writes these fields of one row of a model, and appends to those lists of JSON.
+
+    It may be part of another; `bound` gives its values, the row's `id` among them.
+    """
+    short = _short(model)
+    changes = [f"{name} = %({short}_{name})s::{_type(model, name)}" for name in names]
+    changes += [f"{name} = {name} || %({short}_{name})s::jsonb" for name in appended]
+    return (
+        f"UPDATE {model._meta.db_table} SET {', '.join(changes)}"  # noqa: S608 (our own names)
+        f" WHERE tenant_id = %(tenant)s AND id = %({short}_id)s::uuid"
+    )
+
+
+def bound(model: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a row as `insert_of` and `update_of` take them, those of JSON fields written."""
+    short, written = _short(model), _written_fields(model)
+    return {f"{short}_{name}": to_json(value) if name in written else value for name, value in values.items()}
+
+
+@cache
+def _written_fields(model: type[Model]) -> frozenset[str]:
+    return frozenset(field.attname for field in model._meta.concrete_fields if isinstance(field, JSONField))
+
+
+def _short(model: type[Model]) -> str:
+    return str(model._meta.model_name)
+
+
+def _type(model: type[Model], name: str) -> str:
+    field: Any = model._meta.get_field(name)
+    return str(field.db_type(connections[APP]))
+
+
+def _default(field: Any) -> str:
+    value = field.get_default()
+    if isinstance(field, JSONField):
+        value = to_json(value)
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''").replace("%", "%%") + "'"
+    return str(value)
+
+
+@cache
 def _select_statement(model: type[Model]) -> tuple[list[str], str]:
     fields: list[Any] = list(model._meta.concrete_fields)
     assert not any(hasattr(field, "from_db_value") for field in fields), model
@@ -145,3 +205,34 @@ def _columns(model: type[Model], names: Sequence[str]) -> str:
 def _as_json(rows: Sequence[Model], names: Sequence[str], *, new: bool = False) -> str:
     fields: list[Any] = [type(rows[0])._meta.get_field(name) for name in names]
     return to_json([{field.attname: field.pre_save(row, new) for field in fields} for row in rows])
+
+
+def write_rows(
+    inserted: Sequence[Sequence[Model]], updated: Sequence[tuple[Sequence[Model], tuple[str, ...]]]
+) -> None:
+    """Write rows of several models by at most two statements: first those that changed, then those that are new.
+
+    `inserted` has the rows of each model, `updated` also the fields that are written. References among rows that are
+    inserted together hold: PostgreSQL checks them when the statement is done.
+    """
+    changes = [
+        (_update_statement(type(rows[0]), fields), _as_json(rows, ("id", *fields)))
+        for rows, fields in updated
+        if rows
+    ]
+    _run_together(changes)
+    news = []
+    for rows in filter(None, inserted):
+        names = [field.attname for field in type(rows[0])._meta.concrete_fields]
+        news.append((_insert_statement(type(rows[0])), _as_json(rows, names, new=True)))
+    _run_together(news)
+
+
+def _run_together(writes: Sequence[tuple[str, str]]) -> None:
+    """Run writes to different tables as one statement."""
+    if not writes:
+        return
+    named = [statement.replace("%(rows)s", f"%(rows{place})s") for place, (statement, _) in enumerate(writes)]
+    before = ", ".join(f"write{place} AS ({statement})" for place, statement in enumerate(named[:-1]))
+    whole = f"WITH {before} {named[-1]}" if before else named[-1]
+    change(whole, **{f"rows{place}": rows for place, (_, rows) in enumerate(writes)})

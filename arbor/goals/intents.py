@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -10,6 +11,12 @@ from arbor.errors import TransitionIllegal
 
 # Seed 000, 2: abandoned after three failures.
 MAX_ATTEMPTS = 3
+# At most so many steps of one goal are committed at once (the origin of seed 000).
+MAX_AT_ONCE = 3
+# The origin of seed 000: a lock whose heartbeat no longer runs is let go after this.
+STALE_LOCK = timedelta(seconds=60)
+# A step may take so many times the heartbeats it was estimated at, as one that takes one may be tried three times.
+TICKS_FOR_ESTIMATE = 3
 
 
 class IntentStatus(StrEnum):
@@ -56,11 +63,36 @@ def move_intent(status: IntentStatus, to: IntentStatus) -> IntentStatus:
     return to
 
 
-def after_failure(attempts: int, *, final: bool = False) -> IntentStatus:
+def tick_limit(estimated_ticks: int | None) -> int | None:
+    """Return how many heartbeats may be spent on a step before it is given up (seed 003, 3.10); None: no limit."""
+    return max(1, estimated_ticks) * TICKS_FOR_ESTIMATE if estimated_ticks is not None else None
+
+
+def is_stale_lock(locked_at: datetime | None, *, now: datetime, holder_runs: bool) -> bool:
+    """Tell whether a lock is to be let go: its heartbeat runs no more, and a minute has passed."""
+    return not holder_runs and (locked_at is None or now - locked_at >= STALE_LOCK)
+
+
+def is_used_up(ticks_used: int, limit: int | None) -> bool:
+    """Tell whether all the heartbeats that a step may take have been spent on it."""
+    return limit is not None and ticks_used >= limit
+
+
+def after_failure(
+    attempts: int, *, final: bool = False, ticks_used: int = 0, limit: int | None = None
+) -> IntentStatus:
     """Return what becomes of a locked intent whose attempt number `attempts` (from 1) has failed.
 
-    `final` says that trying again cannot help: the action is gone, or what it refers to.
+    `final` says that trying again cannot help: the action is gone, or what it refers to. `limit` is its limit of ticks.
     """
     if final:
         return IntentStatus.FAILED
-    return IntentStatus.PENDING if attempts < MAX_ATTEMPTS else IntentStatus.ABANDONED
+    given_up = attempts >= MAX_ATTEMPTS or is_used_up(ticks_used, limit)
+    return IntentStatus.ABANDONED if given_up else IntentStatus.PENDING
+
+
+def after_part(*, ticks_used: int, limit: int | None) -> IntentStatus:
+    """Return what becomes of a locked intent of which a part was done: one that was to take longer goes on."""
+    if limit is None or ticks_used * TICKS_FOR_ESTIMATE >= limit:
+        return IntentStatus.COMPLETED
+    return IntentStatus.PENDING

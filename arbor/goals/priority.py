@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -19,8 +19,8 @@ URGENCY_BY_TIME_LEFT = (
 )
 URGENCY_WITHOUT_HURRY = 1.0
 
-# Reward and social value by source: our choice, until goals carry measured rewards. What the user asked for and what
-# keeps the agent going is worth most; what merely interests it, least.
+# Reward and social value by source: our choice, where a goal states none. What the user asked for and what keeps the agent
+# going is worth most; what merely interests it, least. Experience moves it (`satisfaction.expected_reward`).
 REWARD_BY_SOURCE: Mapping[GoalSource, float] = MappingProxyType(
     {
         GoalSource.USER_REQUEST: 1.0,
@@ -41,7 +41,7 @@ NOVELTY_BY_SOURCE: Mapping[GoalSource, float] = MappingProxyType(
     {GoalSource.CURIOSITY: 1.0, GoalSource.OPPORTUNITY: 0.7, GoalSource.EXTERNAL: 0.5}
 )
 NOVELTY_OTHERWISE = 0.2
-# Nothing is known yet of how well an agent does what: neither a match nor a mismatch.
+# Where nothing is known of how well an agent does it: neither a match nor a mismatch.
 CAPABILITY_UNKNOWN = 0.5
 
 
@@ -97,15 +97,37 @@ def urgency(deadline: datetime | None, now: datetime) -> float:
     return next((value for limit, value in URGENCY_BY_TIME_LEFT if left <= limit), URGENCY_WITHOUT_HURRY)
 
 
+def capability_match(actions: Collection[str], learned: Mapping[str, Sequence[int]]) -> float:
+    """Return how well an agent does what a goal takes, 0 to 1: the mean share of successes over these actions.
+
+    `learned` is {action: [attempts, successes]}. An action never tried counts as 0.5, and so does a goal of which no step
+    is known.
+    """
+    shares = [
+        tried[1] / tried[0] if (tried := learned.get(action)) and tried[0] > 0 else CAPABILITY_UNKNOWN
+        for action in actions
+    ]
+    return min(1.0, sum(shares) / len(shares)) if shares else CAPABILITY_UNKNOWN
+
+
 def estimate_terms(
-    source: GoalSource, *, fraction: float, deadline: datetime | None, now: datetime
+    source: GoalSource,
+    *,
+    fraction: float,
+    deadline: datetime | None,
+    now: datetime,
+    reward: float | None = None,
+    capability: float = CAPABILITY_UNKNOWN,
 ) -> PriorityTerms:
-    """Estimate a goal's terms from where it comes from, how far it is done (0 to 1) and when it is due."""
+    """Estimate a goal's terms from where it comes from, how far it is done (0 to 1) and when it is due.
+
+    `reward` is what it is expected to bring (None: by its source), `capability` how well the agent does what it takes.
+    """
     novelty = NOVELTY_BY_SOURCE.get(source, NOVELTY_OTHERWISE)
     return PriorityTerms(
         urgency=urgency(deadline, now),
-        reward=REWARD_BY_SOURCE[source],
-        capability=CAPABILITY_UNKNOWN,
+        reward=REWARD_BY_SOURCE[source] if reward is None else reward,
+        capability=capability,
         novelty=novelty * (1.0 - fraction),
         social=SOCIAL_BY_SOURCE.get(source, 0.0),
     )

@@ -1,14 +1,28 @@
-"""What a look at the backlog notices in a goal (seed 004, 4.4)."""
+"""What a look at the backlog notices: what wants attention in a goal, and what to do about it (seed 004, 4.4)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from arbor.goals.values import GoalState
+from arbor.goals.likeness import shared_words
+from arbor.goals.plans import PlanStatus
+from arbor.goals.priority import urgency
+from arbor.goals.values import MAX_ACTIVE, GoalState
 
 # Seed 004, 4.4 and 9.1.
 STALE_AFTER = timedelta(days=7)
+# What makes a queued goal more relevant, and from when on it is suggested to take it up. Ours.
+RELEVANCE_OF_MEMORY = 0.5
+RELEVANCE_OF_THEME = 0.5
+RELEVANCE_OF_DEADLINE = 1.0
+#: Urgency of a deadline within a day (`arbor.goals.priority`).
+PRESSING = 1.5
+RELEVANT_FROM = 0.5
+#: At most so many queued goals are suggested at once.
+MOST_PROMOTED = 2
 
 
 class GoalFlag(StrEnum):
@@ -20,19 +34,140 @@ class GoalFlag(StrEnum):
     STALE = "stale"
     #: Its deadline has passed.
     OVERDUE = "overdue"
+    #: It goes against something the agent believes or knows.
+    CONTRADICTED = "contradicted"
+    #: All the steps it was broken into have ended, and none was done.
+    DEAD_LETTERED = "dead-lettered"
+    #: Its plan was given up.
+    REPLAN = "needs a new plan"
+    #: Its plan is carried out.
+    CARRIED_OUT = "plan carried out"
 
 
-def flag_goal(
-    state: GoalState, *, touched_at: datetime, blocked_by: str, deadline: datetime | None, now: datetime
-) -> tuple[GoalFlag, ...]:
-    """Return what wants attention in a goal; a closed one wants none, and only an active one can go stale."""
-    if not state.is_open:
+class Advice(StrEnum):
+    """What a look at the backlog suggests."""
+
+    #: Look after something that is wrong with a goal.
+    ATTEND = "attend"
+    #: Give a goal up.
+    ABANDON = "abandon"
+    #: Take a goal up.
+    PROMOTE = "promote"
+    #: Think of goals.
+    BRAINSTORM = "brainstorm"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reviewed:
+    """An open goal as a review looks at it."""
+
+    id: str
+    title: str
+    state: GoalState
+    touched_at: datetime
+    deadline: datetime | None = None
+    #: What it waits for and is still so; empty: nothing.
+    blocker: str = ""
+    #: What it goes against; empty: nothing that is known.
+    contradiction: str = ""
+    #: The steps it was broken into: how many, how many are open, how many were done.
+    intents: int = 0
+    intents_open: int = 0
+    intents_done: int = 0
+    #: How its latest plan stands, and why it was given up.
+    plan: PlanStatus | None = None
+    plan_reason: str = ""
+    #: Memories tied to it that are present in mind.
+    present_memories: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Issue:
+    """Something the review found, in the words that the agent reads; `goal_id` is empty when it is about no goal."""
+
+    advice: Advice
+    text: str
+    goal_id: str = ""
+
+
+def flag_goal(goal: Reviewed, now: datetime) -> tuple[GoalFlag, ...]:
+    """Return what wants attention in a goal; a closed one wants none, and only an active one goes stale or wants a plan."""
+    if not goal.state.is_open:
         return ()
-    flags = []
-    if blocked_by.strip():
-        flags.append(GoalFlag.BLOCKED)
-    if state is GoalState.ACTIVE and now - touched_at > STALE_AFTER:
-        flags.append(GoalFlag.STALE)
-    if deadline is not None and deadline < now:
-        flags.append(GoalFlag.OVERDUE)
-    return tuple(flags)
+    active = goal.state is GoalState.ACTIVE
+    idle = goal.intents_open == 0
+    found = {
+        GoalFlag.BLOCKED: bool(goal.blocker.strip()),
+        GoalFlag.STALE: active and now - goal.touched_at > STALE_AFTER,
+        GoalFlag.OVERDUE: goal.deadline is not None and goal.deadline < now,
+        GoalFlag.CONTRADICTED: bool(goal.contradiction),
+        GoalFlag.DEAD_LETTERED: active and goal.intents > 0 and idle and goal.intents_done == 0,
+        GoalFlag.REPLAN: active and idle and goal.plan is PlanStatus.ABANDONED,
+        GoalFlag.CARRIED_OUT: active and idle and goal.plan is PlanStatus.COMPLETED,
+    }
+    return tuple(flag for flag, holds in found.items() if holds)
+
+
+def relevance(goal: Reviewed, *, themes: Sequence[str], now: datetime) -> float:
+    """Return how much nearer a goal has come: memories of it and themes like it on the mind, and its deadline."""
+    score = RELEVANCE_OF_MEMORY if goal.present_memories else 0.0
+    if any(shared_words(goal.title, theme) for theme in themes):
+        score += RELEVANCE_OF_THEME
+    if urgency(goal.deadline, now) >= PRESSING:
+        score += RELEVANCE_OF_DEADLINE
+    return score
+
+
+def review(goals: Sequence[Reviewed], *, themes: Sequence[str], now: datetime) -> list[Issue]:
+    """Return what a look at the open goals finds, most important goal first; `themes` are what the mind is on, in words."""
+    if not goals:
+        return [Issue(advice=Advice.BRAINSTORM, text="You have no goals. Think of some worth wanting.")]
+    issues = [issue for goal in goals for issue in _issues_of(goal, now)]
+    return [*issues, *_promotions(goals, themes, now)]
+
+
+def _issues_of(goal: Reviewed, now: datetime) -> Iterable[Issue]:
+    for flag in flag_goal(goal, now):
+        advice = Advice.ABANDON if flag is GoalFlag.CONTRADICTED else Advice.ATTEND
+        yield Issue(advice=advice, text=f"{goal.title}: {_say(flag, goal, now)}", goal_id=goal.id)
+
+
+def _say(flag: GoalFlag, goal: Reviewed, now: datetime) -> str:
+    match flag:
+        case GoalFlag.BLOCKED:
+            return f"it is blocked by {goal.blocker.strip()}. See to that first, or put it back."
+        case GoalFlag.STALE:
+            days = (now - goal.touched_at).days
+            return f"nothing has happened to it for {days} days. Go on with it, put it back or give it up."
+        case GoalFlag.OVERDUE:
+            return "its deadline has passed. Finish it, or give it up."
+        case GoalFlag.CONTRADICTED:
+            return f"it goes against what you hold: {goal.contradiction}. Consider giving it up."
+        case GoalFlag.DEAD_LETTERED:
+            return f"all its {goal.intents} steps have ended, and none was done. Find another way, or give it up."
+        case GoalFlag.REPLAN:
+            return f"its plan was given up ({goal.plan_reason or 'no reason noted'}). It needs a new one."
+        case GoalFlag.CARRIED_OUT:
+            return "every step of its plan is done. Complete it, or plan what is still missing."
+
+
+def _promotions(goals: Sequence[Reviewed], themes: Sequence[str], now: datetime) -> list[Issue]:
+    """Suggest what to take up: what has come nearer while there is room, or the best there is while nothing is active."""
+    active = [goal for goal in goals if goal.state is GoalState.ACTIVE]
+    if len(active) >= MAX_ACTIVE:
+        return []
+    queued = [goal for goal in goals if goal.state is GoalState.QUEUED and not goal.blocker.strip()]
+    scored = [(relevance(goal, themes=themes, now=now), goal) for goal in queued]
+    nearer = sorted((each for each in scored if each[0] >= RELEVANT_FROM), key=lambda each: -each[0])
+    found = [_promotion(goal, "it bears on the present moment") for _, goal in nearer[:MOST_PROMOTED]]
+    if not active and not found:
+        found = [_promotion(goal, "you have no active goal") for goal in queued[:1]]
+    if not active and not found:
+        aside = next((goal for goal in goals if goal.state is GoalState.BACKBURNER), None)
+        found = [_promotion(aside, "nothing else is on your list")] if aside else []
+    return found
+
+
+def _promotion(goal: Reviewed, why: str) -> Issue:
+    to = GoalState.ACTIVE if goal.state is GoalState.QUEUED else GoalState.QUEUED
+    return Issue(advice=Advice.PROMOTE, text=f"{goal.title}: make it {to}, for {why}.", goal_id=goal.id)

@@ -8,12 +8,15 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from arbor.errors import AlreadyExists, LimitReached, TransitionIllegal
+from arbor.goals.likeness import same_goal
 
 # Seed 004, 4.2: work on at most three at once, keep at most ten next in line.
 MAX_ACTIVE = 3
 MAX_QUEUED = 10
 # The origin of seed 000 saw agents drown in goals of their own making and capped all open ones.
 MAX_OPEN = 50
+# New goals of one heartbeat, by whichever door (the origin of seed 000).
+MAX_NEW_PER_BEAT = 3
 
 
 class GoalState(StrEnum):
@@ -148,14 +151,19 @@ def require_room(to: GoalState, counts: BacklogCounts) -> None:
 def admit(title: str, wanted: GoalState, *, counts: BacklogCounts, open_titles: Collection[str]) -> GoalState:
     """Return the state a new goal gets: `wanted`, or the next lower one with room (active, queued, backburner).
 
-    Raises AlreadyExists for a title that an open goal has, LimitReached when the backlog is full, TransitionIllegal
-    when a goal is to begin at its end.
+    Raises AlreadyExists for a title that an open goal has, if in other words, LimitReached when the backlog is full,
+    TransitionIllegal when a goal is to begin at its end.
     """
     if not wanted.is_open:
         raise TransitionIllegal(f"a new goal is active, queued or backburner, not {wanted}")
     key = title_key(title)
     if any(title_key(other) == key for other in open_titles):
         raise AlreadyExists(f"there is an open goal called {title.strip()!r} already")
+    like = next((other for other in open_titles if same_goal(title, other)), None)
+    if like is not None:
+        raise AlreadyExists(
+            f"there is an open goal {like!r} already, which says the same as {title.strip()!r}"
+        )
     if counts.open >= MAX_OPEN:
         raise LimitReached(f"at most {MAX_OPEN} goals are open at once; complete or abandon some first")
     if wanted is GoalState.ACTIVE and counts.active >= MAX_ACTIVE:

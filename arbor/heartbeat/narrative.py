@@ -5,40 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from arbor.heartbeat.feeling import events_of
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.working_memory import clip
+from arbor.selves.emotions import felt
 
 NARRATIVE_LENGTH = 4_000
 THOUGHT_LENGTH = 600
 SUMMARY_LENGTH = 300
-
-# What each thing does to the mood. Goal completed and abandoned, rest and failure: the origin of seed 004; a refusal
-# counts as a failure, small successes add up to its transcript's "mild satisfaction" (0.3).
-VALENCE_OF_OUTCOME: Mapping[ActionOutcome, float] = MappingProxyType(
-    {
-        ActionOutcome.SUCCESS: 0.05,
-        ActionOutcome.PARTIAL: 0.0,
-        ActionOutcome.UNKNOWN: 0.0,
-        ActionOutcome.BLOCKED: -0.1,
-        ActionOutcome.FAILURE: -0.1,
-    }
-)
-VALENCE_OF_REST = 0.1
-VALENCE_OF_CHANGE: Mapping[GoalChangeKind, float] = MappingProxyType(
-    {
-        GoalChangeKind.COMPLETED: 0.3,
-        GoalChangeKind.PROGRESSED: 0.1,
-        GoalChangeKind.CREATED: 0.05,
-        GoalChangeKind.PLANNED: 0.05,
-        GoalChangeKind.MOVED: 0.0,
-        GoalChangeKind.REFUSED: -0.1,
-        GoalChangeKind.ABANDONED: -0.2,
-    }
-)
-VALENCE_OF_CONCERN = -0.05
 
 _OPENINGS: Mapping[Mode, str] = MappingProxyType(
     {
@@ -56,6 +33,7 @@ _CHANGES: Mapping[GoalChangeKind, str] = MappingProxyType(
         GoalChangeKind.PROGRESSED: "went on",
         GoalChangeKind.CREATED: "is new",
         GoalChangeKind.MOVED: "moved",
+        GoalChangeKind.BLOCKED: "is held up",
         GoalChangeKind.PLANNED: "has a plan",
         GoalChangeKind.COMPLETED: "is done",
         GoalChangeKind.ABANDONED: "is given up",
@@ -83,15 +61,7 @@ def narrate(
 
 def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> float:
     """Return how the beat felt, from -1 (bad) to 1 (good): the sum of what happened, kept in range."""
-    felt = sum(
-        VALENCE_OF_REST
-        if result.action == "rest" and result.outcome is ActionOutcome.SUCCESS
-        else VALENCE_OF_OUTCOME[result.outcome]
-        for result in results
-    )
-    felt += sum(VALENCE_OF_CHANGE[change.kind] for change in changes)
-    felt += VALENCE_OF_CONCERN * len(reply.concerns)
-    return round(min(max(felt, -1.0), 1.0), 3)
+    return felt(events_of(reply, results, changes))
 
 
 def _deeds(results: Sequence[ActionResult]) -> Iterator[str]:

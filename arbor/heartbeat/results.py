@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict
 
+from arbor.goals.plans import LinkKind
 from arbor.heartbeat.decision import Decision
 
 
@@ -73,6 +76,8 @@ class GoalChangeKind(StrEnum):
     MOVED = "moved"
     #: It was broken into intents.
     PLANNED = "planned"
+    #: Something stands in its way.
+    BLOCKED = "blocked"
     #: It is done.
     COMPLETED = "completed"
     #: It was given up.
@@ -93,3 +98,23 @@ class GoalChange(BaseModel):
     title: str
     change: str
     goal_id: str = ""
+
+
+_LINK_OF_CHANGE: Mapping[GoalChangeKind, LinkKind] = MappingProxyType(
+    {
+        GoalChangeKind.CREATED: LinkKind.ORIGIN,
+        GoalChangeKind.PROGRESSED: LinkKind.PROGRESS,
+        GoalChangeKind.MOVED: LinkKind.PROGRESS,
+        GoalChangeKind.PLANNED: LinkKind.PROGRESS,
+        GoalChangeKind.BLOCKED: LinkKind.BLOCKER,
+        GoalChangeKind.COMPLETED: LinkKind.COMPLETION,
+        GoalChangeKind.ABANDONED: LinkKind.COMPLETION,
+    }
+)
+
+
+def links_of(changes: Iterable[GoalChange]) -> list[tuple[str, LinkKind]]:
+    """Return what the memory of a heartbeat is to each goal that it touched (seed 004, 7.4); a refusal touches none."""
+    return [
+        (change.goal_id, _LINK_OF_CHANGE[change.kind]) for change in changes if change.kind in _LINK_OF_CHANGE
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -45,6 +45,7 @@ __all__ = [
     "PlanView",
     "Situation",
     "StepView",
+    "Terms",
     "ThemeView",
     "Thought",
     "WorkingMemory",
@@ -185,6 +186,9 @@ class PerceptView(Seen):
     kind: str
     content: str
     at: datetime
+    #: The agent that it came from, by name and id; empty for anybody else.
+    peer: str = ""
+    peer_id: str = ""
 
 
 class LastBeat(Seen):
@@ -219,6 +223,19 @@ class Environment(Seen):
     hours_since_reach_out: float | None = None
     #: What it wrote in public in the last 24 hours.
     published_today: int = 0
+
+
+class Terms(Seen):
+    """By what rules the beat decided: what deciding it again needs, beside what it saw. No prompt shows it."""
+
+    #: Names of actions; those the installation could not do are in `missing`, with why.
+    allowed: list[str]
+    missing: dict[str, str] = {}
+    #: An `arbor.heartbeat.budgets.BudgetKind`, and its allowance if it was not the default.
+    budget: str = "energy"
+    allowance: int | None = None
+    #: The agent's own rows of boundaries, as JSON.
+    boundaries: list[dict[str, Any]] = []
 
 
 class Situation(Seen):
@@ -280,6 +297,8 @@ class Situation(Seen):
     degradation: Degradation = Degradation.NORMAL
     working_memory: WorkingMemory = WorkingMemory()
     last_beat: LastBeat | None = None
+    #: Set on record.
+    terms: Terms | None = None
 
     @property
     def active_goals(self) -> list[GoalView]:

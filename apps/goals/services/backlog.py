@@ -1,18 +1,25 @@
-"""An agent's open goals and intents as one unit of work: loaded and locked once, changed in memory, written once."""
+"""An agent's open goals, plans and intents as one unit of work: loaded and locked once, changed in memory, written once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 from uuid import UUID
 
-from apps.goals.models import Goal, Intent, ProgressNote
+import structlog
+
+from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote, Satisfaction
+from apps.goals.services.loading import OPEN_STATES, Loaded, load
+from apps.goals.services.steps import Steps
+from apps.goals.services.unit import Unit
 from apps.tenants.scope import current_tenant
-from apps.tenants.statements import fetch, fetch_rows, insert_rows, update_rows
-from arbor.errors import Invalid, NotFound, TransitionIllegal
-from arbor.goals.intents import IntentStatus, after_failure, move_intent
+from arbor.errors import Invalid, LimitReached, NotFound
+from arbor.goals.hierarchy import Child, fraction_of, is_reached, require_place
+from arbor.goals.plans import PlanDraft, StepDraft
+from arbor.goals.satisfaction import satisfaction
 from arbor.goals.values import (
+    MAX_NEW_PER_BEAT,
     BacklogCounts,
     GoalLayer,
     GoalSource,
@@ -23,38 +30,36 @@ from arbor.goals.values import (
     require_room,
 )
 
-OPEN_STATES = tuple(state for state in GoalState if state.is_open)
-OPEN_INTENTS = (IntentStatus.PENDING, IntentStatus.LOCKED)
+log = structlog.get_logger(__name__)
+
 TITLE_LENGTH = 300
-_LOCK = "SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s FOR NO KEY UPDATE"
-_OPEN_GOALS = "agent_id = %(agent)s AND state = ANY(%(states)s) ORDER BY id FOR UPDATE"
-_OPEN_INTENTS = "agent_id = %(agent)s AND status = ANY(%(statuses)s) ORDER BY id"
+BLOCKER_LENGTH = 500
 
 
 class Backlog:
-    """The open goals and intents of one agent, inside a tenant's transaction."""
+    """The open goals of one agent and what serves them, inside a tenant's transaction.
+
+    `heartbeat_id` is the beat that changes it; none: a person does.
+    """
 
     def __init__(
-        self, agent_id: UUID, goals: Iterable[Goal], intents: Iterable[Intent], now: datetime
+        self, agent_id: UUID, loaded: Loaded, *, now: datetime, heartbeat_id: UUID | None = None
     ) -> None:
         self._agent_id = agent_id
         self._now = now
-        self._goals = {goal.id: goal for goal in goals}
-        self._intents = {intent.id: intent for intent in intents}
-        self._new: list[Goal | Intent | ProgressNote] = []
-        self._changed_goals: dict[UUID, Goal] = {}
-        self._changed_intents: dict[UUID, Intent] = {}
+        self._heartbeat_id = heartbeat_id
+        self._loaded = loaded
+        self._goals = loaded.goals
+        self._unit = Unit()
+        self._signals: list[tuple[Goal, Satisfaction]] = []
+        self.steps = Steps(agent_id, loaded, self._unit, now)
+        #: Goals that were completed because all their parts are, in this unit of work.
+        self.reached: list[Goal] = []
 
     @classmethod
-    def lock(cls, agent_id: UUID, *, now: datetime) -> Self:
+    def lock(cls, agent_id: UUID, *, now: datetime, heartbeat_id: UUID | None = None) -> Self:
         """Load the backlog and lock it until the transaction ends. Three queries."""
-        # Locked goals cannot keep a new one out, so whoever changes the backlog holds the agent's row first.
-        fetch(_LOCK, agent=agent_id)
-        goals = fetch_rows(Goal, _OPEN_GOALS, agent=agent_id, states=[state.value for state in OPEN_STATES])
-        intents = fetch_rows(
-            Intent, _OPEN_INTENTS, agent=agent_id, statuses=[status.value for status in OPEN_INTENTS]
-        )
-        return cls(agent_id, goals, intents, now)
+        return cls(agent_id, load(agent_id), now=now, heartbeat_id=heartbeat_id)
 
     @property
     def counts(self) -> BacklogCounts:
@@ -71,17 +76,9 @@ class Backlog:
         return goal
 
     def title_of(self, goal_id: str | UUID) -> str:
-        """Return an open goal's title, or nothing for one that is not there."""
+        """Return a goal's title, or nothing for one that is not there."""
         key = _uuid(goal_id)
         return self._goals[key].title if key in self._goals else ""
-
-    def intent(self, intent_id: str | UUID) -> Intent:
-        """Return an open intent; raises NotFound."""
-        key = _uuid(intent_id)
-        intent = self._intents.get(key) if key else None
-        if intent is None:
-            raise NotFound(f"there is no open intent {intent_id}")
-        return intent
 
     def add(
         self,
@@ -94,15 +91,26 @@ class Backlog:
         parent_id: str | UUID | None = None,
         deadline: datetime | None = None,
         blocked_by: str = "",
+        expected_reward: float | None = None,
+        emotional_valence: float = 0.0,
+        rule: str = "",
     ) -> Goal:
         """Add a goal, in the wanted state or the next lower one with room.
 
-        Raises Invalid for a title that is empty or too long, AlreadyExists, LimitReached, NotFound for the parent.
+        Raises Invalid for a title that is empty or too long, or a place too deep, AlreadyExists, LimitReached, NotFound
+        for the parent.
         """
         title = title.strip()
-        if not title or len(title) > TITLE_LENGTH or "\0" in title:
+        if not title or len(title) > TITLE_LENGTH or "\0" in title + description:
             raise Invalid(f"a goal's title has 1 to {TITLE_LENGTH} characters, got {len(title)}")
+        if expected_reward is not None and not 0 <= expected_reward <= 1:
+            raise Invalid(f"what a goal is expected to be worth is 0 to 1, got {expected_reward}")
+        if not -1 <= emotional_valence <= 1:
+            raise Invalid(f"how a goal feels is -1 to 1, got {emotional_valence}")
+        self._require_place_in_beat()
         parent = self.goal(parent_id) if parent_id else None
+        if parent is not None:
+            require_place(None, parent.id, self._parents())
         wanted = state or default_state(source, GoalState(parent.state) if parent else None)
         titles = [goal.title for goal in self._goals.values() if GoalState(goal.state).is_open]
         goal = Goal(
@@ -115,15 +123,20 @@ class Backlog:
             layer=layer,
             source=source,
             deadline=deadline,
-            blocked_by=blocked_by,
+            expected_reward=expected_reward,
+            emotional_valence=emotional_valence,
+            heartbeat_id=self._heartbeat_id,
+            rule=rule,
             touched_at=self._now,
         )
+        self._set_blocker(goal, blocked_by)
         self._goals[goal.id] = goal
-        self._new.append(goal)
+        self._unit.new(goal)
+        self._lift(goal)
         return goal
 
     def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "") -> Goal:
-        """Move a goal to another state.
+        """Move a goal to another state; a goal that is closed takes what served it along, and lifts what it is a part of.
 
         Raises TransitionIllegal, LimitReached when the state is full, Invalid for giving up without a reason.
         """
@@ -133,13 +146,11 @@ class Backlog:
         if to is GoalState.ABANDONED and not reason.strip():
             raise Invalid("giving a goal up needs a reason")
         goal.state = to
-        if to is GoalState.COMPLETED:
-            goal.fraction, goal.completed_at = 1.0, self._now
-        if to is GoalState.ABANDONED:
-            goal.abandoned_at, goal.abandonment_reason = self._now, reason.strip()
-        if not to.is_open:
-            self._drop_intents(goal)
         self._touch(goal)
+        if not to.is_open:
+            self._close(goal, reason.strip())
+        elif to is GoalState.ACTIVE:
+            self.steps.commit_next(goal)
         return goal
 
     def progress(
@@ -156,77 +167,207 @@ class Backlog:
             if not 0 <= fraction <= 1:
                 raise Invalid(f"a goal's progress is 0 to 1, got {fraction}")
             goal.fraction = fraction
+            # What somebody said of a goal with parts stands, whatever its parts come to.
+            goal.fraction_by_hand = bool(self._children(goal))
         if note.strip():
             text = note.strip().replace("\0", "")
-            self._new.append(
-                ProgressNote(tenant_id=current_tenant(), goal=goal, text=text, heartbeat_id=heartbeat_id)
+            self._unit.new(
+                ProgressNote(
+                    tenant_id=current_tenant(),
+                    goal=goal,
+                    text=text,
+                    heartbeat_id=heartbeat_id or self._heartbeat_id,
+                )
             )
         self._touch(goal)
         if fraction == 1 and goal.state == GoalState.ACTIVE:
             self.move(goal.id, GoalState.COMPLETED)
+        else:
+            self._lift(goal)
         return goal
+
+    def block(self, goal_id: str | UUID, by: str) -> Goal:
+        """Note what a goal waits for: the id of another open goal, or words; empty: nothing any more.
+
+        Raises Invalid for a goal that would wait for itself, directly or through others, or words that are too long.
+        """
+        goal = self.goal(goal_id)
+        self._set_blocker(goal, by)
+        self._touch(goal)
+        return goal
+
+    def place(self, goal_id: str | UUID, parent_id: str | UUID | None) -> Goal:
+        """Make a goal a part of another, or of none; raises Invalid for a cycle, or too deep a place."""
+        goal = self.goal(goal_id)
+        parent = self.goal(parent_id) if parent_id else None
+        if parent is not None:
+            require_place(goal.id, parent.id, self._parents())
+        goal.parent = parent
+        self._touch(goal)
+        self._lift(goal)
+        return goal
+
+    def due(self, goal_id: str | UUID, deadline: datetime | None) -> Goal:
+        """Set or take away a goal's deadline."""
+        goal = self.goal(goal_id)
+        goal.deadline = deadline
+        self._touch(goal)
+        return goal
+
+    def serve(self, goal_id: str | UUID) -> None:
+        """Count a heartbeat that was spent on a goal, if it is still open."""
+        key = _uuid(goal_id)
+        if key in self._goals:
+            self._goals[key].effort += 1
+            self._unit.changed(self._goals[key])
+
+    def plan(
+        self, goal_id: str | UUID, draft: PlanDraft, *, as_draft: bool = False
+    ) -> tuple[Plan, list[PlanStep]]:
+        """Plan a goal: make its active plan or extend it; an active goal's next steps become intents."""
+        goal = self.goal(goal_id)
+        plan, made = self.steps.plan(goal, draft, as_draft=as_draft)
+        self._touch(goal)
+        return plan, made
 
     def commit(self, goal_id: str | UUID, *, action: str, description: str) -> Intent:
         """Commit to a step of an active goal. Raises TransitionIllegal for a goal that is not active."""
-        goal = self.goal(goal_id)
-        if goal.state != GoalState.ACTIVE:
-            raise TransitionIllegal(
-                f"only an active goal is broken into intents; {goal.title!r} is {goal.state}"
-            )
-        intent = Intent(
-            tenant_id=current_tenant(),
-            agent_id=self._agent_id,
-            goal=goal,
-            action=action,
-            description=description,
-        )
-        self._intents[intent.id] = intent
-        self._new.append(intent)
-        return intent
+        return self.steps.commit(self.goal(goal_id), None, StepDraft(action=action, description=description))
 
-    def attempt(self, intent_id: str | UUID, *, error: str = "", final: bool = False) -> Intent:
-        """Note how one try at an intent ended: `error` is empty when it worked; `final` says trying again is no use."""
+    def intent(self, intent_id: str | UUID) -> Intent:
+        """Return an open intent; raises NotFound."""
+        return self.steps.intent(_uuid(intent_id))
+
+    def attempt(
+        self, intent_id: str | UUID, *, error: str = "", final: bool = False, part: bool = False
+    ) -> Intent:
+        """Note how one try at an intent ended.
+
+        `error` is empty when it worked; `final` says trying again is no use; `part` that only a part of it was done.
+        """
         intent = self.intent(intent_id)
-        if intent.status == IntentStatus.PENDING:
-            intent.status = move_intent(IntentStatus.PENDING, IntentStatus.LOCKED)
-        intent.attempts += 1
-        to = after_failure(intent.attempts, final=final) if error else IntentStatus.COMPLETED
-        intent.status = move_intent(IntentStatus(intent.status), to)
-        intent.last_error = error
-        if to not in OPEN_INTENTS:
-            intent.ended_at = self._now
-        self._changed_intents[intent.id] = intent
+        self.steps.attempt(intent, error=error, final=final, part=part)
         return intent
 
     def save(self) -> None:
-        """Write what changed: at most one statement per kind of row, and two for the rows that changed."""
-        new_ids = {row.id for row in self._new}
-        # Goals first: the others refer to them.
-        for kind in (Goal, Intent, ProgressNote):
-            insert_rows([row for row in self._new if isinstance(row, kind)])
-        goals = [goal for goal in self._changed_goals.values() if goal.id not in new_ids]
-        intents = [intent for intent in self._changed_intents.values() if intent.id not in new_ids]
-        update_rows(goals, _GOAL_FIELDS)
-        update_rows(intents, _INTENT_FIELDS)
-        self._new.clear()
-        self._changed_goals.clear()
-        self._changed_intents.clear()
+        """Write what changed: at most two statements."""
+        self._unit.save()
+        for goal, signal in self._signals:
+            log.info(
+                "goal_closed",
+                goal_id=str(goal.id),
+                state=str(goal.state),
+                outcome=signal.outcome,
+                reward=signal.reward_actual,
+                expected=round(signal.reward_expected, 3),
+                novelty=signal.novelty,
+                effort=signal.effort,
+            )
+        self._signals.clear()
+
+    def _require_place_in_beat(self) -> None:
+        if self._heartbeat_id is None:
+            return
+        made = sum(goal.heartbeat_id == self._heartbeat_id for goal in self._goals.values())
+        if made >= MAX_NEW_PER_BEAT:
+            raise LimitReached(f"one heartbeat takes up at most {MAX_NEW_PER_BEAT} new goals")
 
     def _touch(self, goal: Goal) -> None:
         goal.touched_at = self._now
-        self._changed_goals[goal.id] = goal
+        self._unit.changed(goal)
 
-    def _drop_intents(self, goal: Goal) -> None:
-        for intent in self._intents.values():
-            if intent.goal_id == goal.id and intent.status in OPEN_INTENTS:
-                intent.status = IntentStatus.ABANDONED
-                intent.last_error = f"its goal is {goal.state}"
-                intent.ended_at = self._now
-                self._changed_intents[intent.id] = intent
+    def _close(self, goal: Goal, reason: str) -> None:
+        completed = goal.state == GoalState.COMPLETED
+        signal = satisfaction(
+            GoalSource(goal.source),
+            completed=completed,
+            fraction=goal.fraction,
+            stated=goal.expected_reward,
+            experienced=self._loaded.experienced.get(GoalSource(goal.source)),
+            effort=goal.effort,
+        )
+        row = Satisfaction(
+            tenant_id=current_tenant(),
+            agent_id=self._agent_id,
+            goal=goal,
+            outcome=signal.outcome.value,
+            reward_actual=signal.reward_actual,
+            reward_expected=signal.reward_expected,
+            reputation_delta=signal.reputation_delta,
+            novelty=signal.novelty,
+            effort=signal.effort,
+        )
+        if completed:
+            goal.fraction, goal.completed_at = 1.0, self._now
+        else:
+            goal.abandoned_at, goal.abandonment_reason = self._now, reason
+        self._unit.new(row)
+        self._signals.append((goal, row))
+        self._release(goal)
+        dropped = self.steps.drop(goal)
+        if self._heartbeat_id is None:
+            self._tell_of_end(goal, dropped)
+        self._lift(goal)
 
+    def _tell_of_end(self, goal: Goal, dropped: int) -> None:
+        """What a person closed, the agent hears of."""
+        why = f": {goal.abandonment_reason}" if goal.abandonment_reason else ""
+        steps = f" {dropped} open steps towards it were dropped." if dropped else ""
+        self.steps.tell(f"Your goal {goal.title!r} was {goal.state} by a person{why}.{steps}", goal)
 
-_GOAL_FIELDS = ("state", "fraction", "touched_at", "completed_at", "abandoned_at", "abandonment_reason")
-_INTENT_FIELDS = ("status", "attempts", "last_error", "ended_at")
+    def _release(self, goal: Goal) -> None:
+        for other in self._goals.values():
+            if other.blocked_by_goal_id == goal.id:
+                other.blocked_by_goal = None
+                self._unit.changed(other)
+
+    def _lift(self, goal: Goal) -> None:
+        """Carry what happened to a goal on to what it is a part of, upwards."""
+        parent = self._goals.get(goal.parent_id) if goal.parent_id else None
+        if parent is None or not GoalState(parent.state).is_open:
+            return
+        children = self._children(parent)
+        if not GoalState(goal.state).is_open and is_reached(children):
+            parent.state = GoalState.COMPLETED
+            self._touch(parent)
+            self.reached.append(parent)
+            self._close(parent, "")
+            return
+        fraction = fraction_of(children)
+        if fraction is not None and not parent.fraction_by_hand and fraction != parent.fraction:
+            parent.fraction = fraction
+            self._touch(parent)
+            self._lift(parent)
+
+    def _children(self, parent: Goal) -> list[Child]:
+        here = [
+            Child(state=GoalState(each.state), fraction=each.fraction)
+            for each in self._goals.values()
+            if each.parent_id == parent.id
+        ]
+        return [*here, *self._loaded.ended_children.get(parent.id, ())]
+
+    def _parents(self) -> Mapping[UUID, UUID | None]:
+        return {
+            goal.id: goal.parent_id if goal.parent_id in self._goals else None
+            for goal in self._goals.values()
+            if GoalState(goal.state).is_open
+        }
+
+    def _set_blocker(self, goal: Goal, by: str) -> None:
+        by = by.strip()
+        key: Any = _uuid(by) if by else None
+        if key is None:
+            if len(by) > BLOCKER_LENGTH or "\0" in by:
+                raise Invalid(f"what a goal waits for has up to {BLOCKER_LENGTH} characters, got {len(by)}")
+            goal.blocked_by, goal.blocked_by_goal = by, None
+            return
+        blocker = above = self.goal(key)
+        while above.id != goal.id and above.blocked_by_goal_id in self._goals:
+            above = self._goals[above.blocked_by_goal_id]
+        if above.id == goal.id:
+            raise Invalid("a goal cannot wait for itself, nor for one that waits for it")
+        goal.blocked_by, goal.blocked_by_goal = "", blocker
 
 
 def _uuid(text: str | UUID) -> UUID | None:

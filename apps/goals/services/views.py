@@ -1,95 +1,153 @@
-"""An agent's goals and intents as a heartbeat sees them."""
+"""An agent's goals, plans and intents as a heartbeat sees them, and what a look at them finds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef
-
-from apps.goals.models import Goal, Intent, ProgressNote
-from apps.goals.services.backlog import OPEN_INTENTS, OPEN_STATES
-from arbor.agents.genome import AgentTraits
-from arbor.goals.intents import IntentStatus
-from arbor.goals.priority import PriorityWeights, estimate_terms, priority
-from arbor.goals.review import flag_goal
+from apps.goals.services.loading import read_experienced
+from apps.goals.services.sight import moment, see_goals
+from arbor.agents.genome import AgentGenome, AgentTraits
+from arbor.goals.injection import BALANCED
+from arbor.goals.intents import IntentStatus, is_stale_lock
+from arbor.goals.plans import PlanStatus
+from arbor.goals.priority import PriorityWeights, capability_match, estimate_terms, priority
+from arbor.goals.review import Reviewed, flag_goal, review
+from arbor.goals.satisfaction import Experienced, expected_reward
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.situation import GoalView, IntentView
-
-#: Of each goal, an agent sees the last so many notes.
-NOTES_SHOWN = 3
-GOAL_FIELDS = (
-    "id",
-    "title",
-    "description",
-    "state",
-    "layer",
-    "source",
-    "fraction",
-    "deadline",
-    "blocked_by",
-    "touched_at",
-)
+from arbor.heartbeat.situation import GoalView, IntentView, IssueView, PlanView
 
 
 def goal_views(*, agent_id: UUID, traits: AgentTraits | None, now: datetime) -> list[GoalView]:
     """Return the open goals, most important first. One query."""
-    latest = ProgressNote.objects.filter(goal_id=OuterRef("id")).order_by("-at").values("text")[:NOTES_SHOWN]
-    rows = Goal.objects.filter(agent_id=agent_id, state__in=OPEN_STATES).annotate(
-        latest=ArraySubquery(latest)
-    )
-    seen = ({**row, "notes": row["latest"]} for row in rows.values(*GOAL_FIELDS, "latest"))
-    return view_goals(seen, traits=traits, now=now)
+    views: list[GoalView] = view_goals(see_goals(agent_id), traits=traits, now=now)["goals"]
+    return views
 
 
-def view_goals(
-    rows: Iterable[Mapping[str, Any]], *, traits: AgentTraits | None, now: datetime
-) -> list[GoalView]:
-    """Return goals, given by `GOAL_FIELDS` and their notes, newest first; the most important goal first."""
-    weights = PriorityWeights.of(traits) if traits else PriorityWeights()
-    views = [_view(row, weights, now) for row in rows]
-    return sorted(views, key=lambda view: (-view.priority, view.id))
+def plan_views(*, agent_id: UUID) -> list[PlanView]:
+    """Return the active plans and drafts. One query."""
+    return [PlanView.model_validate(each) for each in see_goals(agent_id).get("plans", ())]
 
 
-def intent_views(*, agent_id: UUID) -> list[IntentView]:
+def intent_views(*, agent_id: UUID, now: datetime) -> list[IntentView]:
     """Return the open intents, oldest first. One query."""
-    rows = Intent.objects.filter(agent_id=agent_id, status__in=OPEN_INTENTS).order_by("id")
-    return [
-        IntentView(
-            id=str(row.id),
-            goal_id=str(row.goal_id),
-            action=row.action,
-            description=row.description,
-            status=IntentStatus(row.status),
-            attempts=row.attempts,
-        )
-        for row in rows
-    ]
+    return _intents(see_goals(agent_id).get("intents", ()), now)
 
 
-def _view(row: Mapping[str, Any], weights: PriorityWeights, now: datetime) -> GoalView:
-    source, state = GoalSource(row["source"]), GoalState(row["state"])
-    terms = estimate_terms(source, fraction=row["fraction"], deadline=row["deadline"], now=now)
-    flags = flag_goal(
-        state,
-        touched_at=row["touched_at"],
-        blocked_by=row["blocked_by"],
-        deadline=row["deadline"],
+def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> dict[str, Any]:
+    """Return what a situation says of goals, given by the columns of `GOALS_SEEN`: goals, intents, plans and issues.
+
+    Goals and issues come most important first; `seen["themes"]`, if it is there, are what the mind is on.
+    """
+    scale = _Scale(
+        weights=PriorityWeights.of(traits) if traits else PriorityWeights(),
+        learned=seen.get("learned") or {},
+        experienced=read_experienced(seen.get("experienced") or {}),
         now=now,
     )
+    looked = []
+    for row in seen.get("goals", ()):
+        reviewed = _reviewed(row)
+        looked.append((_view(row, reviewed, scale), reviewed))
+    looked.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
+    issues = review([each for _, each in looked], themes=_themes(seen.get("themes", ())), now=now)
+    return {
+        "goals": [view for view, _ in looked],
+        "intents": _intents(seen.get("intents", ()), now),
+        "plans": [PlanView.model_validate(plan) for plan in seen.get("plans", ())],
+        "issues": [
+            IssueView(advice=issue.advice, text=issue.text, goal_id=issue.goal_id) for issue in issues
+        ],
+    }
+
+
+def view_circumstances(seen: Mapping[str, Any], genome: AgentGenome | None) -> dict[str, Any]:
+    """Return, as JSON, what `arbor.goals.injection.Circumstances` needs besides what the situation shows."""
+    well, dealings = seen["standing"]
+    return {
+        "role": genome.role.value if genome else None,
+        "risk_tolerance": genome.traits.risk_tolerance if genome else BALANCED,
+        "stale_beats": seen["stale_beats"],
+        "exhausted_beats": seen["exhausted_beats"],
+        "standing": well / dealings if dealings else None,
+        "dealings": dealings,
+    }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Scale:
+    """What goals of one agent are weighed by."""
+
+    weights: PriorityWeights
+    learned: Mapping[str, Sequence[int]]
+    experienced: Mapping[GoalSource, Experienced]
+    now: datetime
+
+
+def _view(row: Mapping[str, Any], goal: Reviewed, scale: _Scale) -> GoalView:
+    source = GoalSource(row["source"])
+    terms = estimate_terms(
+        source,
+        fraction=row["fraction"],
+        deadline=goal.deadline,
+        now=scale.now,
+        reward=expected_reward(source, row["expected_reward"], scale.experienced.get(source)),
+        capability=capability_match(row["actions"], scale.learned),
+    )
     return GoalView(
-        id=str(row["id"]),
-        title=row["title"],
+        id=goal.id,
+        title=goal.title,
         description=row["description"],
-        state=state,
+        state=goal.state,
         layer=GoalLayer(row["layer"]),
         source=source,
-        priority=round(priority(terms, weights), 4),
+        priority=round(priority(terms, scale.weights), 4),
         fraction=row["fraction"],
         notes=row["notes"][::-1],
-        deadline=row["deadline"],
-        flags=[str(flag) for flag in flags],
+        deadline=goal.deadline,
+        flags=[str(flag) for flag in flag_goal(goal, scale.now)],
+        parent_id=row["parent_id"],
+        blocked_by=goal.blocker,
+        effort=row["effort"],
+        rule=row["rule"],
     )
+
+
+def _reviewed(row: Mapping[str, Any]) -> Reviewed:
+    touched_at = moment(row["touched_at"])
+    assert touched_at is not None
+    return Reviewed(
+        id=str(row["id"]),
+        title=row["title"],
+        state=GoalState(row["state"]),
+        touched_at=touched_at,
+        deadline=moment(row["deadline"]),
+        blocker=row["blocker"],
+        contradiction=row["contradiction"] or "",
+        intents=row["intents"],
+        intents_open=row["intents_open"],
+        intents_done=row["intents_done"],
+        plan=PlanStatus(row["plan"]) if row["plan"] else None,
+        plan_reason=row["plan_reason"] or "",
+        present_memories=row["present_memories"],
+    )
+
+
+def _intents(rows: Iterable[Mapping[str, Any]], now: datetime) -> list[IntentView]:
+    """Return the intents; a lock whose heartbeat is gone does not count."""
+    views = []
+    for row in rows:
+        free = row["status"] == IntentStatus.LOCKED and is_stale_lock(
+            moment(row["locked_at"]), now=now, holder_runs=row["held"]
+        )
+        views.append(
+            IntentView.model_validate({**row, "status": IntentStatus.PENDING if free else row["status"]})
+        )
+    return views
+
+
+def _themes(themes: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [" ".join([theme["name"], *theme.get("keywords", ())]) for theme in themes]

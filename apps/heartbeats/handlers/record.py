@@ -96,7 +96,8 @@ class Record:
             **context["record"],
             "situation": on_record(context),
             "narrative": narrative,
-            "emotional_valence": felt,
+            # The mood in which the beat leaves it goes before how the beat by itself felt.
+            "emotional_valence": context["record"].get("emotional_valence", felt),
             "memory_id": str(memory_id),
         }
         return NodeResult(

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from apps.heartbeats.handlers.act import Act
 from apps.heartbeats.handlers.checks import Checks
-from apps.heartbeats.handlers.follow_up import FollowUp
 from apps.heartbeats.handlers.feel import Feel
+from apps.heartbeats.handlers.follow_up import FollowUp
 from apps.heartbeats.handlers.goals import Goals
 from apps.heartbeats.handlers.guard import Guard
 from apps.heartbeats.handlers.idle import Idle

@@ -27,6 +27,8 @@ def render(situation: Situation, nonce: str) -> list[Section]:
         Section("mood", selfhood.mood(situation.mood)),
         Section("drives", selfhood.drives(situation.drives)),
         Section("goals", goals.goals(situation, data)),
+        Section("issues", goals.issues(situation.issues, data)),
+        Section("plan", goals.plan(situation, data)),
         Section("intents", goals.intents(situation.pending_intents, data)),
         Section("recent", memories.memories("Recent experience", situation.recent, data)),
         Section("relevant", memories.memories("Memories that may matter now", situation.relevant, data)),

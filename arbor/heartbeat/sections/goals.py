@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.sections.text import Data, line, when
-from arbor.heartbeat.situation import GoalView, IntentView, Situation
+from arbor.heartbeat.situation import GoalView, IntentView, IssueView, PlanView, Situation
 
 # What is left out is counted in the text. Goals: the origin of seed 000.
 SHOWN_QUEUED = 5
+SHOWN_ISSUES = 8
 
 
 def goals(situation: Situation, data: Data) -> str:
@@ -29,20 +31,75 @@ def goals(situation: Situation, data: Data) -> str:
 def intents(intents: Sequence[IntentView], data: Data) -> str:
     if not intents:
         return "## Pending intents\nNone."
-    return "## Pending intents\n" + data.block(
-        f"[{intent.id}] {intent.action}: {line(intent.description)} (for goal {intent.goal_id}"
-        + (f"; failed attempts: {intent.attempts})" if intent.attempts else ")")
-        for intent in intents
+    return "## Pending intents\n" + data.block(_intent(intent) for intent in intents)
+
+
+def issues(issues: Sequence[IssueView], data: Data) -> str:
+    if not issues:
+        return ""
+    shown = issues[:SHOWN_ISSUES]
+    body = data.block(
+        f"{issue.advice}: " + (f"[{issue.goal_id}] " if issue.goal_id else "") + line(issue.text)
+        for issue in shown
     )
+    left = len(issues) - len(shown)
+    return f"## Flagged issues\n{body}" + (f"\nBesides these: {left}." if left else "")
+
+
+def plan(situation: Situation, data: Data) -> str:
+    """Show the plan of the goal at work: the most important active one that has a plan."""
+    for goal in situation.active_goals:
+        found = situation.plan_of(goal.id)
+        if found is not None:
+            kind = "Plan" if found.status is PlanStatus.ACTIVE else "Draft of a plan, by a person"
+            return f"## {kind}\n" + data.block(_plan(found, goal))
+    return ""
+
+
+def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
+    estimates = {
+        "heartbeats": plan.estimated_ticks,
+        "energy": plan.estimated_cost,
+        "risk": plan.risk,
+    }
+    about = ", ".join(f"{name} {value:g}" for name, value in estimates.items() if value is not None)
+    yield f"for goal [{goal.id}] {line(goal.title)}" + (f" (estimated: {about})" if about else "")
+    for need in plan.dependencies:
+        yield f"    needs: {line(need)}"
+    for step in plan.steps:
+        yield f"{step.position}. {step.status}: {step.action}: {line(step.description)}"
+        if step.precondition:
+            yield f"    before: {line(step.precondition)}"
+        if step.postcondition:
+            yield f"    after: {line(step.postcondition)}"
+
+
+def _intent(intent: IntentView) -> str:
+    about = [f"for goal {intent.goal_id}"]
+    if intent.attempts:
+        about.append(f"failed attempts: {intent.attempts}")
+    if intent.tick_limit is not None:
+        about.append(f"heartbeats spent: {intent.ticks_used} of at most {intent.tick_limit}")
+    return f"[{intent.id}] {intent.action}: {line(intent.description)} ({'; '.join(about)})"
 
 
 def _goal(goal: GoalView) -> Iterator[str]:
-    about = [goal.state, goal.layer, f"from {goal.source}", f"{goal.fraction:.0%} done"]
+    about = [
+        goal.state,
+        goal.layer,
+        f"from {goal.source}",
+        f"priority {goal.priority:.2f}",
+        f"{goal.fraction:.0%} done",
+    ]
+    if goal.parent_id:
+        about.append(f"part of {goal.parent_id}")
     if goal.deadline is not None:
         about.append(f"due {when(goal.deadline)}")
     about.extend(goal.flags)
     yield f"[{goal.id}] {line(goal.title)} ({', '.join(about)})"
     if goal.description:
         yield f"    done when: {line(goal.description)}"
+    if goal.blocked_by:
+        yield f"    waits for: {line(goal.blocked_by)}"
     for note in goal.notes:
         yield f"    note: {line(note)}"

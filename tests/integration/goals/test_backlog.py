@@ -126,7 +126,7 @@ def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
         backlog.save()
     assert seen == ["pending", "pending", "abandoned"]
     assert Intent.objects.get().attempts == 3
-    assert intent_views(agent_id=agent_id) == []
+    assert intent_views(agent_id=agent_id, now=NOW) == []
 
 
 def test_only_an_active_goal_is_broken_into_intents(agent_id: UUID) -> None:
@@ -171,7 +171,7 @@ def test_what_an_agent_sees_comes_in_order_with_its_last_notes_in_two_queries(ag
         connection,
     ) as queries:
         views = goal_views(agent_id=agent_id, traits=None, now=NOW)
-        assert intent_views(agent_id=agent_id) == []
+        assert intent_views(agent_id=agent_id, now=NOW) == []
     assert len(queries) == 2
     assert [view.title for view in views] == ["Late", "Idle"]
     assert views[0].notes == ["note 1", "note 2", "note 3"]

@@ -1,0 +1,44 @@
+"""What memories are to goals, written by the beat that made them and read by whoever looks at a goal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from apps.goals.models import GoalMemoryLink
+from apps.tenants.statements import change
+from arbor.goals.plans import LinkKind
+from arbor.ids import uuid7
+
+_LINK = """
+INSERT INTO goals_goalmemorylink (tenant_id, id, goal_id, memory_id, kind, created_at)
+SELECT %(tenant)s, id, goal_id, %(memory)s, kind, now()
+FROM unnest(%(ids)s::uuid[], %(goals)s::uuid[], %(kinds)s::text[]) AS link (id, goal_id, kind)
+ON CONFLICT (tenant_id, goal_id, memory_id, kind) DO NOTHING
+"""
+
+
+def link_memory(*, memory_id: UUID, links: Iterable[tuple[str, LinkKind]]) -> None:
+    """Tie a memory to goals, by their ids. One statement, none where there is nothing to tie."""
+    wanted = list(dict.fromkeys(links))
+    if not wanted:
+        return
+    change(
+        _LINK,
+        memory=memory_id,
+        ids=[uuid7() for _ in wanted],
+        goals=[UUID(goal_id) for goal_id, _ in wanted],
+        kinds=[kind.value for _, kind in wanted],
+    )
+
+
+def linked_memories(goal_id: UUID) -> QuerySet[GoalMemoryLink]:
+    """Return the memories tied to a goal, latest first. One query."""
+    found: QuerySet[GoalMemoryLink] = (
+        GoalMemoryLink.objects.filter(goal_id=goal_id)
+        .select_related("memory")
+        .order_by("-created_at", "kind")
+    )
+    return found

@@ -1,0 +1,182 @@
+"""What a heartbeat does to the backlog, one item at a time, and the account of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from apps.goals.models import Goal
+from apps.goals.services.backlog import Backlog
+from apps.goals.services.steps import require_active
+from arbor.errors import ArborError
+from arbor.goals.injection import Injected
+from arbor.goals.plans import PlanDraft, StepDraft
+from arbor.goals.values import GoalState
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
+from arbor.pipeline.engine import Context, NodeResult
+
+
+class Changes:
+    """Applies one item at a time, and keeps account."""
+
+    def __init__(self, context: Context, now: datetime) -> None:
+        self._context = context
+        self._backlog = Backlog.lock(
+            UUID(context["agent_id"]), now=now, heartbeat_id=UUID(context["heartbeat_id"])
+        )
+        earlier = context.get("record", {}).get("goal_changes", [])
+        #: Goals on which this heartbeat is counted as spent already.
+        self._served = {each["goal_id"] for each in earlier if each["kind"] in _SERVING}
+        self._made: list[GoalChange] = []
+        self._dropped: list[dict[str, Any]] = []
+
+    def apply[T: BaseModel](self, path: str, change: Callable[[T], None], item: T) -> None:
+        """Apply a change; what the backlog refuses is listed, never silently lost."""
+        try:
+            change(item)
+        except ArborError as error:
+            self._dropped.append({"path": path, "value": item.model_dump_json(), "reason": str(error)})
+            self._refuse(item, str(error))
+
+    def save(self) -> NodeResult:
+        """Write everything, and put the account on the heartbeat's record, after what is there of it."""
+        for goal_id in {each.goal_id for each in self._made if each.kind in _SERVING} - self._served:
+            self._backlog.serve(goal_id)
+        self._backlog.save()
+        record: Mapping[str, Any] = self._context.get("record", {})
+        made = [each.model_dump(mode="json") for each in self._made]
+        return NodeResult(
+            updates={
+                "record": {
+                    **record,
+                    "goal_changes": [*record.get("goal_changes", []), *made],
+                    "dropped": [*record.get("dropped", []), *self._dropped],
+                }
+            },
+            changed=tuple(f"{each.title}: {each.kind} {each.change}".strip() for each in self._made),
+        )
+
+    def intent(self, result: ActionResult) -> None:
+        """Note how an intent's action turned out."""
+        failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+        final = result.outcome is ActionOutcome.BLOCKED and result.action not in ACTIONS
+        intent = self._backlog.attempt(
+            str(result.intent_id),
+            error=result.summary if failed else "",
+            final=final,
+            part=result.outcome is ActionOutcome.PARTIAL,
+        )
+        goal = self._backlog.goal(intent.goal_id)
+        self._note(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
+
+    def decompose(self, decomposition: Decomposition) -> None:
+        """Plan steps; the next of them are committed to."""
+        draft = PlanDraft(
+            steps=[
+                StepDraft(
+                    action=each.action,
+                    description=each.description,
+                    precondition=each.precondition or "",
+                    postcondition=each.postcondition or "",
+                    estimated_ticks=each.estimated_ticks,
+                )
+                for each in decomposition.intentions
+            ],
+            estimated_ticks=decomposition.estimated_ticks,
+            estimated_cost=decomposition.estimated_cost,
+            risk=decomposition.risk,
+            dependencies=decomposition.dependencies,
+        )
+        goal = self._backlog.goal(decomposition.goal_id)
+        # A person may plan ahead; what an agent plans, it goes on to do.
+        require_active(goal)
+        _, made = self._backlog.plan(goal.id, draft)
+        steps = "; ".join(f"{step.action}: {step.description}" for step in made)
+        self._note(goal, GoalChangeKind.PLANNED, steps)
+
+    def add(self, new: NewGoal) -> None:
+        """Take up a goal."""
+        goal = self._backlog.add(
+            title=new.title,
+            description=new.description,
+            layer=new.layer,
+            source=new.source,
+            parent_id=new.parent_goal_id,
+            deadline=new.deadline,
+            expected_reward=new.expected_reward,
+        )
+        self._note(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
+
+    def inject(self, injected: Injected) -> Goal:
+        """Take up a goal that came by itself."""
+        goal = self._backlog.add(
+            title=injected.title,
+            description=injected.description,
+            layer=injected.layer,
+            source=injected.source,
+            rule=injected.rule.value,
+        )
+        self._note(goal, GoalChangeKind.CREATED, f"it is {goal.state}; it came by itself ({injected.rule})")
+        return goal
+
+    def leave_out(self, injected: Injected, reason: str) -> None:
+        """List a goal that came by itself and could not be taken up."""
+        self._dropped.append({"path": f"injected.{injected.rule}", "value": injected.title, "reason": reason})
+
+    def update(self, update: GoalUpdate) -> None:
+        """Note progress, what stands in its way, and a move, in this order: what is moved may be closed."""
+        if update.progress is not None or update.note:
+            goal = self._backlog.progress(update.goal_id, fraction=update.progress, note=update.note or "")
+            note = f": {update.note}" if update.note else ""
+            self._note(goal, GoalChangeKind.PROGRESSED, f"{goal.fraction:.0%} done{note}")
+            if goal.state == GoalState.COMPLETED:
+                self._note(goal, GoalChangeKind.COMPLETED, "")
+                self._note_reached()
+                return
+        if update.blocked_by is not None:
+            self._block(update.goal_id, update.blocked_by)
+        if update.state is not None and update.state != self._backlog.goal(update.goal_id).state:
+            goal = self._backlog.move(update.goal_id, update.state, reason=update.reason or "")
+            kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
+            self._note(goal, kind, update.reason or f"it is {goal.state}")
+        self._note_reached()
+
+    def _block(self, goal_id: str, by: str) -> None:
+        before = self._backlog.goal(goal_id)
+        waited = bool(before.blocked_by or before.blocked_by_goal_id)
+        goal = self._backlog.block(goal_id, by)
+        if by.strip():
+            what = self._backlog.title_of(by.strip()) or by.strip()
+            self._note(goal, GoalChangeKind.BLOCKED, f"it waits for {what}")
+        elif waited:
+            self._note(goal, GoalChangeKind.PROGRESSED, "nothing stands in its way any more")
+
+    def _note_reached(self) -> None:
+        """Tell of goals that are reached because all their parts are."""
+        for goal in self._backlog.reached:
+            self._note(goal, GoalChangeKind.COMPLETED, "all its parts are done")
+        self._backlog.reached.clear()
+
+    def _note(self, goal: Goal, kind: GoalChangeKind, change: str) -> None:
+        self._made.append(GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change))
+
+    def _refuse(self, item: BaseModel, reason: str) -> None:
+        goal_id = str(getattr(item, "goal_id", None) or "")
+        title = getattr(item, "title", "") or self._backlog.title_of(goal_id) or goal_id
+        self._made.append(
+            GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
+        )
+
+
+_KIND_OF_STATE = {
+    GoalState.COMPLETED: GoalChangeKind.COMPLETED,
+    GoalState.ABANDONED: GoalChangeKind.ABANDONED,
+}
+#: What a heartbeat is spent on a goal with.
+_SERVING = (GoalChangeKind.PROGRESSED, GoalChangeKind.PLANNED, GoalChangeKind.COMPLETED)

@@ -1,0 +1,56 @@
+"""Plans: what the reply breaks goals into, and the intents that the beat takes in hand."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apps.goals.services.locks import lock_intents
+from apps.heartbeats.handlers.goal_changes import Changes
+from arbor.clock import Clock
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.reply import Reply
+from arbor.pipeline.engine import Context, NodeResult, Phase
+
+
+class StoreDecompositions:
+    """Makes plans of the reply's decompositions, and locks the intents that its actions are going to carry out."""
+
+    phase = Phase.INSIDE
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def run(self, context: Context) -> NodeResult:
+        """Change the backlog; nothing is read or written for a reply that neither plans nor serves an intent."""
+        taken = _take_in_hand(context)
+        reply: Reply = context["reply"]
+        if not reply.decompositions:
+            return NodeResult(updates=taken)
+        changes = Changes(context, self._clock.now())
+        for place, decomposition in enumerate(reply.decompositions):
+            changes.apply(f"decompositions[{place}]", changes.decompose, decomposition)
+        saved = changes.save()
+        return NodeResult(updates={**taken, **saved.updates}, changed=saved.changed)
+
+
+def _take_in_hand(context: Context) -> dict[str, list[str]]:
+    """Lock the intents of the actions that run; return which this heartbeat has had in hand so far."""
+    decisions: list[Decision] = context["decisions"]
+    wanted = [each for decision in decisions if decision.runs and (each := _uuid(decision.intent_id))]
+    if not wanted:
+        return {}
+    before = context.get("served", [])
+    lock_intents(
+        agent_id=UUID(context["agent_id"]),
+        heartbeat_id=UUID(context["heartbeat_id"]),
+        intent_ids=wanted,
+        again=[UUID(each) for each in before],
+    )
+    return {"served": list(dict.fromkeys([*before, *map(str, wanted)]))}
+
+
+def _uuid(text: str | None) -> UUID | None:
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        return None

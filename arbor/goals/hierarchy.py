@@ -1,0 +1,71 @@
+"""Goals within goals: what a parent makes of its children, and where a goal may stand (seed 004, 4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+
+from arbor.errors import Invalid
+from arbor.goals.values import GoalState
+
+#: Goals that may stand above one another, the lowest included: deeper, nobody keeps the whole in view. Ours.
+MAX_DEPTH = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Child:
+    """A goal as its parent sees it; `fraction` is the share that is done, 0 to 1."""
+
+    state: GoalState
+    fraction: float = 0.0
+
+
+def is_reached(children: Iterable[Child]) -> bool:
+    """Tell whether a goal is reached by its children: none is open any more, and at least one was completed.
+
+    One that was given up does not stand in the way; but a goal all of whose parts were given up is not reached.
+    """
+    states = [child.state for child in children]
+    return GoalState.COMPLETED in states and not any(state.is_open for state in states)
+
+
+def fraction_of(children: Iterable[Child]) -> float | None:
+    """Return how far a goal is by its children: their mean, without those given up; None where none counts."""
+    done = [
+        1.0 if child.state is GoalState.COMPLETED else child.fraction
+        for child in children
+        if child.state is not GoalState.ABANDONED
+    ]
+    return sum(done) / len(done) if done else None
+
+
+def require_place[K: Hashable](goal: K | None, parent: K, parents: Mapping[K, K | None]) -> None:
+    """Raise Invalid where `goal` (None: a new one) cannot be a part of `parent`: below itself, or too deep.
+
+    `parents` are the open goals, each with its parent; what stands above a closed one no longer counts.
+    """
+    above = _chain(parent, parents)
+    if goal is not None and goal in above:
+        raise Invalid("a goal cannot be a part of itself, nor of one of its own parts")
+    below = 1 if goal is None else _height(goal, parents)
+    if len(above) + below > MAX_DEPTH:
+        raise Invalid(
+            f"goals stand at most {MAX_DEPTH} deep; make it a part of one further up, or of none at all"
+        )
+
+
+def _chain[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> list[K]:
+    """Return a goal and those above it."""
+    chain = [goal]
+    while (above := parents.get(chain[-1])) is not None and above not in chain:
+        chain.append(above)
+    return chain
+
+
+def _height[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> int:
+    """Return how many goals stand below one another from this one down, itself included."""
+    return max(len(chain[: chain.index(goal) + 1]) for chain in _chains(parents) if goal in chain)
+
+
+def _chains[K: Hashable](parents: Mapping[K, K | None]) -> list[list[K]]:
+    return [_chain(each, parents) for each in parents]

@@ -1,0 +1,196 @@
+"""Goals that come by themselves: from what presses, from what an agent is for, and from what happens (seed 003, 3.7, 10.4).
+
+Each rule makes at most one goal, and none while one that it made is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from arbor.agents.genome import AgentRole
+from arbor.goals.values import GoalLayer, GoalSource
+
+# Seed 003, 10.4.
+CURIOSITY_AFTER = 10.0
+CURIOSITY_PER_RISK = 20.0
+#: What an agent without traits counts as.
+BALANCED = 0.5
+# Seed 003, 3.7 knows a balance below 20. Here an agent lives on energy and on a daily budget of tokens and money: so many
+# beats in a row that ended without energy, or a budget of which 30 % or less is left, mean the same.
+EXHAUSTED_BEATS = 3
+# The origin of seed 003: how the agent stands with its peers, below and above which it cares; known from so many dealings.
+POOR_STANDING = 0.3
+GOOD_STANDING = 0.7
+STANDING_KNOWN_FROM = 3
+#: Of what an opportunity says, so much becomes the goal's title.
+CHANCE_LENGTH = 120
+
+
+class Rule(StrEnum):
+    """Why a goal came by itself; the name is noted with it."""
+
+    #: Too long without anything new.
+    CURIOSITY = "curiosity"
+    #: Energy or the day's budget runs out.
+    SURVIVAL = "survival"
+    #: It has no aspiration; its role has one.
+    ROLE = "role"
+    #: Something happened that may be a chance.
+    OPPORTUNITY = "opportunity"
+    #: Its peers think little of it.
+    REPUTATION = "reputation"
+    #: Its peers think much of it.
+    MENTORING = "mentoring"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Circumstances:
+    """What the rules look at."""
+
+    #: Rules of which a goal is open.
+    open_rules: frozenset[str] = frozenset()
+    #: Whether an aspiration is open.
+    has_aspiration: bool = False
+    role: AgentRole | None = None
+    risk_tolerance: float = BALANCED
+    #: Beats since it last met something new.
+    stale_beats: int = 0
+    #: Beats in a row that ended without energy.
+    exhausted_beats: int = 0
+    #: Whether 30 % or less of the day's budget is left.
+    budget_runs_low: bool = False
+    #: What happened around it, one text each.
+    chances: Sequence[str] = ()
+    #: Share of its peers' dealings with it that went well, and how many dealings there were.
+    standing: float | None = None
+    dealings: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Injected:
+    """A goal that a rule makes."""
+
+    rule: Rule
+    title: str
+    description: str
+    layer: GoalLayer
+    source: GoalSource
+
+
+#: What each role aspires to (seed 003, 3.2 names the roles; the words are ours).
+ASPIRATIONS: Mapping[AgentRole, tuple[str, str]] = MappingProxyType(
+    {
+        AgentRole.GENERALIST: (
+            "Be of use wherever something is needed next",
+            "What the moment needed was seen and done, again and again.",
+        ),
+        AgentRole.COMPILER_SMITH: (
+            "Build tools that other tools are made with",
+            "Others build on what you made, and it holds.",
+        ),
+        AgentRole.LIBRARIAN: (
+            "Keep what is known, and keep it findable",
+            "Whoever asks finds what is known, with where it comes from.",
+        ),
+        AgentRole.ARCHITECT: (
+            "Shape how the parts fit together",
+            "The whole is understood, and each part has its place.",
+        ),
+        AgentRole.EXPLORER: (
+            "Go where nobody has looked",
+            "What was unknown is on the map, and others can follow.",
+        ),
+    }
+)
+
+
+def curiosity_pressure(stale_beats: int, risk_tolerance: float) -> float:
+    """Return how much an agent wants something new (seed 003, 10.4); above 1 it goes and looks for it."""
+    return stale_beats / (CURIOSITY_AFTER + CURIOSITY_PER_RISK * risk_tolerance)
+
+
+def injected_goals(now: Circumstances) -> list[Injected]:
+    """Return the goals that the rules make in these circumstances, the most pressing first."""
+    found = [_survival(now), _opportunity(now), _role(now), _standing(now), _curiosity(now)]
+    return [goal for goal in found if goal is not None and goal.rule not in now.open_rules]
+
+
+def _survival(now: Circumstances) -> Injected | None:
+    if not now.budget_runs_low and now.exhausted_beats < EXHAUSTED_BEATS:
+        return None
+    why = "the day's budget runs low" if now.budget_runs_low else "your energy was used up beat after beat"
+    return Injected(
+        rule=Rule.SURVIVAL,
+        title="Live within your means",
+        description=f"You rest and choose cheap actions until there is enough again; {why}.",
+        layer=GoalLayer.TASK,
+        source=GoalSource.SURVIVAL,
+    )
+
+
+def _opportunity(now: Circumstances) -> Injected | None:
+    chance = next((text for text in map(_first_line, now.chances) if text), "")
+    if not chance:
+        return None
+    return Injected(
+        rule=Rule.OPPORTUNITY,
+        title=f"See what to make of: {chance}",
+        description="You know whether it is a chance, and have taken it or let it pass with a reason.",
+        layer=GoalLayer.OBJECTIVE,
+        source=GoalSource.OPPORTUNITY,
+    )
+
+
+def _role(now: Circumstances) -> Injected | None:
+    if now.role is None or now.has_aspiration:
+        return None
+    title, description = ASPIRATIONS[now.role]
+    return Injected(
+        rule=Rule.ROLE,
+        title=title,
+        description=description,
+        layer=GoalLayer.ASPIRATION,
+        source=GoalSource.ROLE,
+    )
+
+
+def _standing(now: Circumstances) -> Injected | None:
+    if now.standing is None or now.dealings < STANDING_KNOWN_FROM:
+        return None
+    if now.standing < POOR_STANDING:
+        return Injected(
+            rule=Rule.REPUTATION,
+            title="Improve how you stand with your peers",
+            description="Your next dealings with them went well, and you kept what you promised.",
+            layer=GoalLayer.OBJECTIVE,
+            source=GoalSource.SOCIAL,
+        )
+    if now.standing > GOOD_STANDING:
+        return Injected(
+            rule=Rule.MENTORING,
+            title="Be a mentor to your peers",
+            description="Others can do what only you could, because you showed them.",
+            layer=GoalLayer.ASPIRATION,
+            source=GoalSource.SOCIAL,
+        )
+    return None
+
+
+def _curiosity(now: Circumstances) -> Injected | None:
+    if curiosity_pressure(now.stale_beats, now.risk_tolerance) <= 1.0:
+        return None
+    return Injected(
+        rule=Rule.CURIOSITY,
+        title="Explore something unfamiliar",
+        description="You have met something new, and noted what it was.",
+        layer=GoalLayer.OBJECTIVE,
+        source=GoalSource.CURIOSITY,
+    )
+
+
+def _first_line(text: str) -> str:
+    lines = text.replace("\0", "").strip().splitlines()
+    return " ".join(lines[0].split())[:CHANCE_LENGTH].strip() if lines else ""
