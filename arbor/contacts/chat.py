@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
+from arbor.heartbeat.working_memory import clip
 from arbor.memory.code import code_blocks
 from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, appraise
 from arbor.memory.phrases import WordLists, fold, tokens_of
@@ -19,6 +20,9 @@ ANSWER_LENGTH = 20_000
 #: Of the conversation so far a prompt shows so many turns, and so many tokens of them: our choice.
 SHOWN_TURNS = 20
 SHOWN_TOKENS = 2_000
+
+#: Of what was asked, so much stands in the thought that a turn leaves.
+ASKED_LENGTH = 160
 
 #: What a conversation's significance is made of: each adds so much, together at most 1. The kinds are ours; seed 004 5.3 only
 #: asks whether it "was significant". To be told "remember this" is enough by itself.
@@ -110,6 +114,16 @@ def check_turn(text: str) -> str:
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise Invalid("a message must not hold a NUL character or half a surrogate pair")
     return text
+
+
+def human_of(person: str) -> str:
+    """Return the name in `user:NAME` or `cli:NAME`."""
+    return person.partition(":")[2] or person
+
+
+def thought_of_turn(human: str, asked: str) -> str:
+    """Return the thought that a turn leaves where the agent named none."""
+    return f"{human} said to me: {clip(' '.join(asked.split()), ASKED_LENGTH)}"
 
 
 def significance(turns: Sequence[Said], *, lists: WordLists = DEFAULT_WORDS) -> float:

@@ -20,16 +20,14 @@ from apps.contacts.services.chat_timer import rest_timer
 from apps.memories.services.code import keep_code
 from apps.memories.services.remember import Embedded, embed_memories, store
 from apps.tenants.scope import current_tenant, tenant_transaction
+from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.contacts.chat_reply import ChatReply
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.json_text import storable
-from arbor.heartbeat.working_memory import WorkingMemory, after_turn, as_stored, clip
+from arbor.heartbeat.working_memory import WorkingMemory, after_turn, as_stored
 from arbor.memory.turns import Turn
 from arbor.memory.values import NewMemory
 from arbor.selves.boundary_check import Crossing, may_go_on
-
-#: Of what was asked, so much stands in the thought that a turn leaves.
-_ASKED_LENGTH = 160
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,11 +163,10 @@ def _bring_to_mind(
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is None:
         return
-    person = session.person.partition(":")[2] or session.person
-    asking = clip(" ".join(asked.content.split()), _ASKED_LENGTH)
+    person = human_of(session.person)
     memory = after_turn(
         WorkingMemory.model_validate(state.working_memory),
-        thinking=thinking or f"{person} said to me: {asking}",
+        thinking=thinking or thought_of_turn(person, asked.content),
         human=person,
         conversation=str(session.id),
         now=now,

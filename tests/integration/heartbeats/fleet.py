@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
+from apps.contacts.services.chat import answer_turn
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.schedule import Dispatched, dispatch
 from apps.heartbeats.services.walk import advance_heartbeat
@@ -33,6 +34,8 @@ class Fleet:
             return advance_heartbeat(
                 agent_id=UUID(arguments["agent_id"]), tenant_id=message.tenant_id, epoch=arguments["epoch"]
             )
+        if message.task is Task.ANSWER:
+            return answer_turn(turn_id=UUID(arguments["turn_id"]), tenant_id=message.tenant_id)
         return fulfil_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
 
     def step(self) -> Message:

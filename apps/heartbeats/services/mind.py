@@ -1,0 +1,136 @@
+"""An agent's working memory, rebuilt from long-term events (seed 000, 2, `rebuild_from_long_term`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.agents.models import Agent, AgentState
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.goals.models import Goal
+from apps.heartbeats.models import HeartbeatSchedule
+from apps.tenants.statements import fetch
+from arbor.clock import Clock, SystemClock
+from arbor.contacts.chat import human_of, thought_of_turn
+from arbor.errors import NotFound, ReplyInvalid
+from arbor.goals.values import GoalState
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.parsing import parse_reply
+from arbor.heartbeat.rebuild import PastBeat, PastTurn, rebuilt
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, as_stored
+
+#: How far back it looks: no list of the working memory could hold what is older.
+EVENTS = 50
+
+_BEATS = """
+SELECT h.started_at, h.mode, h.reasoning, h.actions,
+    EXISTS (
+        SELECT FROM heartbeats_percept p
+        WHERE p.tenant_id = h.tenant_id AND p.agent_id = h.agent_id AND p.heartbeat_id = h.id AND p.kind = 'user_message'
+    ),
+    ARRAY(
+        SELECT c.reply FROM heartbeats_externalcall c
+        WHERE c.tenant_id = h.tenant_id AND c.heartbeat_id = h.id AND c.purpose = 'think' AND c.status = 'complete'
+        ORDER BY c.requested_at
+    )
+FROM heartbeats_heartbeat h WHERE h.tenant_id = %(tenant)s AND h.agent_id = %(agent)s AND h.status = 'done'
+ORDER BY h.started_at DESC LIMIT %(limit)s
+"""
+_TURNS = """
+SELECT m.at, s.person, s.id, s.ended_at IS NOT NULL, m.detail->>'thinking', asked.content
+FROM contacts_chatsession s
+JOIN contacts_chatmessage m ON m.tenant_id = s.tenant_id AND m.session_id = s.id
+LEFT JOIN contacts_chatmessage asked ON asked.tenant_id = m.tenant_id AND asked.id = (m.detail->>'to')::uuid
+WHERE s.tenant_id = %(tenant)s AND s.agent_id = %(agent)s AND m.speaker = 'agent' AND m.error = ''
+ORDER BY m.at DESC LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebuilt:
+    """A working memory as it was, and as its events leave it."""
+
+    before: WorkingMemory
+    after: WorkingMemory
+    #: Heartbeats and turns that it was rebuilt from.
+    beats: int
+    turns: int
+
+
+@transaction.atomic
+def rebuild_mind(*, agent_id: UUID, actor: str, dry_run: bool = False, clock: Clock | None = None) -> Rebuilt:
+    """Rebuild the agent's working memory from its last 50 heartbeats and turns; a dry run only shows it.
+
+    What was there before is on record. Thoughts that came with the agent's template, and have left no event, are gone.
+    Raises NotFound.
+    """
+    agent: Agent | None = Agent.objects.filter(id=agent_id).first()
+    if agent is None:
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    # The order in which a heartbeat locks them; one that is under way ends before its agent's mind is rebuilt.
+    list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("agent_id"))
+    state = AgentState.objects.select_for_update().get(agent_id=agent_id)
+    beats, turns = list(_beats(agent_id)), list(_turns(agent_id))
+    after = rebuilt(
+        [*beats, *turns],
+        agent_id=str(agent_id),
+        name=agent.name,
+        active_goals=list(
+            Goal.objects.filter(agent_id=agent_id, state=GoalState.ACTIVE)
+            .order_by("-touched_at")
+            .values_list("title", flat=True)[:MAX_GOALS]
+        ),
+        now=(clock or SystemClock()).now(),
+    )
+    before = WorkingMemory.model_validate(state.working_memory)
+    if not dry_run:
+        record(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            agent_id=agent_id,
+            message=f"rebuilt the working memory of {agent.name} from {len(beats)} heartbeats and {len(turns)} turns",
+            detail={"before": before.model_dump(mode="json")},
+        )
+        state.working_memory = json.loads(as_stored(after))
+        state.save(update_fields=["working_memory"])
+    return Rebuilt(before=before, after=after, beats=len(beats), turns=len(turns))
+
+
+def _beats(agent_id: UUID) -> Iterator[PastBeat]:
+    for at, mode, reasoning, actions, user_waiting, replies in fetch(_BEATS, agent=agent_id, limit=EVENTS):
+        read = [reply for text in replies if (reply := _read(text)) is not None]
+        yield PastBeat(
+            at=at,
+            thinking=reasoning,
+            concerns=[line for reply in read for line in reply.concerns],
+            curiosity=[line for reply in read for line in reply.curiosity],
+            resolved=[line for reply in read for line in reply.resolved],
+            user_waiting=user_waiting,
+            acted=any(each.get("cost") for each in json.loads(actions)),
+            tended=mode == Mode.CONSOLIDATION,
+        )
+
+
+def _read(text: str) -> Reply | None:
+    try:
+        return parse_reply(text).reply
+    except ReplyInvalid:
+        return None
+
+
+def _turns(agent_id: UUID) -> Iterator[PastTurn]:
+    for at, person, session_id, over, thinking, asked in fetch(_TURNS, agent=agent_id, limit=EVENTS):
+        human = human_of(person)
+        yield PastTurn(
+            at=at,
+            human=human,
+            conversation=str(session_id),
+            thinking=thinking or (thought_of_turn(human, asked) if asked else ""),
+            over=over,
+        )

@@ -1,0 +1,53 @@
+"""The thinking ring (seed 000, 2): an agent's last 50 thoughts, wherever it had them.
+
+There is no ring of its own: what an agent thought at a heartbeat stands in that heartbeat's `reasoning`, what it thought in a
+conversation in its turn's `detail`. Both are kept as the record of what happened; a second copy could only differ from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from apps.tenants.statements import fetch
+from arbor.errors import Invalid
+
+#: The origin's ring holds so many.
+RING = 50
+
+# Along the indexes by agent: so many of the latest heartbeats, and of the turns of the latest conversations.
+_THOUGHTS = """
+SELECT origin, id, text, at FROM (
+    (SELECT 'heartbeat' AS origin, id, reasoning AS text, started_at AS at FROM heartbeats_heartbeat
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND reasoning <> ''
+        ORDER BY started_at DESC LIMIT %(limit)s)
+    UNION ALL
+    (SELECT 'chat', m.id, m.detail->>'thinking', m.at FROM contacts_chatsession s
+        JOIN contacts_chatmessage m ON m.tenant_id = s.tenant_id AND m.session_id = s.id
+        WHERE s.tenant_id = %(tenant)s AND s.agent_id = %(agent)s AND m.speaker = 'agent'
+            AND m.detail->>'thinking' <> ''
+        ORDER BY m.at DESC LIMIT %(limit)s)
+) thoughts ORDER BY at DESC, id LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thinking:
+    """A block of thinking."""
+
+    #: `heartbeat` or `chat`, and the id of the heartbeat or the turn.
+    origin: str
+    id: UUID
+    text: str
+    at: datetime
+
+
+def thoughts_of(*, agent_id: UUID, limit: int = RING) -> list[Thinking]:
+    """Return what an agent thought lately, the latest first. One statement. Raises Invalid for a limit outside 1 to 50."""
+    if not 1 <= limit <= RING:
+        raise Invalid(f"the ring holds 1 to {RING} thoughts, asked for {limit}")
+    return [
+        Thinking(origin=origin, id=row_id, text=text, at=at)
+        for origin, row_id, text, at in fetch(_THOUGHTS, agent=agent_id, limit=limit)
+    ]

@@ -1,0 +1,62 @@
+"""How an agent likes to do things (seed 000, 2, "Preferences"), set by a person's hand; each change is on record."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.selves.models import Preference
+from apps.tenants.scope import current_tenant
+from arbor.errors import LimitReached, NotFound
+from arbor.selves.preferences import MAX_PREFERENCES, check_preference
+
+
+@transaction.atomic
+def set_preference(
+    *, agent_id: UUID, key: str, value: str, actor: str, source: str = "operator"
+) -> Preference:
+    """Let an agent prefer something; what it preferred under that key before is replaced, on record.
+
+    Raises NotFound for the agent, Invalid, LimitReached.
+    """
+    key, value = check_preference(key, value)
+    # The agent's row is the lock: two that set the last free one at once would both find it free.
+    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    row: Preference | None = Preference.objects.filter(agent_id=agent_id, key=key).first()
+    if row is None and Preference.objects.filter(agent_id=agent_id).count() >= MAX_PREFERENCES:
+        raise LimitReached(f"an agent has at most {MAX_PREFERENCES} preferences; remove one first")
+    before = row.value if row else None
+    row = row or Preference(tenant_id=current_tenant(), agent_id=agent_id, key=key)
+    row.value, row.source = value, source
+    row.save()
+    if before != value:
+        _put_on_record(row, actor, f"let it prefer {key}: {value}", before)
+    return row
+
+
+@transaction.atomic
+def unset_preference(*, agent_id: UUID, key: str, actor: str) -> Preference:
+    """Take a preference away; what it was is on record. Raises NotFound."""
+    row: Preference | None = (
+        Preference.objects.select_for_update().filter(agent_id=agent_id, key=key.strip().casefold()).first()
+    )
+    if row is None:
+        raise NotFound(f"the agent has no preference {key!r}")
+    _put_on_record(row, actor, f"took its preference {row.key} away", row.value)
+    row.delete()
+    return row
+
+
+def _put_on_record(row: Preference, actor: str, message: str, before: str | None) -> None:
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=row.agent_id,
+        message=message,
+        detail={"key": row.key, "before": before},
+    )

@@ -1,0 +1,80 @@
+"""The working memory, made anew from what is on record: heartbeats and conversations, in the order in which they happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from arbor.heartbeat.working_memory import (
+    LINE_LENGTH,
+    MAX_GOALS,
+    WorkingMemory,
+    after_beat,
+    after_conversation,
+    after_turn,
+    clip,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastBeat:
+    """A heartbeat that ran to its end, as far as it left something in mind."""
+
+    at: datetime
+    thinking: str = ""
+    concerns: Sequence[str] = ()
+    curiosity: Sequence[str] = ()
+    resolved: Sequence[str] = ()
+    #: Whether a message of a user was among its percepts, it did more than rest, it tended the memory.
+    user_waiting: bool = False
+    acted: bool = False
+    tended: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastTurn:
+    """A turn of a conversation that was answered."""
+
+    at: datetime
+    human: str
+    conversation: str
+    thinking: str = ""
+    #: Whether the conversation is over by now.
+    over: bool = True
+
+
+def rebuilt(
+    events: Iterable[PastBeat | PastTurn],
+    *,
+    agent_id: str,
+    name: str,
+    active_goals: Sequence[str],
+    now: datetime,
+) -> WorkingMemory:
+    """Return the working memory that these events leave, whatever their order; `active_goals` are titles."""
+    memory = WorkingMemory(agent_id=agent_id, name=name, started_at=now)
+    for event in sorted(events, key=lambda each: each.at):
+        memory = _after(memory, event)
+    return memory.model_copy(
+        update={"active_goals": [clip(title, LINE_LENGTH) for title in active_goals[:MAX_GOALS]]}
+    )
+
+
+def _after(memory: WorkingMemory, event: PastBeat | PastTurn) -> WorkingMemory:
+    if isinstance(event, PastBeat):
+        return after_beat(
+            memory,
+            thinking=event.thinking,
+            concerns=event.concerns,
+            curiosity=event.curiosity,
+            resolved=event.resolved,
+            user_waiting=event.user_waiting,
+            acted=event.acted,
+            tended=event.tended,
+            now=event.at,
+        )
+    memory = after_turn(
+        memory, thinking=event.thinking, human=event.human, conversation=event.conversation, now=event.at
+    )
+    return after_conversation(memory, conversation=event.conversation) if event.over else memory
