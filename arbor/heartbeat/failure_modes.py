@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -185,7 +186,7 @@ def _alike(done: Sequence[BeatGlance]) -> int:
     """Return how many of the latest beats in a row tell nearly the same as the one before each."""
     told = [words_of(beat.narrative) for beat in done if beat.narrative]
     count = 1 if told else 0
-    for later, earlier in zip(told, told[1:], strict=False):
+    for later, earlier in itertools.pairwise(told):
         if similarity(later, earlier) < SIMILAR_NARRATIVES:
             break
         count += 1

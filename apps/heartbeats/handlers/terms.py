@@ -1,0 +1,21 @@
+"""By what rules a beat decides, put on record with what it saw: so that it can be decided again."""
+
+from __future__ import annotations
+
+from apps.heartbeats.handlers.observe import budget_in, own_boundaries
+from arbor.heartbeat.situation import Situation, Terms
+from arbor.pipeline.engine import Context
+
+
+def on_record(context: Context) -> Situation:
+    """Return the situation with the terms of its decisions."""
+    situation: Situation = context["situation"]
+    chosen = context.get("budget") or {}
+    terms = Terms(
+        allowed=context["allowed"],
+        missing=context.get("missing") or {},
+        budget=budget_in(context).kind.value,
+        allowance=chosen.get("allowance"),
+        boundaries=own_boundaries(context),
+    )
+    return situation.model_copy(update={"terms": terms})

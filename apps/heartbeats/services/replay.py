@@ -1,0 +1,129 @@
+"""A heartbeat read from its record, to be decided again. Nothing is written: its transaction could not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connections
+
+from apps.contacts.services.limits import seen_refusals
+from apps.heartbeats.models import CallStatus, ExternalCall, Heartbeat
+from apps.heartbeats.services.asked import request_of, sections_of
+from apps.providers import model_for
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.errors import Invalid, NotFound
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.replay import RecordedBeat, decide_reply
+from arbor.heartbeat.situation import Situation
+from arbor.models.handles import REFLEX, Handle
+from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
+from arbor.models.windows import window_of
+from arbor.selves.boundary_check import in_force
+from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A heartbeat's record."""
+
+    id: UUID
+    agent: str
+    number: int
+    model: str
+    beat: RecordedBeat
+    #: What its model was asked first; None where that was not kept.
+    request: ModelRequest | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherMind:
+    """What another model would have decided."""
+
+    model: str
+    reply: ModelReply
+    decisions: tuple[Decision, ...]
+
+
+def read_beat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
+    """Read a heartbeat's record. Raises NotFound, and Invalid for one that came to no decision or kept too little."""
+    with tenant_transaction(tenant_id):
+        _read_only()
+        beat = Heartbeat.objects.select_related("agent").filter(id=heartbeat_id).first()
+        if beat is None:
+            raise NotFound(f"there is no heartbeat {heartbeat_id} in this tenant")
+        if not beat.situation:
+            why = f": {beat.reason}" if beat.reason else ""
+            raise Invalid(
+                f"heartbeat {heartbeat_id} is {beat.status}{why}; only one that came to a decision can be replayed"
+            )
+        situation = Situation.model_validate(beat.situation)
+        if situation.terms is None:
+            raise Invalid(
+                f"heartbeat {heartbeat_id} is from before its terms (budget, boundaries, what was possible) were put on"
+                " record; newer ones can be replayed"
+            )
+        calls = list(
+            ExternalCall.objects.filter(
+                heartbeat_id=beat.id, purpose=CallPurpose.THINK.value, status=CallStatus.COMPLETE
+            ).order_by("requested_at", "id")
+        )
+        return _found(beat, situation, calls)
+
+
+def ask_other(found: Found, *, model: str) -> OtherMind:
+    """Ask another model (`provider/model`) what the beat asked its own, and decide about its reply. Nothing is kept.
+
+    Raises Invalid for a handle that is none or a prompt that was not kept, ModelError, and ReplyInvalid when its reply
+    holds no decision.
+    """
+    handle = str(Handle.parse(model))
+    if found.request is None:
+        raise Invalid(f"heartbeat {found.id} has no prompt on record, so no other model can be asked")
+    request = ModelRequest.from_json(
+        {
+            **found.request.to_json(),
+            "context": found.beat.situation.model_copy(
+                update={"terms": None, "model_is_reflex": True}
+            ).model_dump(mode="json")
+            if handle.startswith(f"{REFLEX}/")
+            else {},
+        }
+    )
+    if connections[APP].in_atomic_block:
+        raise RuntimeError("a model is asked outside any transaction")
+    reply = model_for(handle).complete(request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+    return OtherMind(model=handle, reply=reply, decisions=decide_reply(found.beat, reply.text))
+
+
+def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> Found:
+    first = calls[0] if calls else None
+    kept = first is not None and bool(first.request)
+    sections = sections_of(first.sections, first.request) if first is not None and kept else []
+    assert situation.terms is not None
+    return Found(
+        id=beat.id,
+        agent=beat.agent.name,
+        number=beat.number,
+        model=beat.model,
+        beat=RecordedBeat(
+            situation=situation,
+            sections=[(section["name"], section["text"]) for section in sections],
+            replies=[call.reply for call in calls],
+            actions=beat.actions,
+            dropped=beat.dropped,
+            repairs=beat.repairs,
+            window=window_of(first.model if first else beat.model, otherwise=settings.ARBOR_MODEL_CONTEXT),
+            reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+            boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
+            cooling=seen_refusals,
+        ),
+        request=request_of(first.request) if first is not None and kept else None,
+    )
+
+
+def _read_only() -> None:
+    """From here on the database itself refuses every write of the open transaction."""
+    with connections[APP].cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")
