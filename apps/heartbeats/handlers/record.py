@@ -22,6 +22,7 @@ from apps.heartbeats.handlers.terms import on_record
 from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.services.appraisal import lasting, weigh
 from apps.memories.services.buffer import hold
+from apps.memories.services.code import keep_code
 from apps.memories.services.provenance import learned_from
 from apps.memories.services.remember import store
 from apps.tenants.statements import change
@@ -89,6 +90,11 @@ class Record:
         link_memory(memory_id=memory_id, links=links_of(changes))
         _update_state(agent_id, context, situation, reply, results, now)
         _hold(agent_id, situation, heartbeat_id)
+        keep_code(
+            agent_id=agent_id,
+            texts=[each.content for each in situation.percepts],
+            source=f"heartbeat:{heartbeat_id}",
+        )
         # The percepts point at the heartbeat's row, which exists: this node comes after a suspension.
         seen = [UUID(percept.id) for percept in situation.percepts]
         Percept.objects.filter(id__in=seen).update(heartbeat_id=UUID(heartbeat_id))
