@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.self_views import CrossedView
 from arbor.heartbeat.situation import PerceptView
+from arbor.heartbeat.working_memory import clip
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import (
     BoundaryRule,
@@ -20,6 +22,8 @@ from arbor.selves.boundary_check import (
 
 #: What the texts of an action are looked for in, at most: deeper than any action's parameters go.
 _DEEPEST = 4
+_ABOUT_LENGTH = 120
+_ID = re.compile(r"[0-9a-fA-F-]{32,36}")
 
 
 def crossed_by(
@@ -56,6 +60,14 @@ def within_boundaries(
 def texts_of(params: Mapping[str, Any]) -> Iterator[str]:
     """Yield every text among an action's parameters."""
     yield from _texts(params, _DEEPEST)
+
+
+def about(params: Mapping[str, Any]) -> str:
+    """Return what an action is about, in at most 120 characters: the first of its texts that is not an id; or nothing."""
+    for text in texts_of(params):
+        if " " in text.strip() or not _ID.fullmatch(text.strip()):
+            return clip(" ".join(text.split()), _ABOUT_LENGTH)
+    return ""
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:

@@ -49,6 +49,8 @@ class Event(StrEnum):
     GOAL_CREATED = "goal_created"
     #: A goal has steps now.
     GOAL_PLANNED = "goal_planned"
+    #: Something stands in a goal's way.
+    GOAL_BLOCKED = "goal_blocked"
     #: A goal did not change as it was wanted to.
     GOAL_REFUSED = "goal_refused"
     #: A goal was given up.
@@ -72,6 +74,7 @@ DELTAS: Mapping[Event, Feeling] = MappingProxyType(
         Event.GOAL_PROGRESSED: Feeling(0.1, 0.0),
         Event.GOAL_CREATED: Feeling(0.05, 0.05),
         Event.GOAL_PLANNED: Feeling(0.05, 0.0),
+        Event.GOAL_BLOCKED: Feeling(-0.05, 0.05),
         Event.GOAL_REFUSED: Feeling(-0.1, 0.0),
         Event.GOAL_ABANDONED: Feeling(-0.2, -0.1),
         Event.CONCERN: Feeling(-0.05, 0.05),

@@ -51,7 +51,8 @@ def _peer(row: Mapping[str, Any], seen: Mapping[str, Any]) -> PeerView:
     heard = {each["kind"] for each in seen["percepts"]}
     return PeerView(
         name=row["name"],
-        present=row["present"] or (row["peer_id"] is None and row["name"] == USER and "user_message" in heard),
+        present=row["present"]
+        or (row["peer_id"] is None and row["name"] == USER and "user_message" in heard),
         trust=trust(
             successes=row["successes"],
             interactions=row["interactions"],

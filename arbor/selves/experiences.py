@@ -1,0 +1,41 @@
+"""What acting teaches: a lesson made by rule from how an action turned out (seed 003, 3.4)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+#: As long as a line of the prompt that shows it.
+LESSON_LENGTH = 300
+ABOUT_LENGTH = 200
+#: Experiences that an agent keeps; the oldest beyond are let go, on record (ours: a year of a busy agent's lessons).
+MOST_KEPT = 2_000
+
+
+class Outcome(StrEnum):
+    """How it turned out (seed 003, 3.4)."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    PARTIAL = "partial"
+    UNKNOWN = "unknown"
+
+
+def lesson(*, action: str, about: str, outcome: Outcome, summary: str, attempts: int, successes: int) -> str:
+    """Return what an action teaches; empty where it went as it always does.
+
+    `attempts` and `successes` are those of the action before. A failure teaches what to avoid, a partial success what
+    to do differently, and a success what to do again, if it was the first, or if the action mostly fails.
+    """
+    what = f"{action.replace('_', ' ')} ({about})" if about else action.replace("_", " ")
+    if outcome is Outcome.FAILURE:
+        return _short(f"Avoid doing {what} the same way again: {summary}")
+    if outcome is Outcome.PARTIAL:
+        return _short(f"Do {what} differently next time: {summary}")
+    if outcome is Outcome.SUCCESS and (successes == 0 or successes * 2 < attempts):
+        return _short(f"Do {what} again when it is called for: it worked: {summary}")
+    return ""
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LESSON_LENGTH else f"{text[: LESSON_LENGTH - 1]}…"
