@@ -127,7 +127,7 @@ def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str
 
 
 # Which parameter of an action is searched for, and which is stored as a memory.
-_SEARCHED = {"recall": "query"}
+_SEARCHED = {"recall": "query", "inquire_deep": "question"}
 _STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 
@@ -159,7 +159,9 @@ def _judge(
             decision, Verdict.NOT_PERMITTED, f"your template does not allow {spec.name}; possible: {possible}"
         )
     if spec.name in missing:
-        return _refuse(decision, Verdict.UNAVAILABLE, f"{spec.name} is not possible here: {missing[spec.name]}")
+        return _refuse(
+            decision, Verdict.UNAVAILABLE, f"{spec.name} is not possible here: {missing[spec.name]}"
+        )
     # A strict schema makes the model write null for what it leaves out.
     given = {name: value for name, value in action.params.items() if value is not None}
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from apps.heartbeats.acts import goals, memory, reach_out
+from apps.heartbeats.acts import goals, inquiry, memory, reach_out
 from apps.heartbeats.acts.desk import Desk, rest
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionResult
@@ -20,6 +20,8 @@ ACTS: Mapping[str, Act] = MappingProxyType(
         "reflect": memory.reflect,
         "connect": memory.connect_things,
         "reprioritize": goals.reprioritize,
+        "inquire_shallow": inquiry.inquire,
+        "inquire_deep": inquiry.inquire,
         "reach_out_user": reach_out.reach_out_user,
         "reach_out_public": reach_out.reach_out_public,
         "rest": rest,

@@ -29,7 +29,7 @@ class Act:
 
     def run(self, context: Context) -> NodeResult:
         """Put the results, and the energy that is left, into the context."""
-        desk = _desk(context, self._clock.now())
+        desk = desk_of(context, self._clock.now())
         decisions: list[Decision] = context["decisions"]
         results = [
             carry_out(desk, decision) if decision.runs else refused(decision) for decision in decisions
@@ -49,7 +49,8 @@ class Act:
             **context["record"],
             "energy_end": energy,
             "actions": [
-                _entry(decision, result) for decision, result in zip(decisions, results, strict=True)
+                *context["record"].get("actions", []),
+                *(_entry(decision, result) for decision, result in zip(decisions, results, strict=True)),
             ],
         }
         work = pending_work(decisions, results)
@@ -96,7 +97,8 @@ def carry_out(desk: Desk, decision: Decision) -> ActionResult:
         return answer(decision, ActionOutcome.FAILURE, f"did not work: {error}")
 
 
-def _desk(context: Context, now: datetime) -> Desk:
+def desk_of(context: Context, now: datetime) -> Desk:
+    """Return what the actions of this beat work with."""
     return Desk(
         agent_id=UUID(context["agent_id"]),
         heartbeat_id=UUID(context["heartbeat_id"]),

@@ -242,13 +242,14 @@ class Decide:
         """Put the decisions into the context."""
         reply: Reply = context["reply"]
         situation: Situation = context["situation"]
+        missing: dict[str, str] = context.get("missing", {})
         decisions = decide(
             reply.actions,
             registry=ACTIONS,
-            allowed=context["allowed"],
+            allowed=[*context["allowed"], *missing],
             energy=situation.energy,
             budget=budget_in(context),
-            missing=context.get("missing", {}),
+            missing=missing,
             cooling=seen_refusals(situation.environment),
             guarded=partial(within_boundaries, boundaries=boundaries_in(context), vectors={}),
         )

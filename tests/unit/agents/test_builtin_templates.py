@@ -11,10 +11,14 @@ from arbor.agents import template
 from arbor.agents.character import to_system_prompt
 from arbor.agents.genome import AgentRole
 from arbor.agents.template import TemplateSource, TemplateSpec, TrustTier, load_builtin_templates
+from arbor.heartbeat.actions import ACTIONS
 
-# The actions of this slice (later ones come from the list of the heartbeat itself).
-ACTIONS = frozenset({"recall", "remember", "reflect", "connect", "reprioritize", "rest"})
 TEMPLATES = {spec.name: spec for _, spec in load_builtin_templates(known_actions=ACTIONS)}
+#: What every agent may do, whatever its character.
+FOR_ALL = frozenset(
+    {"observe", "review_goals", "recall", "remember", "connect", "maintain", "reflect", "synthesize", "rest"}
+    | {"brainstorm_goals"}
+)
 ORIGINAL = ("ClaudeCode", "CodeReviewer", "Diagnostician", "Monitor", "Researcher", "Scout")
 EXECUTE = "arbor://actions/execute/"
 
@@ -161,7 +165,7 @@ def test_each_is_a_whole_individual_with_something_to_do(spec: TemplateSpec) -> 
     )
     assert all(goal.title and goal.title != goal.description for goal in spec.initial_goals)
     assert all(request.description for request in spec.required_capabilities)
-    assert {"recall", "remember", "rest"} <= set(spec.actions)
+    assert set(spec.actions) >= FOR_ALL
 
 
 @pytest.mark.parametrize("spec", TEMPLATES.values(), ids=lambda spec: spec.name)
@@ -196,3 +200,14 @@ def _texts(value: object) -> list[str]:
     if isinstance(value, (list, tuple)):
         return [text for item in value for text in _texts(item)]
     return [value] if isinstance(value, str) and len(value) > 25 else []
+
+
+def test_those_who_find_out_may_inquire_most_may_write_to_users_and_few_may_publish() -> None:
+    having = {
+        action: {name for name, spec in TEMPLATES.items() if action in spec.actions} for action in ACTIONS
+    }
+
+    assert {"Researcher", "Folio", "Kestrel"} <= having["inquire_deep"] < having["inquire_shallow"]
+    assert "Scout" in having["inquire_shallow"]
+    assert len(having["reach_out_user"]) > len(TEMPLATES) / 2
+    assert 0 < len(having["reach_out_public"]) < len(TEMPLATES) / 4
