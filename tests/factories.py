@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -26,7 +27,6 @@ from apps.heartbeats.models import (
     PerceptKind,
     Process,
     ScheduleState,
-    Step,
     Trigger,
 )
 from apps.memories.models import (
@@ -388,6 +388,20 @@ class IdentityAspectFactory(TenantRowFactory):
     source = "operator"
 
 
+def a_step(sequence: int, at: datetime, *, changed: Sequence[str] = ()) -> dict[str, Any]:
+    """Return one step of a heartbeat's trace, as its row keeps it."""
+    return {
+        "sequence": sequence,
+        "node": "observe",
+        "handler": "observe",
+        "phase": "inside",
+        "outcome": "success",
+        "changed": list(changed),
+        "started_at": at.isoformat(),
+        "duration_ms": 1.5,
+    }
+
+
 class HeartbeatFactory(TenantRowFactory):
     class Meta:
         model = Heartbeat
@@ -431,23 +445,9 @@ class HeartbeatFactory(TenantRowFactory):
     narrative = "I recalled the river and noted a new path."
     model = "openai/gpt-5-mini"
     own_ms = 18.4
+    trace = factory.LazyAttribute(lambda o: [a_step(1, o.started_at)])
     started_at = factory.LazyAttribute(lambda o: o.slot_at + timedelta(seconds=1))
     ended_at = factory.LazyAttribute(lambda o: o.started_at + timedelta(seconds=2))
-
-
-class StepFactory(TenantRowFactory):
-    class Meta:
-        model = Step
-
-    heartbeat = factory.SubFactory(HeartbeatFactory)
-    sequence = factory.Sequence(lambda n: n + 1)
-    node = "observe"
-    handler = "observe"
-    phase = "inside"
-    outcome = "success"
-    changed = factory.LazyFunction(list)
-    started_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at)
-    duration_ms = 1.5
 
 
 class ExternalCallFactory(TenantRowFactory):

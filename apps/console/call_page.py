@@ -8,6 +8,7 @@ from typing import Any
 
 from apps.console.stored import dicts_in, pretty, text_of
 from apps.heartbeats.models import ExternalCall, LedgerEntry
+from apps.heartbeats.services.asked import sections_of
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.parsing import parse_reply
 
@@ -48,7 +49,7 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
             parsed, repairs = pretty(read.reply.model_dump(mode="json", exclude_defaults=True)), read.repairs
         except ReplyInvalid as error:
             unreadable = str(error)
-    sections = _sections(call.sections)
+    sections = _sections(sections_of(call.sections, call.request))
     request = call.request if isinstance(call.request, Mapping) else {}
     messages = [("system", text_of(request.get("system")))] if request.get("system") else []
     messages += [

@@ -12,7 +12,8 @@ from apps.console.pipeline_picture import Picture
 from apps.console.stored import dicts_in, pretty, text_of
 from apps.console.trace_page import Stage, draw_walk, read_stages
 from apps.goals.models import Goal
-from apps.heartbeats.models import ExternalCall, Heartbeat, LedgerEntry, Step
+from apps.heartbeats.models import ExternalCall, Heartbeat, LedgerEntry
+from apps.heartbeats.services.trace import steps_of
 from arbor.heartbeat.decision import Verdict
 from arbor.heartbeat.energy import MAX_ENERGY
 from arbor.models.handles import Provider
@@ -73,7 +74,7 @@ class HeartbeatPage:
 
 def read_heartbeat(beat: Heartbeat) -> HeartbeatPage:
     """Read the trace of a heartbeat of the current tenant."""
-    steps = list(Step.objects.filter(heartbeat_id=beat.id).order_by("sequence"))
+    steps = steps_of(beat)
     calls = list(ExternalCall.objects.filter(heartbeat_id=beat.id).order_by("requested_at"))
     paid = {
         entry.call_id: entry

@@ -9,14 +9,19 @@ from itertools import zip_longest
 
 from apps.console.cells import span
 from apps.console.pipeline_picture import Passage, Picture, draw_pipeline
-from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, Step
+from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
+from apps.heartbeats.services.trace import Step
 from arbor.pipeline.graph import heartbeat_text
 
 #: What is worse hides what is better when a node was passed more than once.
 _WORST = ("failure", "retry", "partial", "success")
 #: What a step that waits for a model leaves; a second step says how it went on.
 _WAITING = "waiting"
-_ENDED = {HeartbeatStatus.DONE: "success", HeartbeatStatus.FAILED: "failure"}
+_ENDED = {
+    HeartbeatStatus.DONE: "success",
+    HeartbeatStatus.FAILED: "failure",
+    HeartbeatStatus.SKIPPED: "skipped",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +52,7 @@ def read_stages(
             milliseconds=step.duration_ms,
             left=0,
             width=0,
-            changed=[str(line) for line in step.changed if line] if isinstance(step.changed, list) else (),
+            changed=[str(line) for line in step.changed if line],
         )
         marks.append((step.started_at, step.duration_ms, stage))
     # The database's clock stands still in a transaction: a call is asked for at its beginning, the step is at its end.

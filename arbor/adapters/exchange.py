@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import orjson
 from pydantic import SecretStr
 
 from arbor.adapters.deadline import deadline
@@ -92,8 +93,7 @@ def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, dead
             client.stream(
                 "POST",
                 door.url,
-                # A lone surrogate in someone's text must not break the call.
-                content=json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace"),
+                content=_encoded(body),
                 headers={"Content-Type": "application/json", "Accept-Encoding": "identity", **door.headers},
                 auth=door.auth,
                 follow_redirects=False,
@@ -118,6 +118,14 @@ def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, dead
         ) from exc
     except httpx.RequestError as exc:
         raise ModelUnavailable(f"{door.provider} cannot be reached: {door.scrub(str(exc))}") from exc
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        # A lone surrogate in someone's text must not break the call.
+        return json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
 
 
 def _too_late(door: Door, deadline_s: float) -> ModelTimeout:

@@ -107,13 +107,27 @@ class ChatCompletionsModel:
 
 
 def is_closed(schema: Any) -> bool:
-    """Return whether OpenAI's strict mode takes this schema.
+    """Return whether OpenAI's strict mode takes this schema; that of a schema asked for again is remembered.
 
     Every object must list all its properties as required and allow no others; an object with free keys
     cannot be strict.
     """
+    known = _closedness.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_closedness) >= _SCHEMAS_KNOWN:
+            _closedness.clear()
+        # With the schema itself, so that no other takes its identity while it stands here.
+        known = _closedness[id(schema)] = schema, _is_closed(schema)
+    return known[1]
+
+
+_SCHEMAS_KNOWN = 256
+_closedness: dict[int, tuple[Any, bool]] = {}
+
+
+def _is_closed(schema: Any) -> bool:
     if isinstance(schema, list):
-        return all(is_closed(item) for item in schema)
+        return all(_is_closed(item) for item in schema)
     if not isinstance(schema, dict):
         return True
     if schema.get("type") == "object" or "properties" in schema:
@@ -122,7 +136,7 @@ def is_closed(schema: Any) -> bool:
             properties
         ):
             return False
-    return all(is_closed(value) for value in schema.values())
+    return all(_is_closed(value) for value in schema.values())
 
 
 def _first_choice(body: Any) -> dict[str, Any] | None:

@@ -12,9 +12,10 @@ from rich.console import Console
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, HeartbeatStatus, Step
+from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, HeartbeatStatus
 from apps.heartbeats.services.inline import beat_now, fleet_is_live
 from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.trace import steps_of
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, ServerError
@@ -151,7 +152,7 @@ class _Follower:
             beat: Heartbeat | None = Heartbeat.objects.filter(
                 agent_id=self._agent.id, slot_at=self._slot_at
             ).first()
-            new = Step.objects.filter(heartbeat=beat, sequence__gt=self._seen) if beat else []
+            new = [step for step in steps_of(beat) if step.sequence > self._seen] if beat else []
             for step in new:
                 self._seen = step.sequence
                 if self._screen is not None:

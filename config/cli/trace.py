@@ -14,7 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry, Step
+from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry
+from apps.heartbeats.services.trace import Step, steps_of
 from arbor.heartbeat.decision import Verdict
 from arbor.models.handles import Provider
 
@@ -48,7 +49,7 @@ def trace_of(beat: Heartbeat) -> dict[str, Any]:
         "own_ms": round(beat.own_ms, 2),
         "energy_start": beat.energy_start,
         "energy_end": beat.energy_end,
-        "steps": [step_line(step) for step in Step.objects.filter(heartbeat_id=beat.id)],
+        "steps": [step_line(step) for step in steps_of(beat)],
         "calls": [_call(call, paid.get(call.id)) for call in calls],
         "reasoning": beat.reasoning,
         "actions": beat.actions,
@@ -72,7 +73,7 @@ def step_line(step: Step) -> dict[str, Any]:
         "phase": step.phase,
         "outcome": step.outcome,
         "duration_ms": round(step.duration_ms, 2),
-        "changed": step.changed,
+        "changed": list(step.changed),
     }
 
 

@@ -99,7 +99,7 @@ LEFT JOIN heartbeats_externalcall c ON c.heartbeat_id = h.id LEFT JOIN heartbeat
 WHERE h.status = 'done' GROUP BY a.name, h.number HAVING count(DISTINCT c.id) <> 1 OR count(l.id) <> 1
 """
 GAPS = """
-SELECT heartbeat_id FROM heartbeats_step GROUP BY heartbeat_id
+SELECT h.id FROM heartbeats_heartbeat h CROSS JOIN jsonb_to_recordset(h.trace) AS step(sequence int) GROUP BY h.id
 HAVING count(*) <> max(sequence) OR count(DISTINCT sequence) <> count(*)
 """
 

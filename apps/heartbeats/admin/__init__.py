@@ -1,6 +1,6 @@
 """Heartbeats and all that belongs to them in the operator's console."""
 
-from apps.heartbeats.admin.beats import HeartbeatAdmin, PerceptAdmin, StepAdmin
+from apps.heartbeats.admin.beats import HeartbeatAdmin, PerceptAdmin
 from apps.heartbeats.admin.calls import ExternalCallAdmin, LedgerEntryAdmin
 from apps.heartbeats.admin.running import HeartbeatScheduleAdmin, ProcessAdmin
 
@@ -11,5 +11,4 @@ __all__ = [
     "LedgerEntryAdmin",
     "PerceptAdmin",
     "ProcessAdmin",
-    "StepAdmin",
 ]

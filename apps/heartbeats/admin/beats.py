@@ -10,8 +10,8 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 
 from apps.console import cells
 from apps.console.heartbeat_page import HeartbeatPage, read_heartbeat
-from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, OwnPageAdmin, is_list
-from apps.heartbeats.models import Heartbeat, Percept, Step
+from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, is_list
+from apps.heartbeats.models import Heartbeat, Percept
 
 
 @admin.register(Heartbeat)
@@ -76,49 +76,6 @@ class HeartbeatAdmin(OwnPageAdmin):
     def own_time(self, beat: Heartbeat) -> str:
         """Show the time in Arbor's own code."""
         return cells.milliseconds(beat.own_ms)
-
-
-@admin.register(Step)
-class StepAdmin(FoundByIdAdmin):
-    """Nodes that heartbeats passed; each heartbeat's page draws its own."""
-
-    list_display = ("node", "heartbeat_link", "handler", "phase", "outcome_badge", "took", "started_at")
-    list_filter = (("heartbeat", AutocompleteSelectFilter),)
-    agent_path = "heartbeat"
-    sortable_by = ()
-    fields = (
-        "heartbeat",
-        "sequence",
-        "node",
-        "handler",
-        "phase",
-        "outcome",
-        "changed",
-        "started_at",
-        "duration_ms",
-    )
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Step]:
-        """Read of the heartbeat what names it."""
-        steps: QuerySet[Step] = super().get_queryset(request).select_related("heartbeat")
-        return steps.defer(
-            *(f"heartbeat__{name}" for name in ("checkpoint", "situation", "reasoning", "actions", "dropped"))
-        )
-
-    @admin.display(description="heartbeat")
-    def heartbeat_link(self, step: Step) -> SafeString:
-        """Name its heartbeat."""
-        return cells.link("heartbeats_heartbeat", step.heartbeat_id, step.heartbeat)
-
-    @admin.display(description="outcome")
-    def outcome_badge(self, step: Step) -> SafeString:
-        """Show how it ended."""
-        return cells.badge(step.outcome)
-
-    @admin.display(description="took")
-    def took(self, step: Step) -> str:
-        """Show how long it took."""
-        return cells.milliseconds(step.duration_ms)
 
 
 @admin.register(Percept)

@@ -1,6 +1,6 @@
 """The heartbeat as durable rows: when it is due, how far it has come, what it asked of models, what it cost."""
 
-from apps.heartbeats.models.beats import Heartbeat, HeartbeatStatus, Percept, PerceptKind, Step
+from apps.heartbeats.models.beats import Heartbeat, HeartbeatStatus, Percept, PerceptKind
 from apps.heartbeats.models.calls import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.heartbeats.models.processes import Process
 from apps.heartbeats.models.schedule import HeartbeatSchedule, ScheduleState, Trigger
@@ -17,6 +17,5 @@ __all__ = [
     "PerceptKind",
     "Process",
     "ScheduleState",
-    "Step",
     "Trigger",
 ]

@@ -71,6 +71,8 @@ class Heartbeat(TenantModel):
     reason = models.TextField(blank=True)
     #: `provider/model` that was asked.
     model = models.CharField(max_length=200, blank=True)
+    #: The nodes it passed, in order (`apps.heartbeats.services.trace.Step` as JSON); read by `steps_of`.
+    trace = models.JSONField(default=list, db_default=[])
     #: Time in Arbor's own code, the model's excluded, in milliseconds.
     own_ms = models.FloatField(default=0.0)
     started_at = models.DateTimeField()
@@ -95,33 +97,6 @@ class Heartbeat(TenantModel):
 
     def __str__(self) -> str:
         return f"heartbeat {self.number} ({self.status})"
-
-
-class Step(TenantModel):
-    """One node of the pipeline that a heartbeat passed: the trace."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    heartbeat = TenantForeignKey(Heartbeat, related_name="steps")
-    sequence = models.IntegerField()
-    node = models.CharField(max_length=60)
-    handler = models.CharField(max_length=60)
-    phase = models.CharField(max_length=8)
-    outcome = models.CharField(max_length=10)
-    #: What it changed, one line each.
-    changed = models.JSONField(default=list)
-    started_at = models.DateTimeField()
-    duration_ms = models.FloatField()
-
-    class Meta(TenantModel.Meta):
-        ordering = ["sequence"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["tenant", "heartbeat", "sequence"], name="heartbeats_step_sequence"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.node}: {self.outcome}"
 
 
 class PerceptKind(models.TextChoices):

@@ -18,20 +18,22 @@ from arbor.models.ports import ModelReply, ModelRequest, Usage
 #: Longest model name that the ledger holds.
 MODEL_LENGTH = 200
 
-# The day's sum of the agent goes with it: one statement a call.
-_CHARGE = """
-WITH charged AS (
+# The day's sum of the agent goes with it. Part of a statement, which may do more.
+CHARGE = """
+charged AS (
     INSERT INTO heartbeats_ledgerentry (tenant_id, id, agent_id, call_id, purpose, provider, model, input_tokens,
         output_tokens, cached_tokens, cost_usd, latency_ms, tries, error_kind, at)
-    VALUES (%(tenant)s, %(id)s, %(agent)s, %(call)s, %(purpose)s, %(provider)s, %(model)s, %(input)s,
-        %(output)s, %(cached)s, %(cost)s, %(latency)s, %(tries)s, %(error_kind)s, now())
+    VALUES (%(tenant)s, %(entry)s, %(agent)s, %(call)s, %(purpose)s, %(provider)s, %(model)s, %(input)s::bigint,
+        %(output)s::bigint, %(cached)s::bigint, %(cost)s::numeric, %(latency)s::float8, %(tries)s::int,
+        %(useless)s, now())
+), used AS (
+    INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, calls, tokens, cost_usd)
+    VALUES (%(tenant)s, %(usage)s, %(agent)s, (now() AT TIME ZONE 'UTC')::date, 1,
+        %(input)s::bigint + %(output)s::bigint, coalesce(%(cost)s::numeric, 0))
+    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET calls = heartbeats_dailyusage.calls + 1,
+        tokens = heartbeats_dailyusage.tokens + excluded.tokens,
+        cost_usd = heartbeats_dailyusage.cost_usd + excluded.cost_usd
 )
-INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, calls, tokens, cost_usd)
-VALUES (%(tenant)s, %(usage)s, %(agent)s, (now() AT TIME ZONE 'UTC')::date, 1, %(input)s::bigint + %(output)s::bigint,
-    coalesce(%(cost)s::numeric, 0))
-ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET calls = heartbeats_dailyusage.calls + 1,
-    tokens = heartbeats_dailyusage.tokens + excluded.tokens,
-    cost_usd = heartbeats_dailyusage.cost_usd + excluded.cost_usd
 """
 
 
@@ -53,7 +55,12 @@ class Taken:
 
 def charge_reply(taken: Taken, reply: ModelReply, *, error_kind: str = "") -> None:
     """Note what a reply cost; `error_kind` says why it was of no use, if it was not. One statement."""
-    _charge(
+    change(f"WITH {CHARGE} SELECT", **reply_charge(taken, reply, error_kind=error_kind))
+
+
+def reply_charge(taken: Taken, reply: ModelReply, *, error_kind: str = "") -> dict[str, Any]:
+    """Return the values that CHARGE takes for a reply."""
+    return _charge(
         taken,
         provider=reply.provider,
         model=storable(reply.model)[:MODEL_LENGTH],
@@ -83,7 +90,7 @@ def charge_failure(taken: Taken, error: Exception, latency_ms: float) -> None:
         return
     provider, _, model = taken.model.partition("/")
     usage = (error.usage if isinstance(error, ModelRefused) else None) or Usage()
-    _charge(
+    values = _charge(
         taken,
         provider=provider,
         model=model,
@@ -93,6 +100,7 @@ def charge_failure(taken: Taken, error: Exception, latency_ms: float) -> None:
         tries=error.attempts,
         error_kind=type(error).__name__,
     )
+    change(f"WITH {CHARGE} SELECT", **values)
 
 
 def _charge(
@@ -105,21 +113,20 @@ def _charge(
     latency_ms: float,
     tries: int,
     error_kind: str,
-) -> None:
-    change(
-        _CHARGE,
-        id=uuid7(),
-        usage=uuid7(),
-        agent=taken.agent_id,
-        call=taken.call_id,
-        purpose=taken.request.purpose.value,
-        provider=provider,
-        model=model,
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        cached=usage.cached_tokens,
-        cost=cost_usd,
-        latency=latency_ms,
-        tries=tries,
-        error_kind=error_kind,
-    )
+) -> dict[str, Any]:
+    return {
+        "entry": uuid7(),
+        "usage": uuid7(),
+        "agent": taken.agent_id,
+        "call": taken.call_id,
+        "purpose": taken.request.purpose.value,
+        "provider": provider,
+        "model": model,
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cached": usage.cached_tokens,
+        "cost": cost_usd,
+        "latency": latency_ms,
+        "tries": tries,
+        "useless": error_kind,
+    }

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import structlog
 from django.conf import settings
-from psycopg.types.json import Jsonb
 
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Step
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.services.asked import stored_sections
 from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.trace import step_json
 from apps.heartbeats.services.values import Walk
 from apps.queues import enqueue
-from apps.tenants.statements import change, fetch, insert_rows, update_rows
+from apps.tenants.encoding import to_json
+from apps.tenants.statements import bound, change, fetch, insert_of, update_of
 from arbor.errors import StaleLease
-from arbor.heartbeat.context import dump_context
 from arbor.ids import uuid7
-from arbor.pipeline.engine import StepRecord, Suspension
+from arbor.pipeline.engine import Suspension
 
 log = structlog.get_logger(__name__)
 
@@ -36,8 +38,8 @@ WHERE tenant_id = %(tenant)s AND id = %(beat)s AND epoch = %(epoch)s AND step = 
 _ASK = """
 INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections,
     reply, error, error_kind, attempts, requested_at)
-VALUES (%(tenant)s, %(id)s, %(agent)s, %(beat)s, %(purpose)s, 'pending', %(model)s, %(request)s, %(sections)s,
-    '', '', '', 0, now())
+VALUES (%(tenant)s, %(call)s, %(agent)s, %(heartbeat_id)s, %(purpose)s, 'pending', %(model)s, %(request)s::jsonb,
+    %(sections)s::jsonb, '', '', '', 0, now())
 """
 _WAIT = """
 UPDATE heartbeats_heartbeatschedule SET lease_until = now() + %(lease)s
@@ -45,12 +47,12 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
 """
 # Counts the beat, and lets the agent wait for its planned time, or for an earlier one that somebody brought about
 # meanwhile; it rests if it may no longer beat.
+_COUNT = """
+INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, beats)
+SELECT %(tenant)s::uuid, %(usage)s::uuid, %(agent)s::uuid, (now() AT TIME ZONE 'UTC')::date, 1 WHERE %(ran)s::boolean
+ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET beats = heartbeats_dailyusage.beats + 1
+"""
 _LET_GO = """
-WITH used AS (
-    INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, beats)
-    SELECT %(tenant)s::uuid, %(usage)s::uuid, %(agent)s::uuid, (now() AT TIME ZONE 'UTC')::date, 1 WHERE %(ran)s::boolean
-    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET beats = heartbeats_dailyusage.beats + 1
-)
 UPDATE heartbeats_heartbeatschedule s SET attempts = 0, lease_until = NULL, slot_at = NULL, last_error = %(error)s,
     state = CASE WHEN a.status = 'active' THEN 'idle' ELSE 'off' END,
     next_due_at = CASE WHEN s.next_trigger = 'timer' AND s.next_due_at > now()
@@ -73,21 +75,26 @@ def fence(walk: Walk) -> None:
 
 
 def suspend(walk: Walk, suspension: Suspension) -> None:
-    """Store the heartbeat as waiting, and its call; tell the workers that ask models."""
-    store(walk, status=HeartbeatStatus.WAITING, checkpoint=stored_checkpoint(walk))
+    """Store the heartbeat as waiting, and its call, in one statement; tell the workers that ask models."""
+    written, beat = _written(walk, status=HeartbeatStatus.WAITING, checkpoint=stored_checkpoint(walk))
     call_id, payload = uuid7(), suspension.payload
     change(
-        _ASK,
-        id=call_id,
+        _suspending(written),
+        **beat,
+        call=call_id,
         agent=walk.agent_id,
-        beat=walk.heartbeat_id,
         purpose=suspension.kind,
         model=payload["model"],
-        request=Jsonb(payload["request"]),
-        sections=Jsonb(payload["sections"]),
+        request=to_json(payload["request"]),
+        sections=to_json(stored_sections(payload["sections"], payload["request"])),
+        lease=waiting_lease(),
     )
-    change(_WAIT, agent=walk.agent_id, lease=waiting_lease())
     enqueue(fulfil_message(call_id=call_id, tenant_id=walk.tenant_id, agent_name=walk.agent_name))
+
+
+@cache
+def _suspending(written: str) -> str:
+    return f"WITH beat AS ({written}), call AS ({_ASK}) {_WAIT}"
 
 
 def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
@@ -101,10 +108,13 @@ def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
         values = {"number": 0, "energy_start": None, "model": ""}
     elif status != HeartbeatStatus.DONE:
         why = reason or str(failure.get("reason", ""))
-    store(walk, status=status, checkpoint={}, ended_at=datetime.now(UTC), reason=why, **values)
+    written, beat = _written(
+        walk, status=status, checkpoint={}, ended_at=datetime.now(UTC), reason=why, **values
+    )
     following: Mapping[str, Any] = context.get("next") or {}
     change(
-        _LET_GO,
+        _finishing(written),
+        **beat,
         agent=walk.agent_id,
         error=why if status == HeartbeatStatus.FAILED else "",
         usage=uuid7(),
@@ -123,56 +133,55 @@ def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
     )
 
 
+@cache
+def _finishing(written: str) -> str:
+    return f"WITH beat AS ({written}), used AS ({_COUNT}) {_LET_GO}"
+
+
 def store(walk: Walk, **values: Any) -> None:
-    """Write the heartbeat's row as it stands, and the steps taken since the last time."""
+    """Write the heartbeat's row as it stands, with the steps taken since the last time."""
+    written, beat = _written(walk, **values)
+    change(written, **beat)
+
+
+def _written(walk: Walk, **values: Any) -> tuple[str, dict[str, Any]]:
+    """Return the statement that writes the heartbeat's row as it stands, and its values; the walk counts it as written."""
     context = walk.checkpoint.context
     # What is said here goes before what the nodes have put on record.
-    values = {"own_ms": walk.own_ms, **dump_context(context.get("record", {})), **values}
+    values = {"own_ms": walk.own_ms, **context.get("record", {}), **values}
     if "mode" in context:
         values["mode"] = context["mode"]
+    situation = context.get("situation")
+    if situation is not None and situation is not walk.seen:
+        # A column of its own: what was seen is not written again with each checkpoint, nor when the beat ends.
+        values["situation"] = walk.seen = situation
+    else:
+        values.pop("situation", None)
+    trace = [step_json(step) for step in walk.steps]
+    started_at = walk.steps[0].started_at if walk.steps else datetime.now(UTC)
+    walk.steps.clear()
     if walk.step is None:
         walk.step = 0
-        insert_rows(
-            [
-                Heartbeat(
-                    id=walk.heartbeat_id,
-                    tenant_id=walk.tenant_id,
-                    agent_id=walk.agent_id,
-                    slot_at=walk.slot_at,
-                    trigger=walk.trigger,
-                    epoch=walk.epoch,
-                    started_at=walk.steps[0].started_at if walk.steps else datetime.now(UTC),
-                    **values,
-                )
-            ]
-        )
+        values |= {
+            "agent_id": walk.agent_id,
+            "slot_at": walk.slot_at,
+            "trigger": walk.trigger,
+            "epoch": walk.epoch,
+            "started_at": started_at,
+        }
+        statement = insert_of(Heartbeat, ("tenant_id", "id", *sorted(values), "trace"))
     else:
         walk.step += 1
         values["step"] = walk.step
-        row = Heartbeat(id=walk.heartbeat_id, tenant_id=walk.tenant_id, **values)
-        update_rows([row], tuple(sorted(values)))
-    insert_rows([_row(walk, step) for step in walk.steps])
-    walk.steps.clear()
-
-
-def _row(walk: Walk, step: StepRecord) -> Step:
-    return Step(
-        tenant_id=walk.tenant_id,
-        heartbeat_id=walk.heartbeat_id,
-        sequence=step.seq,
-        node=step.node,
-        handler=step.handler,
-        phase=step.phase.value,
-        outcome="waiting" if step.suspended else step.outcome.value,
-        changed=list(step.changed),
-        started_at=step.started_at,
-        duration_ms=step.duration_ms,
-    )
+        statement = update_of(Heartbeat, tuple(sorted(values)), ("trace",))
+    identity = {"tenant_id": walk.tenant_id, "id": walk.heartbeat_id}
+    return statement, bound(Heartbeat, {**values, **identity, "trace": trace})
 
 
 def stored_checkpoint(walk: Walk) -> dict[str, Any]:
-    """Return where the walk stands, as JSON."""
-    return replace(walk.checkpoint, context=dump_context(walk.checkpoint.context)).to_json()
+    """Return where the walk stands, as JSON can be made of it; what it saw is in a column of its own."""
+    context = {name: value for name, value in walk.checkpoint.context.items() if name != "situation"}
+    return replace(walk.checkpoint, context=context).to_json()
 
 
 def waiting_lease() -> timedelta:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -21,6 +20,7 @@ from apps.heartbeats.models import (
 from apps.heartbeats.services.schedule import fulfil_message
 from apps.heartbeats.services.storing import finish, waiting_lease
 from apps.heartbeats.services.values import (
+    LastCall,
     Lease,
     OpenBeat,
     Walk,
@@ -31,7 +31,7 @@ from apps.heartbeats.services.values import (
 )
 from apps.queues import enqueue
 from apps.tenants.scope import current_tenant
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import fetch
 from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import Clock
 
@@ -42,19 +42,23 @@ FOR UPDATE
 """
 # Not joined with the lock: a statement that has waited for a lock still sees the other rows as they were before.
 _AGENT_AND_BEAT = """
-SELECT a.name, a.status, a.pipeline, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.checkpoint
+SELECT a.name, a.status, a.pipeline, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.checkpoint,
+    h.situation, c.id, c.status, c.reply, c.error, c.error_kind
 FROM agents_agent a LEFT JOIN heartbeats_heartbeat h
     ON h.tenant_id = a.tenant_id AND h.agent_id = a.id AND h.status IN ('running', 'waiting')
+LEFT JOIN LATERAL (
+    SELECT id, status, reply, error, error_kind FROM heartbeats_externalcall
+    WHERE tenant_id = %(tenant)s AND heartbeat_id = h.id ORDER BY requested_at DESC LIMIT 1
+) c ON true
 WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s
 """
-_RUN = """
-UPDATE heartbeats_heartbeatschedule SET state = 'running', lease_until = now() + %(lease)s
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-"""
-_LAST_CALL = """
-SELECT id, status, reply, error, error_kind FROM heartbeats_externalcall
-WHERE tenant_id = %(tenant)s AND heartbeat_id = %(beat)s ORDER BY requested_at DESC LIMIT 1
-"""
+_RUN = f"""
+WITH run AS (
+    UPDATE heartbeats_heartbeatschedule SET state = 'running', lease_until = now() + %(lease)s
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+)
+{_AGENT_AND_BEAT}
+"""  # noqa: S608 (our own words)
 
 
 def take(*, agent_id: UUID, epoch: int, clock: Clock) -> Walk | None:
@@ -62,14 +66,14 @@ def take(*, agent_id: UUID, epoch: int, clock: Clock) -> Walk | None:
     lease = _lock(agent_id, epoch)
     if lease is None:
         return None
-    agent, beat = _agent_and_beat(agent_id)
-    if lease.state == ScheduleState.RUNNING:
+    queued = lease.state == ScheduleState.QUEUED
+    agent, beat = _agent_and_beat(agent_id, run=queued)
+    if not queued:
         # The call it waits for has ended; anything else is a doubled message.
         return _resume(agent, beat, lease) if beat and beat.status == HeartbeatStatus.WAITING else None
     if agent.status != AgentStatus.ACTIVE and beat is None:
         _skip(lease, reason=f"the agent is {agent.status}")
         return None
-    change(_RUN, agent=agent_id, lease=settings.ARBOR_RUN_LEASE)
     if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
         reason = f"given up after {lease.attempts} workers were lost while it ran"
         finish(ending_walk(agent, beat, lease), HeartbeatStatus.FAILED, reason=reason)
@@ -89,7 +93,7 @@ def retake(*, agent_id: UUID, epoch: int) -> Walk | None:
     if lease is None:
         return None
     agent, beat = _agent_and_beat(agent_id)
-    if beat is not None and beat.status == HeartbeatStatus.WAITING and not _ended_call(beat):
+    if beat is not None and beat.status == HeartbeatStatus.WAITING and not beat.call.has_ended:
         return None
     return ending_walk(agent, beat, lease)
 
@@ -110,57 +114,38 @@ def _lock(agent_id: UUID, epoch: int) -> Lease | None:
     )
 
 
-def _agent_and_beat(agent_id: UUID) -> tuple[Walker, OpenBeat | None]:
-    ((name, status, pipeline, *beat),) = fetch(_AGENT_AND_BEAT, agent=agent_id)
+def _agent_and_beat(agent_id: UUID, *, run: bool = False) -> tuple[Walker, OpenBeat | None]:
+    """Read the agent, and its open heartbeat with its latest call; `run` has the lease run from now on."""
+    if run:
+        rows = fetch(_RUN, agent=agent_id, lease=settings.ARBOR_RUN_LEASE)
+    else:
+        rows = fetch(_AGENT_AND_BEAT, agent=agent_id)
+    ((name, status, pipeline, *beat),) = rows
     agent = Walker(id=agent_id, tenant_id=current_tenant(), name=name, status=status, pipeline=pipeline)
-    return agent, _open_beat(*beat) if beat[0] else None
+    if not beat[0]:
+        return agent, None
+    *own, call_id, call_status, reply, error, error_kind = beat
+    call = LastCall(id=call_id, status=call_status, reply=reply, error=error, error_kind=error_kind)
+    return agent, OpenBeat(**dict(zip(_BEAT, own, strict=True)), call=call)
 
 
-def _open_beat(
-    beat_id: UUID,
-    status: str,
-    epoch: int,
-    step: int,
-    slot_at: Any,
-    trigger: str,
-    own_ms: float,
-    checkpoint: str,
-) -> OpenBeat:
-    return OpenBeat(
-        id=beat_id,
-        status=status,
-        epoch=epoch,
-        step=step,
-        slot_at=slot_at,
-        trigger=trigger,
-        own_ms=own_ms,
-        checkpoint=json.loads(checkpoint),
-    )
+_BEAT = ("id", "status", "epoch", "step", "slot_at", "trigger", "own_ms", "checkpoint", "situation")
 
 
 def _resume(agent: Walker, beat: OpenBeat, lease: Lease) -> Walk | None:
     """Go on with a heartbeat whose call has ended; None while it has not."""
-    result = _ended_call(beat)
-    if result is None:
+    call = beat.call
+    if not call.has_ended:
         return None
     walk = stored_walk(agent, beat, epoch=lease.epoch)
-    walk.result = result
-    return walk
-
-
-def _ended_call(beat: OpenBeat) -> dict[str, Any] | None:
-    """Return what the heartbeat's latest call brought; None while it has not ended."""
-    calls = fetch(_LAST_CALL, beat=beat.id)
-    if not calls or calls[0][1] not in (CallStatus.COMPLETE, CallStatus.FAILED):
-        return None
-    call_id, status, reply, error, error_kind = calls[0]
-    return {
-        "call_id": str(call_id),
-        "status": status,
-        "text": reply,
-        "error": error,
-        "error_kind": error_kind,
+    walk.result = {
+        "call_id": str(call.id),
+        "status": call.status,
+        "text": call.reply,
+        "error": call.error,
+        "error_kind": call.error_kind,
     }
+    return walk
 
 
 # --- What is rare --------------------------------------------------------------------------------------
@@ -181,7 +166,7 @@ def _ask_again(agent: Walker, beat: OpenBeat, lease: Lease) -> Walk | None:
     """
     call = ExternalCall.objects.select_for_update().filter(heartbeat_id=beat.id).latest("requested_at")
     if call.status in (CallStatus.COMPLETE, CallStatus.FAILED):
-        return _resume(agent, beat, lease)
+        return _resume(*_now(agent), lease)
     waiting = waiting_lease()
     if call.status == CallStatus.RUNNING and call.lease_until and call.lease_until > datetime.now(UTC):
         waiting = call.lease_until - datetime.now(UTC) + settings.ARBOR_QUEUE_LEASE
@@ -192,6 +177,13 @@ def _ask_again(agent: Walker, beat: OpenBeat, lease: Lease) -> Walk | None:
         enqueue(fulfil_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
     HeartbeatSchedule.objects.filter(agent_id=agent.id).update(lease_until=Now() + waiting)
     return None
+
+
+def _now(agent: Walker) -> tuple[Walker, OpenBeat]:
+    """Read the open heartbeat anew: its call has ended since it was read."""
+    walker, beat = _agent_and_beat(agent.id)
+    assert beat is not None
+    return walker, beat
 
 
 def _skip(lease: Lease, *, reason: str) -> None:

@@ -8,7 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from apps.heartbeats.handlers.registry import HANDLERS
+from apps.heartbeats.models import CallStatus
+from apps.tenants.encoding import from_json
 from arbor.heartbeat.context import revive_context
+from arbor.heartbeat.situation import Situation
 from arbor.ids import uuid7
 from arbor.pipeline.engine import Checkpoint, StepRecord, begin
 from arbor.pipeline.graph import heartbeat_text, load_graph
@@ -43,6 +46,23 @@ class Walker:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LastCall:
+    """The call that a heartbeat asked last; all None while it has asked none."""
+
+    id: UUID | None
+    #: A `CallStatus`.
+    status: str | None
+    reply: str | None
+    error: str | None
+    error_kind: str | None
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether there is a reply, or will be none."""
+        return self.status in (CallStatus.COMPLETE, CallStatus.FAILED)
+
+
+@dataclass(frozen=True, kw_only=True)
 class OpenBeat:
     """A heartbeat that was begun and has not ended, as it was last stored."""
 
@@ -53,9 +73,11 @@ class OpenBeat:
     step: int
     slot_at: datetime
     trigger: str
-    #: `arbor.pipeline.progress.Checkpoint` as JSON.
-    checkpoint: dict[str, Any]
     own_ms: float
+    #: `arbor.pipeline.progress.Checkpoint` as the text of JSON, and what the agent saw as that of a `Situation`.
+    checkpoint: str
+    situation: str
+    call: LastCall
 
 
 @dataclass(kw_only=True)
@@ -75,6 +97,8 @@ class Walk:
     result: dict[str, Any] | None = None
     #: None until the heartbeat has a row; then the number of its checkpoint.
     step: int | None = None
+    #: What the agent sees, as the heartbeat's row has it.
+    seen: Situation | None = None
     #: Steps taken since the last one stored.
     steps: list[StepRecord] = field(default_factory=list)
     own_ms: float = 0.0
@@ -105,7 +129,11 @@ def new_walk(agent: Walker, lease: Lease) -> Walk:
 
 def stored_walk(agent: Walker, beat: OpenBeat, *, epoch: int) -> Walk:
     """Return the walk of a heartbeat from where it was last stored."""
-    stored = Checkpoint.from_json(beat.checkpoint)
+    stored = Checkpoint.from_json(from_json(beat.checkpoint))
+    context = dict(stored.context)
+    if "situation" not in context and beat.situation != _NOTHING:
+        context["situation"] = Situation.model_validate_json(beat.situation)
+    context = revive_context(context)
     return Walk(
         heartbeat_id=beat.id,
         tenant_id=agent.tenant_id,
@@ -115,7 +143,8 @@ def stored_walk(agent: Walker, beat: OpenBeat, *, epoch: int) -> Walk:
         slot_at=beat.slot_at,
         trigger=beat.trigger,
         graph=_graph(agent),
-        checkpoint=replace(stored, context=revive_context(stored.context)),
+        checkpoint=replace(stored, context=context),
+        seen=context.get("situation"),
         step=beat.step,
         own_ms=beat.own_ms,
     )
@@ -138,6 +167,7 @@ def ending_walk(agent: Walker, beat: OpenBeat | None, lease: Lease) -> Walk:
     )
 
 
+_NOTHING = "{}"
 _NOWHERE = Graph(name="", nodes={}, edges={}, start="")
 
 

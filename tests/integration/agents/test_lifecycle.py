@@ -44,7 +44,6 @@ from tests.factories import (
     MemoryFactory,
     PerceptFactory,
     ScheduleFactory,
-    StepFactory,
 )
 from tests.integration.agents.conftest import ACTOR, Make
 
@@ -149,7 +148,6 @@ def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
     victim, bystander = make(name="Vega"), make(name="Rigel")
     with tenant_transaction(tenant.id):
         call = ExternalCallFactory(heartbeat=HeartbeatFactory(agent=victim))
-        StepFactory(heartbeat=call.heartbeat)
         LedgerEntryFactory(call=call)
         PerceptFactory(agent=victim)
         memory = MemoryFactory(agent=victim)

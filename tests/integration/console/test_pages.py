@@ -30,7 +30,6 @@ from tests.factories import (
     LedgerEntryFactory,
     MemoryFactory,
     ScheduleFactory,
-    StepFactory,
 )
 from tests.integration.console.conftest import World, make_world, page_of
 
@@ -170,7 +169,6 @@ def crowd(world: World) -> None:
         for _ in range(30):
             MemoryFactory(agent=world.agent)
             GoalFactory(agent=world.agent)
-            StepFactory(heartbeat=world.beat)
             HeartbeatFactory(agent=world.agent, status=HeartbeatStatus.DONE)
         for _ in range(3):
             LedgerEntryFactory(call=ExternalCallFactory(heartbeat=world.beat))

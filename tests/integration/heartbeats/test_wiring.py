@@ -16,8 +16,10 @@ from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.handlers import observe
 from apps.heartbeats.handlers.observe import BEATS_SESSION
-from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry, Percept, Step
+from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry, Percept
+from apps.heartbeats.services.asked import sections_of
 from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import (
     Activation,
     Cluster,
@@ -464,7 +466,7 @@ def test_the_trace_names_every_node_in_order_and_what_it_changed(
 ) -> None:
     beater.beat(_reply(goal_updates=[{"goal_id": str(goal.id), "progress": 0.1}]))
     with tenant_transaction(agent.tenant_id):
-        steps = list(Step.objects.filter(heartbeat_id=_last(agent).id).order_by("sequence"))
+        steps = steps_of(_last(agent))
     assert [step.node for step in steps] == [
         "observe", "checks", "anything", "focus", "orient", "select_mode", "prompt", "llm_goal",
         "llm_goal", "process", "decide", "embed", "act", "goals", "record", "next",
@@ -476,7 +478,8 @@ def test_the_trace_names_every_node_in_order_and_what_it_changed(
 def test_the_prompts_sections_are_stored_with_their_sizes(beater: Beater, agent: Agent, goal: Goal) -> None:
     prompt = beater.beat(REST)
     with tenant_transaction(agent.tenant_id):
-        sections = ExternalCall.objects.get().sections
+        call = ExternalCall.objects.get()
+        sections = sections_of(call.sections, call.request)
     assert all(section["text"] in prompt and section["tokens"] > 0 for section in sections)
     assert {"goals", "recent", "energy"} <= {section["name"].split("_")[0] for section in sections}
 
