@@ -43,6 +43,7 @@ class Box:
     look: str
     note: str
     title: str
+    branch: bool = False
 
     @property
     def middle(self) -> int:
@@ -110,17 +111,40 @@ def _read(text: str) -> Reading:
 
 
 def _taken(reading: Reading, walk: Sequence[str], ended: str) -> set[tuple[str, str]]:
-    """Return the edges the walk took, with the one from the start and the one to the exit, which leave no step."""
-    pairs = {(one, two) for one, two in pairwise(walk) if one != two}
-    for edge in reading.edges:
-        source, target = reading.nodes.get(edge.source), reading.nodes.get(edge.target)
-        if source is None or target is None or not walk:
-            continue
-        if source.kind is NodeKind.START and target.name == walk[0]:
-            pairs.add((source.name, target.name))
-        if target.kind is NodeKind.EXIT and source.name == walk[-1] and target.exit_outcome == ended:
-            pairs.add((source.name, target.name))
-    return pairs
+    """Return the edges the walk took: between its steps, from the start and to the exit, and through the branches between."""
+    if not walk:
+        return set()
+    starts = [node.name for node in reading.nodes.values() if node.kind is NodeKind.START]
+    exits = [
+        node.name
+        for node in reading.nodes.values()
+        if node.kind is NodeKind.EXIT and node.exit_outcome == ended
+    ]
+    pairs: set[tuple[str, str]] = set()
+    for one, two in pairwise(walk):
+        pairs |= _way(reading, one, {two}) if one != two else set()
+    for start in starts:
+        pairs |= _way(reading, start, {walk[0]})
+    return pairs | _way(reading, walk[-1], set(exits))
+
+
+def _way(reading: Reading, source: str, targets: set[str]) -> set[tuple[str, str]]:
+    """Return the edges of the shortest way from a node to the nearest of others that leads through branches alone."""
+    ways: list[list[str]] = [[source]]
+    seen = {source}
+    for way in ways:  # grows while it is walked
+        for target in _following(reading, way[-1]):
+            if target in targets:
+                return set(pairwise([*way, target]))
+            node = reading.nodes.get(target)
+            if node is not None and node.kind is NodeKind.BRANCH and target not in seen:
+                seen.add(target)
+                ways.append([*way, target])
+    return set()
+
+
+def _following(reading: Reading, name: str) -> list[str]:
+    return [edge.target for edge in reading.edges if edge.source == name]
 
 
 def _places(reading: Reading) -> tuple[dict[str, tuple[int, int, int]], list[int]]:
@@ -195,6 +219,7 @@ def _box(
         round=node.kind in (NodeKind.START, NodeKind.EXIT),
         look=look,
         note=note,
+        branch=node.kind is NodeKind.BRANCH,
         title=f"{node.name}: {look if passage else 'not passed' if look == 'none' else look}",
     )
 

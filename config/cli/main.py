@@ -68,6 +68,7 @@ COMMANDS: dict[str, Entry] = {
     "perceive": _command("perceive:perceive_command", "Let an agent perceive that something happened."),
     "chat": _command("chat:chat", "Talk to an agent."),
     "goal": _command("goals:goal", "An agent's backlog."),
+    "pipeline": _command("pipeline:pipeline", "Check, rehearse and draw the graph that heartbeats walk."),
     "ingest": _command("memories:ingest_file", "Read a conversation into an agent's memory."),
     "remember": _command("memories:remember_text", "Give an agent something to remember."),
     "recall": _command("memories:recall_memories", "What an agent remembers, with each score's terms."),

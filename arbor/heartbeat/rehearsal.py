@@ -1,0 +1,156 @@
+"""A heartbeat's pipeline walked without a heartbeat: every node does nothing but end as it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from arbor.clock import SystemClock
+from arbor.errors import ReplyInvalid
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.parsing import parse_reply
+from arbor.pipeline.engine import Context, Handler, NodeResult, Outcome, Phase, advance, begin
+from arbor.pipeline.values import Graph
+
+#: What the nodes of a heartbeat leave for the conditions on its edges, when nothing else is said.
+_CONTEXT: Mapping[str, Any] = {
+    "mode": Mode.REFLECTION.value,
+    "turn": 1,
+    "invalid_replies": 0,
+    "goes_on": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Script:
+    """How the walk is to go; what is not said goes well.
+
+    `outcomes` and `preferred` are by node, in the order of its visits; a node's last outcome is followed by successes.
+    `replies` are what a model answers, one after the other: they are read, and each after the first is a further turn.
+    """
+
+    outcomes: Mapping[str, Sequence[Outcome]] = field(default_factory=dict)
+    preferred: Mapping[str, str] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+    replies: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Passed:
+    """A node that the walk passed, how it ended there, and what there is to say about it."""
+
+    node: str
+    handler: str
+    outcome: Outcome
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rehearsal:
+    """The way that the walk took. `exit` is empty when it reached none; `fault` says why."""
+
+    passed: Sequence[Passed]
+    outcome: Outcome
+    exit: str
+    fault: str
+    #: Steps that it did not pass.
+    unvisited: Sequence[str]
+
+
+def rehearse(graph: Graph, script: Script) -> Rehearsal:
+    """Walk the graph by the script. Nothing is read, asked or written."""
+    actors = {
+        node.name: _actor(node.handler, node.name, script) for node in graph.nodes.values() if node.handler
+    }
+    # Each node has an actor of its own: one handler may serve several nodes.
+    nodes = {
+        name: replace(node, handler=name) if node.handler else node for name, node in graph.nodes.items()
+    }
+    stage = replace(graph, nodes=nodes)
+    progress = advance(
+        stage,
+        begin(stage, {**_CONTEXT, **script.context}),
+        actors,
+        phase=Phase.INSIDE,
+        clock=SystemClock(),
+    )
+    passed = [
+        Passed(
+            node=step.node,
+            handler=graph.nodes[step.node].handler,
+            outcome=step.outcome,
+            notes=step.changed,
+        )
+        for step in progress.steps
+    ]
+    seen = {each.node for each in passed}
+    return Rehearsal(
+        passed=passed,
+        outcome=progress.outcome or Outcome.FAILURE,
+        exit=progress.exit,
+        fault=progress.fault,
+        unvisited=[name for name in actors if name not in seen],
+    )
+
+
+class _Actor:
+    """Ends as the script says."""
+
+    phase = Phase.INSIDE
+
+    def __init__(self, node: str, script: Script) -> None:
+        self._outcomes = list(script.outcomes.get(node, ()))
+        self._preferred = script.preferred.get(node, "")
+
+    def run(self, context: Context) -> NodeResult:
+        """Answer with the next outcome."""
+        outcome = self._outcomes.pop(0) if self._outcomes else Outcome.SUCCESS
+        return NodeResult(outcome=outcome, preferred=self._preferred)
+
+
+class _Reader(_Actor):
+    """Reads the script's replies, as a heartbeat would."""
+
+    def __init__(self, node: str, script: Script) -> None:
+        super().__init__(node, script)
+        self._replies = list(script.replies)
+
+    def run(self, context: Context) -> NodeResult:
+        """Read the next reply; one that cannot be read is asked for again, by the next one."""
+        if not self._replies:
+            return super().run(context)
+        left = len(self._replies) - 1
+        try:
+            parsed = parse_reply(self._replies.pop(0))
+        except ReplyInvalid as error:
+            tries = context["invalid_replies"] + 1
+            return NodeResult(
+                outcome=Outcome.RETRY,
+                updates={"invalid_replies": tries, "replies_left": left},
+                changed=(str(error),),
+            )
+        wanted = ", ".join(action.action for action in parsed.reply.actions) or "nothing"
+        notes = (
+            f"wants {wanted}",
+            *(f"mended: {repair}" for repair in parsed.repairs),
+            *(f"dropped {each.path}: {each.reason}" for each in parsed.dropped),
+        )
+        return NodeResult(updates={"invalid_replies": 0, "replies_left": left}, changed=notes)
+
+
+class _Turner(_Actor):
+    """Goes on to a further turn while there are replies."""
+
+    def run(self, context: Context) -> NodeResult:
+        """Say whether the beat goes on."""
+        result = super().run(context)
+        if not context.get("replies_left"):
+            return replace(result, updates={"goes_on": False} if "replies_left" in context else {})
+        turn = context["turn"] + 1
+        return replace(result, updates={"goes_on": True, "turn": turn}, changed=(f"goes on to turn {turn}",))
+
+
+def _actor(handler: str, node: str, script: Script) -> Handler:
+    kinds: Mapping[str, type[_Actor]] = {"parse": _Reader, "follow_up": _Turner}
+    return kinds.get(handler, _Actor)(node, script)
