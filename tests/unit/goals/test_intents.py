@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
 
 from arbor.errors import TransitionIllegal
-from arbor.goals.intents import IntentStatus, after_failure, move_intent
+from arbor.goals.intents import (
+    IntentStatus,
+    after_failure,
+    after_part,
+    is_stale_lock,
+    move_intent,
+    tick_limit,
+)
 
 P, L, C, F, X = (
     IntentStatus.PENDING,
@@ -36,3 +44,39 @@ def test_an_intent_is_tried_three_times_unless_it_cannot_work(
     attempts: int, final: bool, expected: IntentStatus
 ) -> None:
     assert after_failure(attempts, final=final) is expected
+
+
+@pytest.mark.parametrize(("estimated", "limit"), [(None, None), (0, 3), (1, 3), (4, 12)])
+def test_a_step_may_take_three_times_its_estimate(estimated: int | None, limit: int | None) -> None:
+    assert tick_limit(estimated) == limit
+
+
+@pytest.mark.parametrize(
+    ("attempts", "ticks", "limit", "expected"),
+    [(1, 1, None, P), (1, 2, 3, P), (1, 3, 3, X), (2, 9, 3, X), (2, 99, None, P)],
+)
+def test_an_intent_is_given_up_when_the_heartbeats_it_may_take_are_spent(
+    attempts: int, ticks: int, limit: int | None, expected: IntentStatus
+) -> None:
+    assert after_failure(attempts, ticks_used=ticks, limit=limit) is expected
+
+
+@pytest.mark.parametrize(
+    ("ticks", "limit", "expected"), [(1, None, C), (1, 3, C), (1, 6, P), (2, 6, C), (3, 12, P)]
+)
+def test_a_part_is_enough_for_a_step_of_one_heartbeat_and_goes_on_for_a_longer_one(
+    ticks: int, limit: int | None, expected: IntentStatus
+) -> None:
+    assert after_part(ticks_used=ticks, limit=limit) is expected
+
+
+@pytest.mark.parametrize(
+    ("ago", "runs", "stale"),
+    [(59, False, False), (60, False, True), (3_600, True, False), (3_600, False, True), (None, False, True)],
+)
+def test_a_lock_is_let_go_a_minute_after_its_heartbeat_is_gone(
+    ago: int | None, runs: bool, stale: bool
+) -> None:
+    now = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+    locked_at = None if ago is None else now - timedelta(seconds=ago)
+    assert is_stale_lock(locked_at, now=now, holder_runs=runs) is stale

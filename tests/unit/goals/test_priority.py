@@ -1,4 +1,4 @@
-"""The formula that orders goals, and the flags of a review."""
+"""The formula that orders goals."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from arbor.goals.priority import (
     REWARD_BY_SOURCE,
     PriorityTerms,
     PriorityWeights,
+    capability_match,
     estimate_terms,
     priority,
     urgency,
 )
-from arbor.goals.review import GoalFlag, flag_goal
-from arbor.goals.values import GoalSource, GoalState
+from arbor.goals.values import GoalSource
 
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 TERMS = PriorityTerms(urgency=1.5, reward=0.8, capability=0.5, novelty=0.4, social=0.6)
@@ -100,29 +100,25 @@ def test_a_priority_is_always_between_one_and_five_and_a_half(
 
 
 @pytest.mark.parametrize(
-    ("state", "idle", "blocked_by", "due", "expected"),
+    ("actions", "learned", "expected"),
     [
-        (GoalState.ACTIVE, timedelta(days=7), "", None, ()),
-        (GoalState.ACTIVE, timedelta(days=7, seconds=1), "", None, (GoalFlag.STALE,)),
-        (GoalState.QUEUED, timedelta(days=30), "", None, ()),
-        (GoalState.QUEUED, timedelta(0), "the survey", None, (GoalFlag.BLOCKED,)),
-        (GoalState.BACKBURNER, timedelta(0), "  ", timedelta(hours=-1), (GoalFlag.OVERDUE,)),
-        (GoalState.ACTIVE, timedelta(0), "", timedelta(hours=1), ()),
-        (
-            GoalState.ACTIVE,
-            timedelta(days=8),
-            "x",
-            timedelta(days=-1),
-            (GoalFlag.BLOCKED, GoalFlag.STALE, GoalFlag.OVERDUE),
-        ),
-        (GoalState.COMPLETED, timedelta(days=8), "x", timedelta(days=-1), ()),
+        ((), {}, 0.5),
+        (("recall",), {}, 0.5),
+        (("recall",), {"recall": [4, 3]}, 0.75),
+        (("recall",), {"recall": [0, 0]}, 0.5),
+        (("recall", "connect"), {"recall": [2, 2]}, 0.75),
+        (("recall", "connect"), {"recall": [2, 2], "connect": [4, 0], "rest": [9, 9]}, 0.5),
+        (("recall",), {"recall": [1, 9]}, 1.0),
     ],
 )
-def test_a_review_flags_what_wants_attention(
-    state: GoalState, idle: timedelta, blocked_by: str, due: timedelta | None, expected: tuple[GoalFlag, ...]
+def test_a_match_is_the_share_of_successes_at_what_a_goal_takes(
+    actions: tuple[str, ...], learned: dict[str, list[int]], expected: float
 ) -> None:
-    deadline = None if due is None else NOW + due
+    assert capability_match(actions, learned) == expected
 
-    assert (
-        flag_goal(state, touched_at=NOW - idle, blocked_by=blocked_by, deadline=deadline, now=NOW) == expected
+
+def test_a_stated_or_learned_reward_and_match_replace_the_estimates() -> None:
+    terms = estimate_terms(
+        GoalSource.CURIOSITY, fraction=0.5, deadline=None, now=NOW, reward=0.9, capability=0.8
     )
+    assert (terms.reward, terms.capability, terms.novelty) == (0.9, 0.8, 0.5)

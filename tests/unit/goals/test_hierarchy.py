@@ -1,0 +1,95 @@
+"""Goals within goals: when a parent is reached, how far it is, and where a goal may stand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.errors import Invalid
+from arbor.goals.hierarchy import MAX_DEPTH, Child, fraction_of, is_reached, require_place
+from arbor.goals.values import GoalState
+
+A, Q, C, X = GoalState.ACTIVE, GoalState.QUEUED, GoalState.COMPLETED, GoalState.ABANDONED
+
+
+@pytest.mark.parametrize(
+    ("states", "reached"),
+    [
+        ((), False),
+        ((C,), True),
+        ((C, C), True),
+        ((C, A), False),
+        ((C, Q), False),
+        ((C, X), True),
+        ((X,), False),
+        ((X, X), False),
+        ((X, A), False),
+    ],
+)
+def test_a_parent_is_reached_when_nothing_is_open_and_something_was_completed(
+    states: tuple[GoalState, ...], reached: bool
+) -> None:
+    assert is_reached(Child(state=state) for state in states) is reached
+
+
+@pytest.mark.parametrize(
+    ("children", "expected"),
+    [
+        ((), None),
+        (((A, 0.5),), 0.5),
+        (((A, 0.5), (C, 0.2)), 0.75),
+        (((A, 0.0), (X, 0.9)), 0.0),
+        (((X, 0.9),), None),
+        (((A, 0.3), (Q, 0.0), (C, 1.0)), pytest.approx(1.3 / 3)),
+    ],
+)
+def test_a_parent_is_as_far_as_its_children_on_average(
+    children: tuple[tuple[GoalState, float], ...], expected: float | None
+) -> None:
+    assert fraction_of(Child(state=state, fraction=done) for state, done in children) == expected
+
+
+@pytest.mark.parametrize(
+    ("goal", "parent", "fits"),
+    [
+        (None, "top", True),
+        (None, "3", True),
+        (None, "4", False),
+        ("top", "top", False),
+        ("top", "2", False),
+        ("1", "alone", True),
+        ("2", "alone", True),
+        ("alone", "3", True),
+        ("alone", "4", False),
+        ("alone", "gone", True),
+    ],
+)
+def test_a_goal_stands_neither_below_itself_nor_too_deep(goal: str | None, parent: str, fits: bool) -> None:
+    parents = {"top": None, "1": "top", "2": "1", "3": "2", "4": "3", "alone": None}
+    assert MAX_DEPTH == 5
+    if fits:
+        require_place(goal, parent, parents)
+    else:
+        with pytest.raises(Invalid, match=r"part of itself|at most 5 deep"):
+            require_place(goal, parent, parents)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=60))
+def test_however_goals_are_placed_no_cycle_and_no_deeper_tree_comes_about(
+    moves: list[tuple[int, int]],
+) -> None:
+    parents: dict[int, int | None] = dict.fromkeys(range(13))
+    for goal, parent in moves:
+        try:
+            require_place(goal, parent, parents)
+        except Invalid:
+            continue
+        parents[goal] = parent
+    for goal in parents:
+        above, seen = parents[goal], [goal]
+        while above is not None:
+            assert above not in seen
+            seen.append(above)
+            above = parents[above]
+        assert len(seen) <= MAX_DEPTH

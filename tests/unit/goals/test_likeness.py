@@ -1,0 +1,47 @@
+"""Two titles of one goal, and titles that only look alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from arbor.goals.likeness import same_goal, shared_words
+
+
+@pytest.mark.parametrize(
+    ("title", "other"),
+    [
+        ("Map the river", "map a river"),
+        ("Map the river", "Mapping rivers"),
+        ("Chart the harbour", "Chart the harbor"),
+        ("Understand conciousness", "Understand consciousness"),
+        ("Read about the tides", "About tides: read!"),
+        ("Release 2.1", "the release 2.1"),
+    ],
+)
+def test_the_same_in_other_words_is_one_goal(title: str, other: str) -> None:
+    assert same_goal(title, other)
+    assert same_goal(other, title)
+
+
+@pytest.mark.parametrize(
+    ("title", "other"),
+    [
+        ("Chart the north reef", "Chart the south reef"),
+        ("Goal 1", "Goal 2"),
+        ("Goal 1", "Goal 12"),
+        ("Chapter A", "Chapter B"),
+        ("Map the river", "Map the river and the lake"),
+        ("Learn to sail", "Learn to swim"),
+        ("Release 2.1", "Release 2.2"),
+        ("", ""),
+        ("Write the first letter", "Write the last letter"),
+    ],
+)
+def test_another_goal_is_another_goal_however_near_its_words(title: str, other: str) -> None:
+    assert not same_goal(title, other)
+    assert not same_goal(other, title)
+
+
+def test_texts_share_words_whatever_their_form() -> None:
+    assert shared_words("Map the river", "rivers and fords") == {"river"}
+    assert shared_words("the", "of a") == frozenset()

@@ -1,0 +1,81 @@
+"""What an ended goal was worth, and what the next one is expected to bring."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.goals.priority import REWARD_BY_SOURCE
+from arbor.goals.satisfaction import Experienced, GoalOutcome, expected_reward, satisfaction
+from arbor.goals.values import GoalSource
+
+ASKED, CURIOUS = GoalSource.USER_REQUEST, GoalSource.CURIOSITY
+
+
+@pytest.mark.parametrize(
+    ("source", "stated", "experienced", "expected"),
+    [
+        (ASKED, None, None, 1.0),
+        (CURIOUS, None, None, 0.3),
+        (CURIOUS, 0.9, Experienced(mean=0.0, goals=9), 0.9),
+        (ASKED, None, Experienced(mean=0.0, goals=0), 1.0),
+        (ASKED, None, Experienced(mean=0.0, goals=3), 0.5),
+        (ASKED, None, Experienced(mean=0.0, goals=9), 0.25),
+        (CURIOUS, None, Experienced(mean=0.3, goals=5), pytest.approx(0.3)),
+    ],
+)
+def test_a_reward_is_expected_by_source_and_drawn_towards_experience(
+    source: GoalSource, stated: float | None, experienced: Experienced | None, expected: float
+) -> None:
+    assert expected_reward(source, stated, experienced) == expected
+
+
+@pytest.mark.parametrize(
+    ("completed", "fraction", "outcome", "reward", "reputation"),
+    [
+        (True, 0.2, GoalOutcome.SUCCESS, 1.0, pytest.approx(0.08)),
+        (False, 0.0, GoalOutcome.FAILURE, 0.0, pytest.approx(-0.08)),
+        (False, 0.49, GoalOutcome.FAILURE, 0.0, pytest.approx(-0.08)),
+        (False, 0.5, GoalOutcome.PARTIAL, 0.5, pytest.approx(-0.08)),
+    ],
+)
+def test_a_signal_says_how_the_goal_resolved_and_what_it_brought(
+    completed: bool, fraction: float, outcome: GoalOutcome, reward: float, reputation: float
+) -> None:
+    signal = satisfaction(
+        ASKED, completed=completed, fraction=fraction, stated=None, experienced=None, effort=4
+    )
+    assert (signal.outcome, signal.reward_actual, signal.reward_expected) == (outcome, reward, 1.0)
+    assert (signal.reputation_delta, signal.effort) == (reputation, 4)
+
+
+@given(
+    st.sampled_from(GoalSource),
+    st.none() | st.floats(0, 1),
+    st.floats(0, 1),
+    st.integers(0, 10_000),
+    st.booleans(),
+    st.floats(0, 1),
+)
+def test_a_signal_stays_in_its_ranges(
+    source: GoalSource, stated: float | None, mean: float, goals: int, completed: bool, fraction: float
+) -> None:
+    signal = satisfaction(
+        source,
+        completed=completed,
+        fraction=fraction,
+        stated=stated,
+        experienced=Experienced(mean=mean, goals=goals),
+        effort=1,
+    )
+    assert 0 <= signal.reward_actual <= 1
+    assert -1e-9 <= signal.reward_expected <= 1 + 1e-9
+    assert -1 <= signal.reputation_delta <= 1
+    assert 0 <= signal.novelty <= 1
+
+
+def test_goals_of_a_source_that_keep_failing_are_expected_to_bring_less() -> None:
+    before = REWARD_BY_SOURCE[ASKED]
+    after = expected_reward(ASKED, None, Experienced(mean=0.1, goals=20))
+    assert after < before / 2
