@@ -19,6 +19,8 @@ ACTS: Mapping[str, Act] = MappingProxyType(
         "remember": memory.remember,
         "reflect": memory.reflect,
         "connect": memory.connect_things,
+        "review_goals": goals.review_goals,
+        "brainstorm_goals": goals.brainstorm_goals,
         "reprioritize": goals.reprioritize,
         "inquire_shallow": inquiry.inquire,
         "inquire_deep": inquiry.inquire,

@@ -13,7 +13,7 @@ import numpy as np
 from apps.memories.services.embedding import Vectors
 from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange
 from arbor.heartbeat.situation import Situation
 
 #: What of a text fits into the line that the agent reads at its next beat.
@@ -34,6 +34,8 @@ class Desk:
     model: EmbeddingModel | None
     #: Columns of the agent's state that actions change; written with the beat's record.
     state: dict[str, Any] = field(default_factory=dict)
+    #: What actions did to goals; goes on the beat's record.
+    goal_changes: list[GoalChange] = field(default_factory=list)
 
     @property
     def source(self) -> str:

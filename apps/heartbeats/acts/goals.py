@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
+from apps.goals.models import Goal
 from apps.goals.services.backlog import Backlog
-from apps.heartbeats.acts.desk import Desk, answer
-from arbor.goals.values import GoalState
+from apps.heartbeats.acts.desk import GLIMPSE, Desk, answer
+from arbor.errors import ArborError
+from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
+
+
+def review_goals(desk: Desk, decision: Decision) -> ActionResult:
+    """Say what the look at the goals found: it was taken when the beat began, and nothing is read anew."""
+    issues = desk.situation.issues
+    if not issues:
+        return answer(decision, ActionOutcome.SUCCESS, "nothing wants attention")
+    found = "; ".join(f"{issue.advice}: {issue.text}"[:GLIMPSE] for issue in issues)
+    return answer(decision, ActionOutcome.SUCCESS, f"{len(issues)} want attention: {found}")
+
+
+def brainstorm_goals(desk: Desk, decision: Decision) -> ActionResult:
+    """Take up what the agent thought of (seed 004, 3.2.5), as far as the backlog has room; say what it refused."""
+    backlog = Backlog.lock(desk.agent_id, now=desk.now, heartbeat_id=desk.heartbeat_id)
+    made: list[Goal] = []
+    refused: list[str] = []
+    for wanted in decision.params["goals"]:
+        why = f"\nWhy: {wanted['rationale']}" if wanted["rationale"] else ""
+        try:
+            goal = backlog.add(
+                title=wanted["title"],
+                description=f"{wanted['description']}{why}".strip(),
+                source=GoalSource.CURIOSITY,
+                state=GoalState(wanted["state"]),
+            )
+        except ArborError as error:
+            refused.append(f"not {wanted['title'][:GLIMPSE]!r}: {error}")
+            continue
+        made.append(goal)
+        _note(desk, goal, GoalChangeKind.CREATED, f"it is {goal.state}; it was thought of")
+    backlog.save()
+    taken = [f"{goal.title!r} is {goal.state}" for goal in made]
+    outcome = (
+        ActionOutcome.FAILURE if not made else ActionOutcome.PARTIAL if refused else ActionOutcome.SUCCESS
+    )
+    return answer(decision, outcome, "; ".join([*taken, *refused]))
 
 
 def reprioritize(desk: Desk, decision: Decision) -> ActionResult:
     """Move a goal in the backlog."""
-    backlog = Backlog.lock(desk.agent_id, now=desk.now)
+    backlog = Backlog.lock(desk.agent_id, now=desk.now, heartbeat_id=desk.heartbeat_id)
     goal = backlog.move(decision.params["goal_id"], GoalState(decision.params["state"]))
     backlog.save()
+    _note(desk, goal, GoalChangeKind.MOVED, f"it is {goal.state}")
     return answer(decision, ActionOutcome.SUCCESS, f"{goal.title!r} is {goal.state} now")
+
+
+def _note(desk: Desk, goal: Goal, kind: GoalChangeKind, change: str) -> None:
+    desk.goal_changes.append(GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change))

@@ -52,6 +52,10 @@ class Act:
                 *context["record"].get("actions", []),
                 *(_entry(decision, result) for decision, result in zip(decisions, results, strict=True)),
             ],
+            "goal_changes": [
+                *context["record"].get("goal_changes", []),
+                *(change.model_dump(mode="json") for change in desk.goal_changes),
+            ],
         }
         work = pending_work(decisions, results)
         changed = tuple(
