@@ -15,6 +15,7 @@ from factory.django import DjangoModelFactory
 from pgvector import HalfVector
 
 from apps.agents.models import Agent, AgentKey, AgentState, Template
+from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.heartbeats.models import (
     CallStatus,
@@ -35,6 +36,7 @@ from apps.memories.models import (
     Cluster,
     ClusterMember,
     ClusterRelation,
+    CodeSnippet,
     Concept,
     Edge,
     Episode,
@@ -46,10 +48,11 @@ from apps.memories.models import (
     Practice,
     Upkeep,
 )
-from apps.selves.models import Belief, IdentityAspect
+from apps.selves.models import Belief, IdentityAspect, Preference
 from apps.tenants.models import User
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.lifecycle import AgentStatus
+from arbor.contacts.values import Speaker
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.ids import uuid7
@@ -376,6 +379,50 @@ class BeliefFactory(TenantRowFactory):
     source = "operator"
 
 
+class PreferenceFactory(TenantRowFactory):
+    class Meta:
+        model = Preference
+
+    agent = factory.SubFactory(AgentFactory)
+    key = factory.Sequence(lambda n: f"habit {n}")
+    value = "short and dry"
+    source = "operator"
+
+
+class CodeSnippetFactory(TenantRowFactory):
+    class Meta:
+        model = CodeSnippet
+
+    agent = factory.SubFactory(AgentFactory)
+    language = "python"
+    title = "How high the tide is"
+    code = factory.Sequence(lambda n: f"tide = {n}")
+    code_hash = factory.LazyAttribute(lambda o: hashlib.sha256(o.code.encode()).digest())
+    source = "chat:1"
+
+
+class ChatSessionFactory(TenantRowFactory):
+    class Meta:
+        model = ChatSession
+
+    agent = factory.SubFactory(AgentFactory)
+    person = "user:ann"
+    started_at = factory.LazyFunction(lambda: _ago(20))
+    last_at = factory.LazyFunction(lambda: _ago(15))
+    ended_at = factory.LazyFunction(lambda: _ago(10))
+    significance = 0.4
+
+
+class ChatMessageFactory(TenantRowFactory):
+    class Meta:
+        model = ChatMessage
+
+    session = factory.SubFactory(ChatSessionFactory)
+    speaker = Speaker.USER
+    content = "Is the river frozen?"
+    at = factory.LazyFunction(lambda: _ago(15))
+
+
 class IdentityAspectFactory(TenantRowFactory):
     class Meta:
         model = IdentityAspect
@@ -518,6 +565,34 @@ class PerceptFactory(TenantRowFactory):
     agent = factory.SubFactory(AgentFactory)
     kind = PerceptKind.USER_MESSAGE
     content = "Is the river frozen?"
+
+
+class ChannelFactory(TenantRowFactory):
+    class Meta:
+        model = Channel
+
+    name = factory.Sequence(lambda n: f"channel-{n}")
+    kind = "webhook"
+    audience = "user"
+    target = "https://example.org/hook"
+    sealed_secret = factory.LazyFunction(
+        lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
+    )
+
+
+class OutboxMessageFactory(TenantRowFactory):
+    class Meta:
+        model = OutboxMessage
+
+    agent = factory.SubFactory(AgentFactory)
+    kind = "inbox"
+    audience = "user"
+    subject = factory.Sequence(lambda n: f"The river, day {n}")
+    content = "It froze over night."
+    idempotency_key = factory.LazyFunction(lambda: str(uuid7()))
+    status = "sent"
+    due_at = factory.LazyFunction(lambda: _ago(10))
+    sent_at = factory.LazyFunction(lambda: _ago(10))
 
 
 class ProcessFactory(DjangoModelFactory[Process]):

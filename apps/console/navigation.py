@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse_lazy
 
 from apps.console.access import access_of, is_platform_operator
+from apps.contacts.services.inbox import COUNTED_AT_MOST, count_unread
 
 
 def _in_tenant(request: HttpRequest) -> bool:
@@ -30,7 +31,16 @@ def _item(
     }
 
 
-def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
+def _inbox(request: HttpRequest) -> dict[str, Any]:
+    """Return the link to the inbox, with how much of it nobody has read."""
+    item = _item("Inbox", "inbox", "inbox")
+    unread = count_unread() if _in_tenant(request) else 0
+    if unread:
+        item["badge"] = f"{unread - 1}+" if unread == COUNTED_AT_MOST else str(unread)
+    return item
+
+
+def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """Return the groups of links; Unfold leaves out those whose permission says no."""
     return [
         {
@@ -38,7 +48,16 @@ def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
                 {"title": "Fleet", "icon": "monitor_heart", "link": reverse_lazy("admin:index")},
                 _item("Agents", "smart_toy", "agents_agent_changelist"),
                 _item("Heartbeats", "ecg_heart", "heartbeats_heartbeat_changelist"),
+                _item("Conversations", "forum", "contacts_chatsession_changelist"),
             ]
+        },
+        {
+            "title": "Contact",
+            "items": [
+                _inbox(request),
+                _item("Outbox", "outgoing_mail", "contacts_outboxmessage_changelist"),
+                _item("Channels", "alternate_email", "contacts_channel_changelist"),
+            ],
         },
         {
             "title": "Memory",
@@ -49,6 +68,7 @@ def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Concepts", "account_tree", "memories_concept_changelist"),
                 _item("Relations", "hub", "memories_edge_changelist"),
                 _item("Buffer", "hourglass_top", "memories_bufferitem_changelist"),
+                _item("Code", "code", "memories_codesnippet_changelist"),
                 _item("Upkeep", "cleaning_services", "memories_upkeep_changelist"),
                 _item("Minds", "psychology", "memories_mind_changelist"),
             ],
@@ -58,6 +78,7 @@ def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
             "items": [
                 _item("Beliefs", "lightbulb", "selves_belief_changelist"),
                 _item("Identity", "fingerprint", "selves_identityaspect_changelist"),
+                _item("Preferences", "tune", "selves_preference_changelist"),
                 _item("Goals", "flag", "goals_goal_changelist"),
                 _item("Intents", "checklist", "goals_intent_changelist"),
                 _item("Progress notes", "edit_note", "goals_progressnote_changelist"),

@@ -12,6 +12,8 @@ from unfold.sites import UnfoldAdminSite
 
 from apps.console.access import access_of, is_platform_operator, tenants_of_request
 from apps.console.alarms import alarms_of, alarms_of_maintenance
+from apps.console.chat_views import chat_with_agent
+from apps.console.contact_views import act_on_channel, act_on_message, show_inbox
 from apps.console.fleet import read_fleet
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
 from apps.memories.services.health import read_health
@@ -38,7 +40,19 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("tenant/choose/", self.admin_view(choose_tenant), name="tenant-choose"),
             path("tenant/visit/", self.admin_view(visit_tenant), name="tenant-visit"),
             path("tenant/leave/", self.admin_view(leave_tenant), name="tenant-leave"),
+            path("agents/agent/<uuid:agent_id>/chat/", self.admin_view(chat_with_agent), name="agent-chat"),
             path("agents/agent/<uuid:agent_id>/act/", self.admin_view(act_on_agent), name="agent-act"),
+        ]
+        own += [
+            path("contacts/inbox/", self.admin_view(show_inbox), name="inbox"),
+            path(
+                "contacts/outboxmessage/<uuid:message_id>/act/",
+                self.admin_view(act_on_message),
+                name="message-act",
+            ),
+            path(
+                "contacts/channel/<uuid:channel_id>/act/", self.admin_view(act_on_channel), name="channel-act"
+            ),
         ]
         return [*own, *super().get_urls()]
 

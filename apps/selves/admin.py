@@ -8,7 +8,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 
 from apps.console import cells
 from apps.console.listing import AgentRowsAdmin
-from apps.selves.models import Belief, IdentityAspect
+from apps.selves.models import Belief, IdentityAspect, Preference
 
 
 class _SelfAdmin(AgentRowsAdmin):
@@ -91,3 +91,18 @@ class IdentityAspectAdmin(_SelfAdmin):
     def kind_shown(self, aspect: IdentityAspect) -> str:
         """Write its kind as words."""
         return aspect.kind.replace("_", " ")
+
+
+@admin.register(Preference)
+class PreferenceAdmin(AgentRowsAdmin):
+    """How agents like to do things."""
+
+    list_display = ("key", "agent_link", "value", "source", "since")
+    list_filter = (("agent", AutocompleteSelectFilter),)
+    text_fields = ("key", "value")
+    fields = ("key", "value", "agent", "source", "updated_at")
+
+    @admin.display(description="since")
+    def since(self, preference: Preference) -> SafeString:
+        """Say since when."""
+        return cells.when(preference.updated_at)

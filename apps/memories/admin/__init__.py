@@ -2,6 +2,7 @@
 
 from apps.memories.admin.buffer import BufferItemAdmin
 from apps.memories.admin.clusters import ClusterAdmin
+from apps.memories.admin.code import CodeSnippetAdmin
 from apps.memories.admin.concepts import ConceptAdmin
 from apps.memories.admin.episodes import EpisodeAdmin
 from apps.memories.admin.graph import EdgeAdmin
@@ -19,6 +20,7 @@ __all__ = [
     "ActivationAdmin",
     "BufferItemAdmin",
     "ClusterAdmin",
+    "CodeSnippetAdmin",
     "ConceptAdmin",
     "EdgeAdmin",
     "EmbedderFaultAdmin",

@@ -19,6 +19,7 @@ from apps.memories.models import Memory
 from apps.tenants.models import Role, Tenant, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member
+from arbor.contacts.values import Speaker
 from tests.factories import (
     ActivationFactory,
     AgentFactory,
@@ -26,9 +27,13 @@ from tests.factories import (
     AgentStateFactory,
     BeliefFactory,
     BufferItemFactory,
+    ChannelFactory,
+    ChatMessageFactory,
+    ChatSessionFactory,
     ClusterFactory,
     ClusterMemberFactory,
     ClusterRelationFactory,
+    CodeSnippetFactory,
     ConceptFactory,
     EdgeFactory,
     EpisodeFactory,
@@ -44,8 +49,10 @@ from tests.factories import (
     MemoryFactory,
     MindFactory,
     NextEmbeddingFactory,
+    OutboxMessageFactory,
     PerceptFactory,
     PracticeFactory,
+    PreferenceFactory,
     ProcessFactory,
     ProgressNoteFactory,
     ScheduleFactory,
@@ -81,11 +88,15 @@ class World:
             if model._meta.label not in PLATFORM:
                 name = f"{model._meta.app_label}_{model._meta.model_name}"
                 found.append(reverse(f"admin:{name}_changelist"))
-        return found + [page_of(row) for row in self.rows]
+        return found + [page_of(row) for row in self.rows] + [self.chat]
 
     @property
     def agents_page(self) -> str:
         return page_of(self.agent)
+
+    @property
+    def chat(self) -> str:
+        return reverse("admin:agent-chat", args=[self.agent.id])
 
     @property
     def act(self) -> str:
@@ -168,6 +179,10 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
                 subject_key=f"memories:{memory.id}",
             ),
             PerceptFactory(agent=agent, content=text),
+            PreferenceFactory(agent=agent, key=text[:60], value=text, source=text),
+            CodeSnippetFactory(agent=agent, language=text[:40], title=text, code=text, source=text),
+            *_said(agent, text),
+            *_wrote(agent, text),
             ScheduleFactory(agent=agent, last_error=text),
             record(
                 action=AuditAction.OPERATOR_ACT,
@@ -180,6 +195,36 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
         HeartbeatFactory(agent=agent, status=HeartbeatStatus.SKIPPED, number=0, reason=text)
         HeartbeatFactory(agent=agent, status=HeartbeatStatus.WAITING, ended_at=None, narrative="")
     return world
+
+
+def _wrote(agent: Agent, text: str) -> list[Model]:
+    """Make what an agent sent, and a way by which it did."""
+    channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
+    return [
+        channel,
+        OutboxMessageFactory(agent=agent, subject=text[:300], content=text),
+        OutboxMessageFactory(
+            agent=agent,
+            channel=channel,
+            kind="webhook",
+            target=text[:500],
+            content=text,
+            status="failed",
+            attempts=8,
+            sent_at=None,
+            last_error=text,
+        ),
+    ]
+
+
+def _said(agent: Agent, text: str) -> list[Model]:
+    session = ChatSessionFactory(agent=agent, person=text)
+    boundary = {"name": text, "response": text, "why": text, "withheld": False}
+    return [
+        session,
+        ChatMessageFactory(session=session, content=text, detail={"boundaries": [boundary]}),
+        ChatMessageFactory(session=session, speaker=Speaker.AGENT, content="", error=text, model=text),
+    ]
 
 
 def _remembered(memory: Memory, text: str) -> list[Model]:

@@ -1,0 +1,62 @@
+"""What the page of an agent's conversations shows. A fixed number of queries; looking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from apps.agents.models import Agent
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat import waiting_turn
+from apps.contacts.services.chat_history import history
+from apps.heartbeats.services.inline import fleet_is_live
+from apps.providers import default_model
+from arbor.contacts.chat import TURN_LENGTH
+from arbor.models.handles import Provider
+
+TURNS_SHOWN = 60
+#: Seconds between two looks at an answer that is being made.
+REFRESH_S = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatPage:
+    """An agent's conversations, as one person's page shows them."""
+
+    agent: Agent
+    turns: Sequence[ChatMessage]
+    #: The person's own, if it goes on.
+    session: ChatSession | None
+    #: Whether their last turn is being answered, and whether there is anybody to do so.
+    waiting: bool
+    fleet_is_live: bool
+    #: Only one conversation is shown.
+    one: bool
+    may_talk: bool
+    is_reflex: bool
+    #: What was typed and not taken.
+    draft: str = ""
+    longest: int = TURN_LENGTH
+    refresh_s: int = REFRESH_S
+
+
+def read_chat(
+    agent: Agent, *, person: str, may_talk: bool, conversation: UUID | None = None, draft: str = ""
+) -> ChatPage:
+    """Read the latest turns with the agent, or those of one conversation, in the current tenant."""
+    session: ChatSession | None = ChatSession.objects.filter(
+        agent_id=agent.id, person=person, ended_at__isnull=True
+    ).first()
+    waiting = session is not None and waiting_turn(session.id) is not None
+    return ChatPage(
+        agent=agent,
+        turns=history(agent_id=agent.id, limit=TURNS_SHOWN, session_id=conversation),
+        session=session,
+        waiting=waiting,
+        fleet_is_live=not waiting or fleet_is_live(),
+        one=conversation is not None,
+        may_talk=may_talk,
+        is_reflex=(agent.model or default_model()).startswith(f"{Provider.REFLEX}/"),
+        draft=draft,
+    )

@@ -1,0 +1,94 @@
+"""Talking to an agent from the console.
+
+What a person says is a row that a worker of the model queue answers; the page looks again until it has. A request never
+waits for a model: it would hold a web worker, and the transaction that every request runs in, for as long as the model
+takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from apps.agents.services.profile import agent_by_id
+from apps.console.access import access_of, actor_of, holds
+from apps.console.chat_page import read_chat
+from apps.console.views import refuse
+from apps.contacts.services.chat import end_session, hear, open_session
+from apps.tenants.models import Role
+from apps.tenants.scope import APP
+from arbor.errors import Invalid, NotFound
+
+
+@require_http_methods(["GET", "POST"])
+def chat_with_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
+    """Show the agent's conversations; operators say something, or end theirs."""
+    if access_of(request) is None:
+        raise NotFound("there is no tenant to look into")
+    if request.method == "GET":
+        return _page(request, agent_id, conversation=_conversation(request))
+    if not holds(request, Role.OPERATOR):
+        return refuse(request, agent_id=agent_id, attempted=f"talk to agent {agent_id}")
+    return _end(request, agent_id) if request.POST.get("act") == "end" else _say(request, agent_id)
+
+
+def _say(request: HttpRequest, agent_id: UUID) -> HttpResponse:
+    # A browser sends line breaks as two characters.
+    text = request.POST.get("text", "").replace("\r\n", "\n")
+    try:
+        with transaction.atomic(using=APP):
+            session = open_session(agent_id=agent_id, person=actor_of(request))
+            hear(session_id=session.id, text=text)
+    except Invalid as refusal:
+        messages.error(request, f"Nothing was said: {refusal}.")
+        return _page(request, agent_id, draft=text)
+    return _back(agent_id)
+
+
+def _end(request: HttpRequest, agent_id: UUID) -> HttpResponse:
+    session = read_chat(agent_by_id(agent_id), person=actor_of(request), may_talk=True).session
+    if session is None:
+        messages.info(request, "The conversation was over already.")
+        return _back(agent_id)
+    try:
+        with transaction.atomic(using=APP):
+            ended = end_session(session_id=session.id)
+    except Invalid as refusal:
+        messages.error(request, f"It goes on: {refusal}.")
+        return _back(agent_id)
+    follows = "a heartbeat follows at once" if ended.beat_follows else "no heartbeat follows because of it"
+    messages.success(request, f"The conversation is over; significance {ended.significance:.2f}: {follows}.")
+    return _back(agent_id)
+
+
+def _conversation(request: HttpRequest) -> UUID | None:
+    wanted = request.GET.get("conversation")
+    try:
+        return UUID(wanted) if wanted else None
+    except ValueError as error:
+        raise NotFound("there is no such conversation") from error
+
+
+def _back(agent_id: UUID) -> HttpResponse:
+    return HttpResponseRedirect(f"{reverse('admin:agent-chat', args=[agent_id])}#latest")
+
+
+def _page(request: HttpRequest, agent_id: UUID, **shown: Any) -> HttpResponse:
+    agent = agent_by_id(agent_id)
+    page = read_chat(agent, person=actor_of(request), may_talk=holds(request, Role.OPERATOR), **shown)
+    request.current_app = admin.site.name
+    context = {
+        **admin.site.each_context(request),
+        "title": f"Talking with {agent.name}",
+        "opts": agent._meta,
+        "original": agent,
+        "page": page,
+    }
+    return TemplateResponse(request, "console/chat.html", context)

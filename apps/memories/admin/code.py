@@ -1,0 +1,36 @@
+"""The code that agents keep."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from apps.console import cells
+from apps.console.listing import AgentRowsAdmin
+from apps.memories.models import CodeSnippet
+
+
+@admin.register(CodeSnippet)
+class CodeSnippetAdmin(AgentRowsAdmin):
+    """Pieces of code from conversations and messages."""
+
+    list_display = ("beginning", "agent_link", "language", "source", "kept")
+    list_filter = (("agent", AutocompleteSelectFilter),)
+    text_fields = ("title", "code")
+    fields = ("title", "agent", "language", "source", "created_at", "code_shown")
+
+    @admin.display(description="about")
+    def beginning(self, snippet: CodeSnippet) -> SafeString:
+        """Say what it is about, or begin it."""
+        return cells.clipped(snippet.title or snippet.code)
+
+    @admin.display(description="kept")
+    def kept(self, snippet: CodeSnippet) -> SafeString:
+        """Say since when."""
+        return cells.when(snippet.created_at)
+
+    @admin.display(description="code")
+    def code_shown(self, snippet: CodeSnippet) -> SafeString:
+        """Show it as it was said."""
+        return cells.block(snippet.code)

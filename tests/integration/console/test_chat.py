@@ -1,0 +1,170 @@
+"""The page on which people talk to an agent: who may, what it shows, and that no request waits for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat import answer_turn
+from apps.heartbeats.models import ExternalCall, HeartbeatSchedule
+from apps.queues import Message, Task, captured
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import Speaker
+from tests.factories import AgentFactory, AgentStateFactory, ProcessFactory, ScheduleFactory
+from tests.integration.console.conftest import World
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    with tenant_transaction(tenant.id):
+        made: Agent = AgentFactory(name="Vega")
+        AgentStateFactory(agent=made)
+        ScheduleFactory(agent=made)
+        return made
+
+
+@pytest.fixture
+def messages(database: None) -> Iterator[list[Message]]:
+    with captured() as found:
+        yield found
+
+
+def page_of(agent: Agent) -> str:
+    return reverse("admin:agent-chat", args=[agent.id])
+
+
+def answer(agent: Agent, messages: list[Message]) -> None:
+    (message,) = messages
+    assert message.task is Task.ANSWER
+    answer_turn(tenant_id=agent.tenant_id, turn_id=UUID(message.arguments["turn_id"]))
+
+
+def test_an_operator_says_something_and_sees_the_answer_once_a_worker_made_it(
+    operator: Client, agent: Agent, messages: list[Message]
+) -> None:
+    ProcessFactory(queues="llm,heartbeat")
+    assert "Nobody has talked to it yet" in operator.get(page_of(agent)).content.decode()
+
+    said = operator.post(page_of(agent), {"text": "Is the river frozen?\r\nReally?"})
+
+    assert (said.status_code, said["Location"]) == (302, f"{page_of(agent)}#latest")
+    with tenant_transaction(agent.tenant_id):
+        assert not ExternalCall.objects.exists(), "the request asks no model"
+        assert ChatMessage.objects.get().content == "Is the river frozen?\nReally?"
+        paused = HeartbeatSchedule.objects.get(agent_id=agent.id).paused_until
+        assert paused is not None and paused > datetime.now(UTC)
+    waiting = operator.get(page_of(agent)).content.decode()
+    assert 'http-equiv="refresh"' in waiting
+    assert "Vega thinks…" in waiting
+    assert 'id="say"' not in waiting
+
+    answer(agent, messages)
+
+    answered = operator.get(page_of(agent)).content.decode()
+    assert 'http-equiv="refresh"' not in answered
+    assert "No language model is in use here" in answered
+    assert 'id="reflex-notice"' in answered
+    assert 'id="say"' in answered
+
+
+def test_without_a_fleet_the_page_says_that_nobody_works(
+    operator: Client, agent: Agent, messages: list[Message]
+) -> None:
+    operator.post(page_of(agent), {"text": "Are you there?"})
+
+    assert "No worker has been heard of lately" in operator.get(page_of(agent)).content.decode()
+
+
+def test_what_is_refused_stays_in_the_form_with_the_reason(operator: Client, agent: Agent) -> None:
+    refused = operator.post(page_of(agent), {"text": "x" * 8_001})
+
+    text = refused.content.decode()
+    assert refused.status_code == 200
+    assert "a message has 1 to 8,000 characters" in text
+    assert "x" * 8_001 in text
+    with tenant_transaction(agent.tenant_id):
+        assert not ChatSession.objects.exists(), "a conversation in which nothing was said has not begun"
+
+
+def test_the_conversation_is_ended_from_the_page(
+    operator: Client, agent: Agent, messages: list[Message]
+) -> None:
+    operator.post(page_of(agent), {"text": "Remember this: the gate code is 4711."})
+    answer(agent, messages)
+
+    ended = operator.post(page_of(agent), {"act": "end"}, follow=True).content.decode()
+
+    assert "The conversation is over" in ended
+    assert "a heartbeat follows at once" in ended
+    with tenant_transaction(agent.tenant_id):
+        schedule = HeartbeatSchedule.objects.get(agent_id=agent.id)
+        assert schedule.paused_until is None
+        assert schedule.next_due_at <= datetime.now(UTC)
+        assert schedule.next_trigger == "chat"
+
+
+def test_a_viewer_reads_and_may_not_talk(viewer: Client, world: World) -> None:
+    page = viewer.get(world.chat).content.decode()
+    assert "You may read here" in page
+    assert 'id="say"' not in page
+
+    refused = viewer.post(world.chat, {"text": "Hello?"})
+
+    assert refused.status_code == 403
+    with tenant_transaction(world.tenant.id):
+        assert not ChatMessage.objects.filter(content="Hello?").exists()
+        assert AuditEvent.objects.filter(
+            action=AuditAction.DENIED, message__contains="talk to agent"
+        ).exists()
+
+
+def test_why_there_is_no_answer_stands_where_it_would_be(viewer: Client, world: World) -> None:
+    page = viewer.get(world.chat).content.decode()
+
+    assert "data-error" in page
+    assert "<strong>No answer.</strong> the river" in page
+
+
+def test_another_tenants_agent_is_not_there(
+    as_role: Callable[[Role], Client], other_world: World, agent: Agent
+) -> None:
+    client = as_role(Role.OPERATOR)
+
+    assert client.get(other_world.chat).status_code == 404
+    assert client.post(other_world.chat, {"text": "Hello?"}).status_code == 404
+    assert client.get(f"{page_of(agent)}?conversation=nonsense").status_code == 404
+
+
+def test_one_conversation_is_shown_alone(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        session = ChatSession.objects.get(agent_id=world.agent.id)
+        other = ChatSession.objects.create(
+            tenant_id=world.tenant.id,
+            agent=world.agent,
+            person="user:bo",
+            started_at=session.started_at,
+            last_at=session.last_at,
+        )
+        ChatMessage.objects.create(
+            tenant_id=world.tenant.id,
+            session=other,
+            speaker=Speaker.USER,
+            content="Otherwise.",
+            at=other.last_at,
+        )
+
+    assert "Otherwise." in viewer.get(world.chat).content.decode()
+    assert "Otherwise." not in viewer.get(f"{world.chat}?conversation={session.id}").content.decode()
+
+
+def test_the_agents_page_leads_there(viewer: Client, world: World) -> None:
+    assert world.chat in viewer.get(world.agents_page).content.decode()
