@@ -8,8 +8,10 @@ from arbor.pipeline.engine import Context
 
 
 def on_record(context: Context) -> Situation:
-    """Return the situation with the terms of its decisions."""
+    """Return the situation with the terms of its decisions; one that has them as it is, for it is stored already."""
     situation: Situation = context["situation"]
+    if situation.terms is not None:
+        return situation
     chosen = context.get("budget") or {}
     terms = Terms(
         allowed=context["allowed"],

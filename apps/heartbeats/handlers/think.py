@@ -12,6 +12,7 @@ from django.conf import settings
 
 from apps.contacts.services.limits import seen_refusals
 from apps.heartbeats.handlers.observe import boundaries_in, budget_in, model_in, own_boundaries
+from apps.heartbeats.handlers.terms import on_record
 from apps.heartbeats.models import CallStatus, ExternalCall
 from apps.heartbeats.services.asked import request_json, request_of, sections_of
 from apps.heartbeats.services.boundary_vectors import example_vectors
@@ -70,7 +71,8 @@ class BuildPrompt:
             updates={
                 "prompt": {"system": prompt.system, "user": prompt.user, "sections": sections},
                 "character": None,
-                "situation": situation,
+                # Whole from now on: it is stored with the call, and not again when the beat ends.
+                "situation": on_record({**context, "situation": situation}),
                 "mark": mark,
                 "turn": 1,
                 "model": models[0],

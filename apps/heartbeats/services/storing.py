@@ -151,7 +151,7 @@ def _written(walk: Walk, **values: Any) -> tuple[str, dict[str, Any]]:
     values = {"own_ms": walk.own_ms, **context.get("record", {}), **values}
     if "mode" in context:
         values["mode"] = context["mode"]
-    situation = context.get("situation")
+    situation = values.get("situation") or context.get("situation")
     if situation is not None and situation is not walk.seen:
         # A column of its own: what was seen is not written again with each checkpoint, nor when the beat ends.
         values["situation"] = walk.seen = situation
