@@ -14,6 +14,7 @@ from apps.agents.services.profile import system_prompt_of
 from apps.console.acts import Act, possible_acts
 from apps.console.fleet import last_beats
 from apps.console.memory_panel import MemoryPanel, read_memory_panel
+from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept
 from apps.memories.models import Memory
@@ -29,6 +30,7 @@ MEMORIES_LISTED = 8
 GOALS_LISTED = 60
 INTENTS_LISTED = 12
 PERCEPTS_LISTED = 5
+MESSAGES_LISTED = 5
 
 #: The gauge is a half circle of this radius; its length is what the energy's share is taken of.
 GAUGE_RADIUS = 42.0
@@ -84,6 +86,7 @@ class AgentPage:
     percepts: Sequence[Percept]
     memories: Sequence[Memory]
     memory: MemoryPanel
+    messages: Sequence[OutboxMessage]
     system_prompt: str
     acts: Sequence[Act]
     energy: float
@@ -129,6 +132,9 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         ),
         memories=list(memories.defer("embedding", "lexical").order_by("-occurred_at")[:MEMORIES_LISTED]),
         memory=read_memory_panel(agent.id),
+        messages=list(
+            OutboxMessage.objects.filter(agent_id=agent.id).order_by("-created_at")[:MESSAGES_LISTED]
+        ),
         system_prompt=_system_prompt(agent),
         acts=possible_acts(agent.status) if may_operate else (),
         energy=energy,

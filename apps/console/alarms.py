@@ -63,6 +63,14 @@ def alarms_of(fleet: Fleet, *, now: datetime) -> list[Alarm]:
                 text="Too many heartbeats in a row brought no usable reply.",
             )
         )
+    if undelivered := fleet.outbox.failed:
+        alarms.append(
+            Alarm(
+                look="bad",
+                title=f"{undelivered} message{'s' if undelivered != 1 else ''} of agents did not arrive",
+                text="The outbox says why; each can be tried again or withdrawn there.",
+            )
+        )
     ended = fleet.done + fleet.failed
     if fleet.failed and fleet.failed * 20 >= ended:
         alarms.append(

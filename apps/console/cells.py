@@ -31,6 +31,8 @@ TONES: dict[str, str] = {
     "failed": "bad",
     "abandoned": "bad",
     "skipped": "calm",
+    "sent": "good",
+    "sending": "busy",
     "idle": "calm",
     "off": "calm",
     # beliefs and aspects

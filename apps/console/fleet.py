@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.console.hours import Hour, draw_hours
+from apps.contacts.services.figures import OutboxFigures, outbox_figures
 from apps.heartbeats.models import (
     Heartbeat,
     HeartbeatSchedule,
@@ -66,6 +67,7 @@ class Fleet:
     model: str
     recent: Sequence[Heartbeat]
     strips: Sequence[Strip]
+    outbox: OutboxFigures
 
     @property
     def agent_count(self) -> int:
@@ -124,6 +126,7 @@ def read_fleet() -> Fleet:
         model=default_model(),
         recent=recent,
         strips=_strips(recent),
+        outbox=outbox_figures(),
         **spent,
     )
 

@@ -66,6 +66,12 @@ class _Figures(Collector):
         yield _by("arbor_agents", "Agents.", "status", fleet.agents)
         yield _by("arbor_queue_workers", "Processes that listen to a queue.", "queue", fleet.queues)
         yield _one("arbor_calls_pending", "Model calls that wait.", fleet.backlogs["pending_calls"])
+        outbox = fleet.outbox
+        states = {"waiting": outbox["waiting"], "failed": outbox["failed"]}
+        yield _by("arbor_outbox_messages", "Messages of agents that are not delivered.", "state", states)
+        yield _one(
+            "arbor_outbox_oldest_due_seconds", "How long the oldest has been due.", outbox["oldest_due_s"]
+        )
         yield _one("arbor_beat_alive", "1 while the timer is heard of.", fleet.beat_alive)
         yield from _of_maintenance(fleet.maintenance)
 

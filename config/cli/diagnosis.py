@@ -14,6 +14,7 @@ from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
 from apps.agents.models import AgentKey
+from apps.contacts.services.figures import installation_figures
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
 from apps.memories.services import embedders
 from apps.memories.services.embedding_backlog import embedding_backlog
@@ -33,6 +34,8 @@ from arbor.models.handles import Handle
 OLDEST_VECTOR = (0, 8, 4)
 _BROKER_WITHIN_S = 1
 _CLOCKS_WITHIN_S = 5.0
+#: A message that is due this long waits for a worker, not for its receiver.
+_OUTBOX_BEHIND_S = 300
 _TENANTS_TRIED, _KEYS_TRIED = 20, 3
 #: Embedding models, beside the settings', that are asked whether they answer.
 _MODELS_TRIED = 5
@@ -222,6 +225,27 @@ def check_maintenance() -> Finding:
     return told("maintenance", detail, remedy)
 
 
+def check_outbox() -> Finding:
+    """See that what agents send arrives."""
+    figures = installation_figures()
+    if figures.failed:
+        return _warn(
+            "outbox",
+            f"{figures.failed} messages of agents were not delivered",
+            "see `arbor outbox list --status failed`; then retry or cancel each",
+        )
+    if figures.oldest_due_s > _OUTBOX_BEHIND_S:
+        return _warn(
+            "outbox",
+            f"the oldest message has been due for {figures.oldest_due_s:.0f} s",
+            "run `arbor up` or `arbor worker --queues outbox --pool threads`",
+        )
+    return _ok(
+        "outbox",
+        f"{figures.waiting} messages wait for their next try" if figures.waiting else "nothing waits",
+    )
+
+
 def check_broker() -> Finding:
     """See that the broker answers, on a connection of our own and without retries."""
     url = settings.CELERY_BROKER_URL
@@ -330,4 +354,5 @@ _IN_DATABASE = (
     check_beat,
     check_workers,
     check_maintenance,
+    check_outbox,
 )

@@ -71,6 +71,7 @@ def _render(now: dict[str, Any]) -> RenderableType:
     table.add_row("now", _counts(beats, "due", "queued", "running", "lost_leases") + _due(beats))
     table.add_row("agents", _counts(now["agents"], *now["agents"]))
     table.add_row("backlogs", _counts(now["backlogs"], *now["backlogs"]))
+    table.add_row("outbox", _outbox(now["outbox"]))
     table.add_row("maintenance", _maintenance(now["maintenance"]))
     table.add_row("queues", _queues(now["queues"]))
     table.add_row("beat", Text("alive", "green") if now["beat_alive"] else Text("silent", "red"))
@@ -89,6 +90,16 @@ def _render(now: dict[str, Any]) -> RenderableType:
 
 def _counts(figures: dict[str, int], *names: str) -> str:
     return ", ".join(f"{figures[name]} {name.replace('_', ' ')}" for name in names)
+
+
+def _outbox(figures: dict[str, Any]) -> Text:
+    text = Text(f"{figures['waiting']} waiting")
+    if figures["oldest_due_s"]:
+        text.append(f", the oldest due for {figures['oldest_due_s']:g} s")
+    if figures["failed"]:
+        text.append(f", {figures['failed']} failed", "red")
+        text.append("\n  → arbor outbox list --status failed", "dim")
+    return text
 
 
 def _maintenance(health: dict[str, Any]) -> Text:

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import connections
 
+from apps.contacts.services.figures import installation_figures
 from apps.heartbeats.models import HeartbeatStatus, Process
 from apps.heartbeats.services.processes import living_processes
 from apps.memories.services.health import read_health
@@ -62,6 +63,8 @@ class Fleet:
     backlogs: dict[str, int]
     #: How maintenance is doing: `apps.memories.services.health.Health.as_json`.
     maintenance: dict[str, Any]
+    #: Messages of agents: `apps.contacts.services.figures.OutboxFigures`.
+    outbox: dict[str, Any]
     beat_alive: bool
 
     def as_json(self) -> dict[str, Any]:
@@ -107,6 +110,7 @@ def fleet_status() -> Fleet:
             "pending_calls": calls,
         },
         maintenance=health.as_json(),
+        outbox=asdict(installation_figures()),
         beat_alive=any(process.kind == "beat" for process in processes),
     )
 

@@ -1,0 +1,126 @@
+"""The inbox, and what is posted from the pages of messages and channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.console.access import actor_of, holds
+from apps.console.message_page import read_inbox
+from apps.console.views import refuse
+from apps.contacts.services.channels import remove_channel, switch_channel
+from apps.contacts.services.inbox import answer_message, mark_read
+from apps.contacts.services.outbox import cancel_message, retry_message
+from apps.tenants.models import Role
+from apps.tenants.scope import APP
+from arbor.errors import Invalid, NotFound, PermissionDenied
+
+
+@require_safe
+def show_inbox(request: HttpRequest) -> HttpResponse:
+    """Show what agents wrote to the people of the tenant."""
+    if not holds(request, Role.VIEWER):
+        raise PermissionDenied("only members of a tenant read its inbox")
+    context = {
+        **admin.site.each_context(request),
+        "title": "Inbox",
+        "page": read_inbox(
+            only_unread=request.GET.get("unread") == "1", before=_id(request.GET.get("before", ""))
+        ),
+        "may_operate": holds(request, Role.OPERATOR),
+    }
+    request.current_app = admin.site.name
+    return TemplateResponse(request, "console/inbox.html", context)
+
+
+def _id(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _read(_request: HttpRequest, message_id: UUID) -> str:
+    mark_read(message_id=message_id)
+    return "It counts as read."
+
+
+def _answer(request: HttpRequest, message_id: UUID) -> str:
+    percept = answer_message(
+        message_id=message_id, text=request.POST.get("text", ""), actor=actor_of(request)
+    )
+    return f"{percept.agent.name} hears it at its next heartbeat."
+
+
+def _retry(request: HttpRequest, message_id: UUID) -> str:
+    retry_message(message_id=message_id, actor=actor_of(request))
+    return "It is tried again at once."
+
+
+def _cancel(request: HttpRequest, message_id: UUID) -> str:
+    cancel_message(message_id=message_id, actor=actor_of(request))
+    return "It is withdrawn."
+
+
+def _enable(request: HttpRequest, channel_id: UUID) -> str:
+    channel = switch_channel(channel_id=channel_id, enabled=True, actor=actor_of(request))
+    return f"{channel.name} is enabled."
+
+
+def _disable(request: HttpRequest, channel_id: UUID) -> str:
+    channel = switch_channel(channel_id=channel_id, enabled=False, actor=actor_of(request))
+    return f"{channel.name} is disabled."
+
+
+def _remove(request: HttpRequest, channel_id: UUID) -> str:
+    return f"{remove_channel(channel_id=channel_id, actor=actor_of(request)).name} is removed."
+
+
+type Act = Callable[[HttpRequest, UUID], str]
+
+MESSAGE_ACTS: Mapping[str, Act] = MappingProxyType(
+    {"read": _read, "answer": _answer, "retry": _retry, "cancel": _cancel}
+)
+CHANNEL_ACTS: Mapping[str, Act] = MappingProxyType(
+    {"enable": _enable, "disable": _disable, "remove": _remove}
+)
+
+
+@require_POST
+def act_on_message(request: HttpRequest, message_id: UUID) -> HttpResponse:
+    """Do one act to a message, and say what came of it on its page."""
+    refusal = _carry_out(request, MESSAGE_ACTS, message_id, "message")
+    return refusal or HttpResponseRedirect(reverse("admin:contacts_outboxmessage_change", args=[message_id]))
+
+
+@require_POST
+def act_on_channel(request: HttpRequest, channel_id: UUID) -> HttpResponse:
+    """Do one act to a channel, and say what came of it in their list."""
+    refusal = _carry_out(request, CHANNEL_ACTS, channel_id, "channel")
+    return refusal or HttpResponseRedirect(reverse("admin:contacts_channel_changelist"))
+
+
+def _carry_out(request: HttpRequest, acts: Mapping[str, Act], row_id: UUID, what: str) -> HttpResponse | None:
+    """Do it and leave a note for the next page; a response where the role forbids it."""
+    verb: Any = request.POST.get("act", "")
+    if not holds(request, Role.OPERATOR):
+        return refuse(request, agent_id=None, attempted=f"{verb} {what} {row_id}")
+    if verb not in acts:
+        raise NotFound(f"there is no act {verb!r}; there is: {', '.join(acts)}")
+    try:
+        with transaction.atomic(using=APP):
+            done = acts[verb](request, row_id)
+    except Invalid as refusal:
+        messages.error(request, f"Nothing was done: {refusal}.")
+    else:
+        messages.success(request, done)
+    return None

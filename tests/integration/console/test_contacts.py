@@ -1,0 +1,200 @@
+"""The inbox, the outbox and channels in the console: who sees them, and who acts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.audit.models import AuditAction, AuditEvent
+from apps.console.message_page import LISTED
+from apps.contacts.models import Channel, OutboxMessage
+from apps.contacts.services.inbox import QUOTED_LENGTH
+from apps.heartbeats.models import Percept, PerceptKind
+from apps.queues import Task, captured
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import DeliveryStatus
+from tests.factories import OutboxMessageFactory
+from tests.integration.console.conftest import World, page_of
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def message(world: World) -> OutboxMessage:
+    """Return a message in the inbox, which nobody has read."""
+    return written(world, subject="Ice", content=f"The river froze. {HOSTILE}")
+
+
+def written(world: World, **values: Any) -> OutboxMessage:
+    with tenant_transaction(world.tenant.id):
+        made: OutboxMessage = OutboxMessageFactory.create(agent=world.agent, **values)
+    return made
+
+
+def now(message: OutboxMessage) -> OutboxMessage:
+    with tenant_transaction(message.tenant_id):
+        found: OutboxMessage = OutboxMessage.objects.get(id=message.id)
+    return found
+
+
+def act(client: Client, message: OutboxMessage, verb: str, **data: str) -> Any:
+    return client.post(reverse("admin:message-act", args=[message.id]), {"act": verb, **data}, follow=True)
+
+
+def text_of(client: Client, page: str) -> str:
+    return str(client.get(page).content.decode())
+
+
+def test_the_inbox_shows_what_agents_wrote_escaped_and_how_much_is_unread(
+    viewer: Client, message: OutboxMessage
+) -> None:
+    text = text_of(viewer, reverse("admin:inbox"))
+    assert "&lt;script&gt;alert(1)" in text
+    assert HOSTILE not in text
+    # The world has one of its own.
+    assert "2 unread" in text
+    assert str(message.id) in text
+    assert now(message).read_at is None
+
+
+def test_unread_ones_are_counted_in_the_navigation(viewer: Client, world: World, operator: Client) -> None:
+    first = written(world)
+    page = reverse("admin:agents_agent_changelist")
+    assert viewer.get(page).context["sidebar_navigation"][1]["items"][0]["badge"] == "2"
+    act(operator, first, "read")
+    assert viewer.get(page).context["sidebar_navigation"][1]["items"][0]["badge"] == "1"
+
+
+def test_unread_ones_can_be_shown_alone(viewer: Client, operator: Client, message: OutboxMessage) -> None:
+    act(operator, message, "read")
+    assert now(message).read_at is not None
+    assert str(message.id) not in text_of(viewer, reverse("admin:inbox") + "?unread=1")
+
+
+def test_a_long_inbox_is_paged(viewer: Client, world: World) -> None:
+    for _ in range(LISTED + 2):
+        written(world)
+    first = text_of(viewer, reverse("admin:inbox"))
+    assert first.count("data-message=") == LISTED
+    older = viewer.get(reverse("admin:inbox")).context["page"].older
+    rest = text_of(viewer, reverse("admin:inbox") + f"?before={older}")
+    assert rest.count("data-message=") == 3
+    assert text_of(viewer, reverse("admin:inbox") + "?before=nonsense").count("data-message=") == LISTED
+
+
+def test_another_tenants_inbox_is_not_shown(viewer: Client, world: World, other_world: World) -> None:
+    assert "globex secret" not in text_of(viewer, reverse("admin:inbox"))
+
+
+def test_nobodys_inbox_is_refused(root: Client) -> None:
+    assert root.get(reverse("admin:inbox")).status_code == 403
+
+
+def test_an_answer_quotes_the_message_and_reaches_its_agent(
+    operator: Client, world: World, message: OutboxMessage
+) -> None:
+    with captured():
+        page = act(operator, message, "answer", text="Wait for the thaw.")
+    assert "hears it at its next heartbeat" in page.content.decode()
+    with tenant_transaction(world.tenant.id):
+        percept = Percept.objects.get(detail__message=str(message.id))
+    assert percept.kind == PerceptKind.USER_MESSAGE
+    assert percept.content == f"> The river froze. {HOSTILE}\nWait for the thaw."
+    assert now(message).read_at is not None
+    long = written(world, content="ice " * 900)
+    act(operator, long, "answer", text="So long!")
+    with tenant_transaction(world.tenant.id):
+        quote = Percept.objects.get(detail__message=str(long.id)).content.partition("\n")[0]
+    assert len(quote) <= QUOTED_LENGTH + 2
+    assert quote.endswith("…")
+
+
+def test_an_empty_answer_says_what_is_wrong(operator: Client, message: OutboxMessage) -> None:
+    assert (
+        "a message has 1 to 8,000 characters" in act(operator, message, "answer", text=" ").content.decode()
+    )
+    assert now(message).read_at is None
+
+
+def test_a_failed_message_is_tried_again_or_withdrawn_on_record(operator: Client, world: World) -> None:
+    failed = written(
+        world, kind="email", target="ann@example.org", status="failed", sent_at=None, last_error="dead"
+    )
+    assert "Try again" in text_of(operator, page_of(failed))
+    with captured() as told:
+        act(operator, failed, "retry")
+    assert [each.task for each in told] == [Task.DELIVER]
+    assert now(failed).status == DeliveryStatus.PENDING
+    act(operator, failed, "cancel")
+    assert now(failed).status == DeliveryStatus.CANCELLED
+    assert "is cancelled and cannot become" in act(operator, failed, "retry").content.decode()
+    with tenant_transaction(world.tenant.id):
+        acts = AuditEvent.objects.filter(action=AuditAction.OPERATOR_ACT, detail__message=str(failed.id))
+        assert acts.count() == 2
+
+
+@pytest.mark.parametrize("verb", ["read", "answer", "retry", "cancel"])
+def test_a_viewer_only_looks(verb: str, viewer: Client, world: World, message: OutboxMessage) -> None:
+    assert act(viewer, message, verb, text="no").status_code == 403
+    assert now(message).read_at is None
+    text = text_of(viewer, page_of(message))
+    assert "Mark as read" not in text
+    assert 'id="answer"' not in text
+
+
+def test_another_tenants_message_is_not_there(operator: Client, world: World, other_world: World) -> None:
+    theirs = written(other_world)
+    assert act(operator, theirs, "read").status_code == 404
+    assert act(operator, theirs, "sing").status_code == 404
+
+
+def test_messages_that_did_not_arrive_are_an_alarm(viewer: Client, world: World) -> None:
+    assert "1 message of agents did not arrive" in text_of(viewer, reverse("admin:index"))
+
+
+def test_the_agents_page_shows_what_it_wrote(viewer: Client, world: World) -> None:
+    written(world, subject="Of ice and fords")
+    assert "Of ice and fords" in text_of(viewer, world.agents_page)
+
+
+def test_an_operator_adds_a_webhook_and_sees_its_secret_once(operator: Client, world: World) -> None:
+    page = reverse("admin:contacts_channel_add")
+    data = {
+        "name": "ops",
+        "kind": "webhook",
+        "target": "https://example.org/hook",
+        "audience": "user",
+        "agent": "",
+    }
+    made = operator.post(page, data)
+    secret = made.context["made"].secret
+    assert secret in made.content.decode()
+    assert made["Cache-Control"] == "no-store"
+    with tenant_transaction(world.tenant.id):
+        channel = Channel.objects.get(name="ops")
+    with CaptureQueriesContext(connection) as queries:
+        for each in (reverse("admin:contacts_channel_changelist"), page_of(channel)):
+            assert secret not in text_of(operator, each)
+    assert not [query for query in queries.captured_queries if "sealed_secret" in query["sql"]]
+    assert "there is a channel &#x27;ops&#x27; already" in operator.post(page, data).content.decode()
+    wrong = operator.post(page, {**data, "name": "x", "target": "http://example.org"})
+    assert "begins with https://" in wrong.content.decode()
+
+
+def test_an_operator_disables_and_removes_a_channel(operator: Client, viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        channel = Channel.objects.get()
+    address = reverse("admin:channel-act", args=[channel.id])
+    assert viewer.post(address, {"act": "remove"}).status_code == 403
+    operator.post(address, {"act": "disable"})
+    with tenant_transaction(world.tenant.id):
+        assert not Channel.objects.get().enabled
+    operator.post(address, {"act": "remove"})
+    with tenant_transaction(world.tenant.id):
+        assert not Channel.objects.exists()
+    assert viewer.get(reverse("admin:contacts_channel_add")).status_code == 403
