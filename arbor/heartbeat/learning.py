@@ -11,6 +11,7 @@ from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of, words_of
 from arbor.memory.trust import Source, cap, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory
+from arbor.selves.trust import UNMET
 
 #: What the agent itself concludes: mostly right, never beyond doubt, for a model can err. Ours.
 OWN_CONCLUSION_TRUST = 0.8
@@ -24,18 +25,21 @@ HEARD_SHARE = 0.5
 LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shallow", "inquire_deep"})
 #: `apps.heartbeats.models.PerceptKind`.
 USER_MESSAGE = "user_message"
+PEER_MESSAGE = "peer_message"
 
 
 def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False) -> NewMemory:
     """Return a memory with where the agent has it from, trusted as far as that allows (`trust.cap`).
 
-    Told by a user if it says mostly what a message of this beat says, else, or if it was `concluded`, the agent's own.
+    Told by a user or a peer if it says mostly what a message of this beat says, else, or if it was `concluded`, the agent's own.
     One agent, like one user, is one source, however often it repeats itself. A fact keeps its source in its detail,
     without the time, which its row has: what is noted again and again is not written anew each time.
     """
     source = _own(situation)
     if not concluded and _heard(memory.content, _messages(situation)):
         source = Source(kind="user", reference="user", trust=USER_TRUST)
+    elif not concluded and (peer := _peer_heard(memory.content, situation)) is not None:
+        source = peer
     if memory.type is not MemoryType.SEMANTIC:
         return replace(memory, trust=cap([source]))
     detail = SemanticDetail(sources=(source,), extra=memory.detail)
@@ -52,6 +56,17 @@ def _own(situation: Situation) -> Source:
         reference=f"agent:{situation.agent_id}",
         trust=OWN_CONCLUSION_TRUST,
     )
+
+
+def _peer_heard(text: str, situation: Situation) -> Source | None:
+    """Return the peer whose words the text repeats, if it does: trusted as it has earned (seed 003, 10.3), and no more
+    than a user is."""
+    trusted = {peer.name: peer.trust for peer in situation.peers}
+    for percept in situation.percepts:
+        if percept.kind == PEER_MESSAGE and percept.peer and _heard(text, [percept.content]):
+            trust = min(trusted.get(percept.peer, UNMET), USER_TRUST)
+            return Source(kind="agent", reference=f"agent:{percept.peer_id}", trust=trust)
+    return None
 
 
 def _messages(situation: Situation) -> list[str]:

@@ -7,14 +7,17 @@ from types import MappingProxyType
 
 from apps.heartbeats.handlers.act import Act
 from apps.heartbeats.handlers.checks import Checks
+from apps.heartbeats.handlers.consolidate import Consolidate
 from apps.heartbeats.handlers.feel import Feel
 from apps.heartbeats.handlers.follow_up import FollowUp
 from apps.heartbeats.handlers.goals import Goals
 from apps.heartbeats.handlers.guard import Guard
 from apps.heartbeats.handlers.idle import Idle
 from apps.heartbeats.handlers.inject import InjectGoals
+from apps.heartbeats.handlers.insights import IdentityInsights
 from apps.heartbeats.handlers.observe import Focus, Observe, Orient, SelectMode
 from apps.heartbeats.handlers.plans import StoreDecompositions
+from apps.heartbeats.handlers.proposals import ProcessProposals
 from apps.heartbeats.handlers.record import Nop, Record
 from apps.heartbeats.handlers.rhythm import PlanNext
 from apps.heartbeats.handlers.think import BuildPrompt, Decide, Embed, Parse, Think
@@ -44,6 +47,9 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "work": Work(_clock),
         "goals": Goals(_clock),
         "follow_up": FollowUp(),
+        "consolidate": Consolidate(),
+        "process_proposals": ProcessProposals(_clock),
+        "identity_insights": IdentityInsights(),
         "feel": Feel(_clock),
         "record": Record(_clock),
         "plan_next": PlanNext(),

@@ -1,0 +1,86 @@
+"""Memories that speak for a belief or against it: noted at once, and proposed as a change that the agent decides about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from apps.selves.models import Belief, BeliefEvidence
+from apps.selves.services.proposals import propose
+from apps.tenants.scope import current_tenant
+from arbor.memory.relations import NodeKind
+from arbor.memory.walks import Tie
+from arbor.selves.alignment import SIGNS
+from arbor.selves.evidence import limited, weigh
+from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
+from arbor.selves.values import Standing
+
+#: A change of confidence that is smaller is not worth a decision; ours.
+LEAST_MOVE = 0.01
+
+
+def note_evidence(*, agent_id: UUID, tie: Tie, source: str, now: datetime | None = None) -> str:
+    """Note what a relation between a memory and a belief says of the belief; return in a few words what is proposed.
+
+    Empty where the relation says nothing of a belief. All evidence since the belief was last tested counts; what it comes
+    to is one pending proposal, never a change by itself. Seven statements, none for other relations.
+    """
+    ends = {tie.source.kind: tie.source.id, tie.target.kind: tie.target.id}
+    if tie.relation not in SIGNS or ends.keys() != {NodeKind.MEMORY, NodeKind.BELIEF}:
+        return ""
+    belief: Belief | None = (
+        Belief.objects.filter(agent_id=agent_id, id=ends[NodeKind.BELIEF])
+        .exclude(status=Standing.DROPPED)
+        .first()
+    )
+    if belief is None:
+        return ""
+    BeliefEvidence.objects.update_or_create(
+        tenant_id=current_tenant(),
+        belief_id=belief.id,
+        memory_id=ends[NodeKind.MEMORY],
+        defaults={
+            "supports": SIGNS[tie.relation] > 0,
+            "strength": tie.weight,
+            "at": now or datetime.now(UTC),
+        },
+    )
+    return _propose(belief, source)
+
+
+def _propose(belief: Belief, source: str) -> str:
+    found = BeliefEvidence.objects.filter(belief_id=belief.id)
+    if belief.tested_at is not None:
+        found = found.filter(at__gt=belief.tested_at)
+    pieces = list(found.order_by("at"))
+    confidence = belief.confidence
+    for piece in pieces:
+        confidence = weigh(
+            confidence=confidence,
+            stability=belief.stability,
+            supports=piece.supports,
+            strength=piece.strength,
+        )
+    confidence = limited(belief.confidence, confidence)
+    if abs(confidence - belief.confidence) < LEAST_MOVE:
+        return "the belief stands as it is"
+    fors = sum(piece.supports for piece in pieces)
+    move = "surer" if confidence > belief.confidence else "less sure"
+    told = (
+        f"{fors} memories speak for it, {len(pieces) - fors} against it: be {move},"
+        f" {belief.confidence:.0%} → {confidence:.0%}, that {belief.statement}"
+    )
+    propose(
+        agent_id=belief.agent_id,
+        proposals=[
+            NewProposal(
+                kind=ProposalKind.BELIEF,
+                content=shortened(told),
+                confidence=min(1.0, 0.5 + abs(confidence - belief.confidence)),
+                source=source,
+                change={"belief": str(belief.id), "confidence": confidence},
+                evidence=[str(piece.memory_id) for piece in pieces[-MOST_EVIDENCE:]],
+            )
+        ],
+    )
+    return f"proposed to be {move} of the belief"

@@ -1,0 +1,74 @@
+"""What an agent keeps doing: sequences of actions that come again (the origin of seed 000)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+#: Two to four actions in a row, seen at least three times, among the last fifty.
+SHORTEST = 2
+LONGEST = 4
+SEEN = 3
+LOOKED_AT = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pattern:
+    """A sequence of actions and how often it was seen; `key` tells it from others."""
+
+    actions: tuple[str, ...]
+    seen: int
+
+    @property
+    def key(self) -> str:
+        """What it is known by."""
+        return ">".join(self.actions)
+
+    @property
+    def confidence(self) -> float:
+        """How sure it is that this is a habit, 0 to 1: .5 at three times, towards 1."""
+        return round(1 - 1.5 / self.seen, 3)
+
+    def in_words(self) -> str:
+        """Return what is proposed to be remembered."""
+        steps = ", then ".join(action.replace("_", " ") for action in self.actions)
+        return f"When I act I often do this: {steps} ({self.seen} times)."
+
+
+def patterns(actions: Sequence[str]) -> list[Pattern]:
+    """Return the sequences that come again, the most telling first; `actions` are the latest, oldest first.
+
+    The same action over and over is no pattern, and a part of a longer pattern that is seen as often is left out.
+    """
+    latest = actions[-LOOKED_AT:]
+    counts: Counter[tuple[str, ...]] = Counter()
+    for length in range(SHORTEST, LONGEST + 1):
+        counts.update(_sequences(latest, length))
+    found = [
+        Pattern(actions=each, seen=seen)
+        for each, seen in counts.items()
+        if seen >= SEEN and len(set(each)) > 1
+    ]
+    found.sort(key=lambda each: (-len(each.actions), -each.seen, each.actions))
+    kept: list[Pattern] = []
+    for each in found:
+        if not any(_within(each.actions, other.actions) and other.seen >= each.seen for other in kept):
+            kept.append(each)
+    return kept
+
+
+def _sequences(actions: Sequence[str], length: int) -> list[tuple[str, ...]]:
+    """Return the sequences of a length; two of the same that overlap are one."""
+    found: list[tuple[str, ...]] = []
+    free_from: dict[tuple[str, ...], int] = {}
+    for at in range(len(actions) - length + 1):
+        sequence = tuple(actions[at : at + length])
+        if at >= free_from.get(sequence, 0):
+            found.append(sequence)
+            free_from[sequence] = at + length
+    return found
+
+
+def _within(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
+    return any(whole[at : at + len(part)] == part for at in range(len(whole) - len(part) + 1))
