@@ -29,6 +29,7 @@ class AuditAction(models.TextChoices):
     MEMORIES_ARCHIVED = "memories.archived"
     MEMORIES_RESTORED = "memories.restored"
     MEMORIES_PURGED = "memories.purged"
+    MEMORIES_REVISED = "memories.revised"
     BUFFER_CLEARED = "buffer.cleared"
     TENANT_CREATED = "tenant.created"
     MEMBER_ADDED = "member.added"

@@ -176,7 +176,11 @@ class MaintainParams(ActionParams):
     target: Annotated[
         MaintainTarget, BeforeValidator(_lower), Field(description="memory, belief or cluster (a theme)")
     ]
-    id: Annotated[Id, Field(description="its id")]
+    id: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=200),
+        Field(description="its id; of a cluster its id or its name"),
+    ]
     verdict: Annotated[
         Judgement | None,
         BeforeValidator(_lower),
@@ -193,11 +197,6 @@ class MaintainParams(ActionParams):
         ),
         WithJsonSchema({"type": "string"}),
     ] = None
-    keywords: Annotated[
-        tuple[Annotated[str, StringConstraints(min_length=1, max_length=50)], ...],
-        Field(max_length=10, description="to revise a cluster: its keywords, up to 10"),
-        text_list("to revise a cluster: its keywords, up to 10", most=10),
-    ] = ()
     importance: Annotated[
         float | None,
         Field(ge=0, le=1, description="to revise a memory: how much it matters now, 0 to 1"),
@@ -220,12 +219,10 @@ class MaintainParams(ActionParams):
             return self
         if not self.reason:
             raise ValueError("a verdict needs a reason")
+        if self.verdict is Judgement.RETIRE and self.target is not MaintainTarget.MEMORY:
+            raise ValueError(f"only a memory can be retired; revise or doubt the {self.target}")
         if self.verdict is Judgement.REVISE and not self._changes:
-            what = {
-                "memory": "content or importance",
-                "belief": "confidence",
-                "cluster": "content or keywords",
-            }
+            what = {"memory": "content or importance", "belief": "confidence", "cluster": "content, its name"}
             raise ValueError(f"to revise a {self.target}, give {what[self.target]}")
         return self
 
@@ -237,7 +234,7 @@ class MaintainParams(ActionParams):
             case MaintainTarget.BELIEF:
                 return self.confidence is not None
             case MaintainTarget.CLUSTER:
-                return self.content is not None or bool(self.keywords)
+                return self.content is not None
 
 
 class ArtifactKind(StrEnum):

@@ -79,17 +79,19 @@ def decide(
     missing: Mapping[str, str] = NOTHING_MISSING,
     cooling: Mapping[str, str] = NOTHING_MISSING,
     most: int = MAX_ACTIONS,
+    first: int = 0,
     guarded: Callable[[Decision], Decision] | None = None,
 ) -> tuple[Decision, ...]:
     """Decide about each proposed action, in order; energy is set aside for those that run.
 
-    `missing` says, by action, what this installation lacks for it, and `cooling` why it is too soon. `energy` is what the budget counts in.
-    Checked in this order: known, permitted, possible, parameters, boundaries (`guarded`), room in the beat, energy. An action that is refused costs
-    nothing, so a cheaper one after it may still run.
+    `missing` says, by action, what this installation lacks for it, and `cooling` why it is too soon. `energy` is what the
+    budget counts in; `first` is the number of the first action within its beat.
+    Checked in this order: known, permitted, possible, parameters, boundaries (`guarded`), room in the beat, energy. An
+    action that is refused costs nothing, so a cheaper one after it may still run.
     """
     decisions: list[Decision] = []
     running = 0
-    for index, action in enumerate(proposed):
+    for index, action in enumerate(proposed, first):
         decision = _judge(index, action, registry, allowed, budget, missing)
         if guarded is not None:
             decision = guarded(decision)

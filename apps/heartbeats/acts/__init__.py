@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from apps.heartbeats.acts import goals, inquiry, memory, reach_out
+from apps.heartbeats.acts import goals, inquiry, maintain, memory, reach_out, sensing
 from apps.heartbeats.acts.desk import Desk, rest
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionResult
@@ -16,7 +16,10 @@ type Act = Callable[[Desk, Decision], ActionResult]
 ACTS: Mapping[str, Act] = MappingProxyType(
     {
         "recall": memory.recall,
+        "observe": sensing.observe,
         "remember": memory.remember,
+        "maintain": maintain.maintain,
+        "synthesize": memory.synthesize,
         "reflect": memory.reflect,
         "connect": memory.connect_things,
         "review_goals": goals.review_goals,

@@ -44,9 +44,14 @@ class Desk:
 
 
 def answer(
-    decision: Decision, outcome: ActionOutcome, summary: str, memory_ids: Sequence[UUID] = ()
+    decision: Decision,
+    outcome: ActionOutcome,
+    summary: str,
+    memory_ids: Sequence[UUID] = (),
+    *,
+    brought: str = "",
 ) -> ActionResult:
-    """Return what became of a decision."""
+    """Return what became of a decision; `brought` is what the agent is to read before its beat goes on."""
     return ActionResult(
         index=decision.index,
         action=decision.action,
@@ -56,6 +61,7 @@ def answer(
         memory_ids=[str(each) for each in memory_ids],
         goal_id=decision.goal_id,
         intent_id=decision.intent_id,
+        brought=brought,
     )
 
 

@@ -49,8 +49,7 @@ class Act:
             **context["record"],
             "energy_end": energy,
             "actions": [
-                *context["record"].get("actions", []),
-                *(_entry(decision, result) for decision, result in zip(decisions, results, strict=True)),
+                _entry(decision, result) for decision, result in zip(decisions, results, strict=True)
             ],
             "goal_changes": [
                 *context["record"].get("goal_changes", []),

@@ -16,7 +16,7 @@ from apps.heartbeats.handlers.terms import on_record
 from apps.heartbeats.models import CallStatus, ExternalCall
 from apps.heartbeats.services.asked import request_json, request_of, sections_of
 from apps.heartbeats.services.boundary_vectors import example_vectors
-from apps.memories.services.embedding import embed_for_storage, embed_query
+from apps.memories.services.embedding import embed_for_storage, embed_query, embeds_here
 from apps.memories.services.recall import meaning_texts
 from apps.providers import default_model
 from arbor.errors import EmbeddingFailed, ModelTimeout, ModelUnavailable, ReplyInvalid
@@ -252,6 +252,8 @@ class Decide:
             energy=situation.energy,
             budget=budget_in(context),
             missing=missing,
+            # An action's place in its beat names it: a further turn counts on.
+            first=len(context.get("all_results", [])),
             cooling=seen_refusals(situation.environment),
             guarded=partial(within_boundaries, boundaries=boundaries_in(context), vectors={}),
         )
@@ -265,9 +267,13 @@ class Decide:
 
 
 class Embed:
-    """Embeds what the actions will search for and store: outside any transaction."""
+    """Embeds what the actions will search for and store: outside any transaction, if an embedder has to be waited for."""
 
     phase = Phase.OUTSIDE
+
+    def waits(self, context: Context) -> bool:
+        """Tell whether the vectors come from elsewhere than this process."""
+        return not embeds_here(model_in(context))
 
     def run(self, context: Context) -> NodeResult:
         """Put the vectors by text into the context; where there is none, words must do until upkeep catches up."""

@@ -159,10 +159,8 @@ def _ended(context: Context, job: dict[str, Any], result: ActionResult) -> NodeR
     results = [*context["results"]]
     results[job["place"]] = result
     record = context["record"]
-    # The record holds the actions of all turns; this turn's are its last ones.
-    place = len(record["actions"]) - len(results) + job["place"]
     actions = [*record["actions"]]
-    actions[place] = {**actions[place], **result.model_dump(mode="json")}
+    actions[job["place"]] = {**actions[job["place"]], **result.model_dump(mode="json")}
     left = context["work"][1:]
     return NodeResult(
         updates={

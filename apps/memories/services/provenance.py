@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from uuid import UUID
 
+from apps.memories.services.nodes import id_of, labels_of
 from apps.memories.services.remember import lock_minds
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound
@@ -14,6 +15,7 @@ from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.trust import MOST_SOURCES, Source
 from arbor.memory.values import MemoryType
+from arbor.memory.walks import Node
 
 _FACT = """
 SELECT type, detail, trust FROM memories_memory
@@ -38,6 +40,20 @@ UPDATE memories_upkeep u SET stale = true FROM drawn
 WHERE u.tenant_id = %(tenant)s AND u.memory_id = drawn.source_id
 """
 
+_DERIVED = """
+WITH drawn AS (
+    INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
+        weight, note, origin, created_at)
+    SELECT %(tenant)s, %(agent)s, r.id, %(memory)s, %(made)s, %(memory)s, r.material, %(relation)s, 1, '',
+        left(%(origin)s, 200), now()
+    FROM unnest(%(ids)s::uuid[], %(materials)s::uuid[]) AS r(id, material)
+    ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO NOTHING
+    RETURNING source_id, target_id
+)
+UPDATE memories_upkeep u SET stale = true
+WHERE u.tenant_id = %(tenant)s AND u.memory_id IN (SELECT source_id FROM drawn UNION SELECT target_id FROM drawn)
+"""
+
 
 def learned_from(*, agent_id: UUID, memory_ids: Sequence[UUID], origin_id: UUID, origin: str) -> None:
     """Tie what was learned to the memory of when, in the transaction that stored both. One statement, none for nothing.
@@ -57,6 +73,38 @@ def learned_from(*, agent_id: UUID, memory_ids: Sequence[UUID], origin_id: UUID,
         learned=learned,
         origin=origin,
     )
+
+
+def derived_from(*, agent_id: UUID, memory_id: UUID, materials: Sequence[UUID], origin: str) -> None:
+    """Tie what was made to what it was made from, in the open transaction. One statement, none for nothing.
+
+    Unchecked: for what `require_memories` has returned.
+    """
+    made_from = sorted({each for each in materials if each != memory_id})
+    if not made_from:
+        return
+    change(
+        _DERIVED,
+        agent=agent_id,
+        memory=NodeKind.MEMORY.value,
+        relation=Relation.DERIVED_FROM.value,
+        made=memory_id,
+        ids=[uuid7() for _ in made_from],
+        materials=made_from,
+        origin=origin,
+    )
+
+
+def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:
+    """Return the ids that these texts are, all of memories of this agent. One statement, none for nothing.
+
+    Raises NotFound, naming those that are not.
+    """
+    ids = [id_of(each) for each in dict.fromkeys(named)]
+    known = labels_of(agent_id, ids, {NodeKind.MEMORY})
+    if missing := [str(each) for each in ids if Node(NodeKind.MEMORY, each) not in known]:
+        raise NotFound(f"there is no memory {' or '.join(missing)} of this agent")
+    return ids
 
 
 def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
