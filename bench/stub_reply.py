@@ -14,6 +14,10 @@ _GOAL = re.compile(r"^\[(\S+)\] (.*?) \((active|queued)\b.*?(\d+)% done", re.MUL
 _INTENT = re.compile(r"^\[(\S+)\] (\w+): .*?\(for goal (.+?)[;)]", re.MULTILINE | re.DOTALL)
 _MEMORY = re.compile(r"^\[(\S+)\] \d{4}-\d{2}-\d{2} \d{2}:\d{2}, ", re.MULTILINE)
 
+#: How the message of a further turn begins (`arbor.heartbeat.turns`).
+_FOLLOW_UP = "## What your actions brought"
+_LISTS = ("actions", "memory_notes", "goal_updates", "new_goals", "concerns", "curiosity")
+
 #: How much one beat brings a goal forward, in percent.
 _STEP = 15
 
@@ -35,6 +39,8 @@ class Seen:
 
 def reply_to(prompt: str) -> dict[str, Any]:
     """Return a valid heartbeat reply: the same prompt gives the same one, another prompt mostly another."""
+    if _FOLLOW_UP in prompt:
+        return {"thinking": "That is what I wanted to know.", **{key: [] for key in _LISTS}}
     seen = _read(prompt)
     goal = next((goal for goal in seen.goals if goal[2] == "active"), None)
     return {

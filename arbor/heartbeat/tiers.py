@@ -153,5 +153,6 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 # What hardly stands in prose: statements of common languages, brackets and semicolons at a line's end.
 _CODE = re.compile(
     r"^\s*(def |class |import |from \w+ import |fn |func |function |const |let |var |return\b.*[;)]|#include|@\w+)"
+    r"|^\s*(if|elif|else|for|while|with|try|except|case)\b.*:\s*$"
     r"|[;{}]\s*$|\)\s*:\s*$|=>|::\w|\w\(\)"
 )

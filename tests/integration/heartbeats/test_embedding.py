@@ -16,12 +16,15 @@ from apps.tenants.models import Tenant
 from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
+from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.reply import MemoryNote, Reply
+from tests.unit.heartbeat.builders import situation
 
 MIND = {"name": "tei/remote", "dimension": 64}
-REPLY = {"memory_notes": [{"text": "Ferries are late on Sundays."}]}
+REPLY = Reply(memory_notes=[MemoryNote(text="Ferries are late on Sundays.")])
 DECISIONS = [
-    {"index": 0, "action": "recall", "params": {"query": "ferries"}, "verdict": "run"},
-    {"index": 1, "action": "remember", "params": {"content": "The cook sleeps."}, "verdict": "run"},
+    Decision(index=0, action="recall", params={"query": "ferries"}, verdict=Verdict.RUN),
+    Decision(index=1, action="remember", params={"content": "The cook sleeps."}, verdict=Verdict.RUN),
 ]
 
 
@@ -68,6 +71,7 @@ def context_of(tenant: Tenant, mind: dict[str, Any] | None) -> dict[str, Any]:
         "reply": REPLY,
         "meanings": {"ferries": "ferries"},
         "focus": {"text": "Where is the ferry?", "meaning": "Where is the ferry?"},
+        "situation": situation(),
     }
 
 
@@ -76,7 +80,9 @@ def test_what_is_searched_for_is_asked_and_what_is_stored_waits_for_the_backlog(
 ) -> None:
     vectors = Embed().run(context_of(tenant, MIND)).updates["vectors"]
     assert {text: len(vector) for text, vector in vectors.items()} == {"ferries": 64}
-    assert remote.asked == ["ferries"]
+    # And whatever boundaries are held against.
+    assert remote.asked[0] == "ferries"
+    assert not {"The cook sleeps.", "Ferries are late on Sundays."} & set(remote.asked)
 
 
 def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant) -> None:
@@ -94,5 +100,5 @@ def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _
     context = context_of(tenant, MIND)
     context["focus"] = {"text": "Who sleeps?", "meaning": "Who sleeps?"}
     assert Focus().run(context).updates["focus"]["vector"] is None
-    context["decisions"] = [{**DECISIONS[0], "params": {"query": "cooks"}}]
+    context["decisions"] = [DECISIONS[0].model_copy(update={"params": {"query": "cooks"}})]
     assert Embed().run(context).updates["vectors"] == {}

@@ -1,0 +1,318 @@
+"""A heartbeat that goes on with what its actions brought, and the models that it asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal
+from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
+from apps.heartbeats.services import calls
+from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.trace import steps_of
+from apps.memories.models import Memory
+from apps.memories.services.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.clock import SystemClock
+from arbor.errors import ModelRefused, ModelTimeout, ModelUnavailable
+from arbor.goals.values import GoalState
+from arbor.memory.values import NewMemory
+from arbor.models.ports import ModelRequest, ScriptedModel
+from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
+from tests.integration.heartbeats.fleet import Fleet
+
+type Script = Callable[..., ScriptedModel]
+
+
+def _reply(*actions: dict[str, Any], **keys: Any) -> str:
+    return json.dumps(
+        {"thinking": "", "actions": list(actions), "memory_notes": [], "goal_updates": [], **keys}
+    )
+
+
+def _recall(query: str = "Who keeps the lighthouse?") -> dict[str, Any]:
+    return {"action": "recall", "params": {"query": query}}
+
+
+@pytest.fixture(autouse=True)
+def _known(agent: Agent) -> None:
+    """Let the agent know something that it can recall."""
+    remember(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        memories=[
+            NewMemory(content="The lighthouse keeper is called Ines.", occurred_at=SystemClock().now())
+        ],
+    )
+
+
+def _beat(agent: Agent, fleet: Fleet) -> Heartbeat:
+    with tenant_transaction(agent.tenant_id):
+        tick_now(agent_id=agent.id)
+    fleet.run()
+    return beats_of(agent)[-1]
+
+
+def _policy(agent: Agent, **values: Any) -> None:
+    with tenant_transaction(agent.tenant_id):
+        AgentPolicy.objects.update_or_create(
+            agent_id=agent.id, defaults={"tenant_id": agent.tenant_id, **values}
+        )
+
+
+def test_what_was_recalled_is_read_in_the_same_beat_and_acted_on(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    note = {"action": "remember", "params": {"content": "Ines keeps the light.", "type": "semantic"}}
+    model = scripted(_reply(_recall(), thinking="Who was it?"), _reply(note, thinking="Ines it is."), REST)
+
+    beat = _beat(agent, fleet)
+
+    first, second = model.requests
+    mark = first.messages[0].content.split("\n")[0].removeprefix("The mark of this message is ").rstrip(".")
+    assert [message.role for message in second.messages] == ["user", "assistant", "user"]
+    assert second.messages[:2] == (first.messages[0], second.messages[1])
+    told = second.messages[2].content
+    assert f"<data-{mark}>" in told
+    assert "The lighthouse keeper is called Ines." in told
+    assert "(turn 2 of at most 10)" in told
+    assert (beat.status, beat.turns) == (HeartbeatStatus.DONE, 2)
+    assert [(each["action"], each.get("turn")) for each in beat.actions] == [
+        ("recall", None),
+        ("remember", 2),
+    ]
+    assert beat.reasoning == "Who was it?\n\nInes it is."
+    assert "Who was it?" in beat.narrative
+    assert "Ines it is." in beat.narrative
+
+
+def test_the_energy_of_all_turns_is_spent_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    scripted(_reply(_recall()), _reply(_recall("the lighthouse")), _reply())
+
+    beat = _beat(agent, fleet)
+
+    assert (beat.energy_start, beat.energy_end, beat.turns) == (20.0, 18.0, 3)
+    assert "I spent 2 energy and have 18 left." in beat.narrative
+    assert beat.situation["energy"] == 20.0
+    with tenant_transaction(agent.tenant_id):
+        assert AgentState.objects.get(agent_id=agent.id).energy == 18.0
+
+
+def test_what_each_turn_says_is_taken_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
+    new = [{"title": title} for title in ("Name the isles", "Count the boats", "Draw the pier")]
+    update = {"goal_id": str(goal.id), "progress": 0.2, "note": "began"}
+    scripted(
+        _reply(
+            _recall(),
+            memory_notes=["Ada asked first."],
+            new_goals=new[:2],
+            goal_updates=[update],
+            concerns=["wind"],
+        ),
+        _reply(memory_notes=["Ada asked again."], new_goals=[new[2], {"title": "Sail"}], concerns=["rain"]),
+    )
+
+    beat = _beat(agent, fleet)
+
+    with tenant_transaction(agent.tenant_id):
+        assert Goal.objects.get(id=goal.id).fraction == 0.2
+        assert set(Goal.objects.exclude(id=goal.id).values_list("title", flat=True)) == {
+            each["title"] for each in new
+        }
+        for text in ("Ada asked first.", "Ada asked again."):
+            assert Memory.objects.filter(content=text).count() == 1
+        mind = AgentState.objects.get(agent_id=agent.id).working_memory
+    assert mind["concerns"] == ["wind", "rain"]
+    kinds = [change["kind"] for change in beat.goal_changes]
+    assert (kinds.count("progressed"), kinds.count("created")) == (1, 3)
+    assert [(each["path"], each["value"]) for each in beat.dropped] == [("new_goals[1]", "Sail")]
+
+
+def test_ten_turns_are_the_end(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    model = scripted(_reply(_recall()), repeat=True)
+
+    beat = _beat(agent, fleet)
+
+    assert (len(model.requests), beat.turns, beat.status) == (10, 10, HeartbeatStatus.DONE)
+    assert beat.energy_end == 10.0
+
+
+@pytest.mark.parametrize(("own", "installed", "turns"), [(0, 9, 1), (2, 9, 3), (None, 0, 1), (None, 1, 2)])
+def test_the_policy_and_the_installation_limit_the_turns(
+    agent: Agent,
+    fleet: Fleet,
+    scripted: Script,
+    settings: Any,
+    own: int | None,
+    installed: int,
+    turns: int,
+) -> None:
+    settings.ARBOR_FOLLOW_UPS = installed
+    _policy(agent, follow_ups=own)
+    model = scripted(_reply(_recall()), repeat=True)
+
+    assert _beat(agent, fleet).turns == turns
+    assert len(model.requests) == turns
+
+
+def test_a_reply_that_brings_nothing_to_read_ends_the_beat(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    model = scripted(REST)
+
+    assert _beat(agent, fleet).turns == 1
+    assert len(model.requests) == 1
+
+
+def test_a_worker_that_dies_between_two_turns_repeats_neither(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    model = scripted(_reply(_recall(), memory_notes=["Ada asked."]), _reply(thinking="Ines it is."))
+    with tenant_transaction(agent.tenant_id):
+        tick_now(agent_id=agent.id)
+    while len(model.requests) < 1 or _waiting(agent) < 2:
+        fleet.step()
+    fleet.messages.clear()  # the broker forgets everything
+    lose_lease(agent)
+
+    fleet.dispatch()
+    fleet.run()
+
+    (beat,) = beats_of(agent)
+    assert (beat.status, beat.turns, len(model.requests)) == (HeartbeatStatus.DONE, 2, 2)
+    assert [each["action"] for each in beat.actions] == ["recall"]
+    assert beat.energy_end == 19.0
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.filter(content="Ada asked.").count() == 1
+
+
+def _waiting(agent: Agent) -> int:
+    with tenant_transaction(agent.tenant_id):
+        return ExternalCall.objects.filter(agent_id=agent.id, purpose="think").count()
+
+
+@pytest.mark.parametrize(
+    "lines", [[ModelTimeout("too slow")], ["no", "no", "no"]], ids=["out of reach", "unreadable"]
+)
+def test_a_further_turn_that_comes_to_nothing_leaves_what_was_done(
+    agent: Agent, fleet: Fleet, scripted: Script, lines: list[Any]
+) -> None:
+    scripted(_reply(_recall(), thinking="Who was it?"), *lines)
+
+    beat = _beat(agent, fleet)
+
+    assert (beat.status, beat.turns, beat.reason) == (HeartbeatStatus.DONE, 1, "")
+    assert [each["action"] for each in beat.actions] == ["recall"]
+    assert beat.dropped[-1]["path"] == "turn 2"
+    assert "Who was it?" in beat.narrative
+    with tenant_transaction(agent.tenant_id):
+        state = AgentState.objects.get(agent_id=agent.id)
+    assert (state.energy, state.beats, state.nops) == (19.0, 1, 0)
+
+
+def test_an_unreadable_further_turn_is_asked_again_with_all_that_was_said(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    model = scripted(_reply(_recall()), "no", _reply(thinking="Ines it is."))
+
+    beat = _beat(agent, fleet)
+
+    roles = [message.role for message in model.requests[2].messages]
+    assert roles == ["user", "assistant", "user", "assistant", "user"]
+    assert "could not be read" in model.requests[2].messages[-1].content
+    assert (beat.turns, beat.status) == (2, HeartbeatStatus.DONE)
+
+
+# --- Tiers ---------------------------------------------------------------------------------------------
+
+
+class _Models:
+    """Models by their handles; each says what it is told to say, and who was asked is noted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **lines: Any) -> None:
+        self.asked: list[str] = []
+        self._models = {name: ScriptedModel(line, repeat=True) for name, line in lines.items()}
+        monkeypatch.setattr(calls, "model_for", self._model)
+
+    def _model(self, handle: str) -> Any:
+        self.asked.append(handle)
+        return self._models[handle.partition("/")[2]]
+
+
+def _goal(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
+
+
+def test_a_beat_asks_the_model_of_its_tier(
+    agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _goal(agent)
+    _policy(agent, tier_models={"strategic": ["openai/deep"], "standard": ["openai/usual"]})
+    models = _Models(monkeypatch, deep=REST, usual=REST)
+
+    beat = _beat(agent, fleet)
+
+    assert (beat.mode, beat.tier, beat.model) == ("plan_execution", "strategic", "openai/deep")
+    assert models.asked == ["openai/deep"]
+
+
+@pytest.mark.parametrize("error", [ModelTimeout("slow"), ModelUnavailable("away")])
+def test_a_model_out_of_reach_is_followed_by_the_next_of_its_tier(
+    agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    _goal(agent)
+    _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
+    models = _Models(monkeypatch, deep=error, other=REST)
+
+    beat = _beat(agent, fleet)
+
+    assert models.asked == ["openai/deep", "openai/other"]
+    assert (beat.status, beat.model) == (HeartbeatStatus.DONE, "openai/other")
+    assert [step.outcome for step in steps_of(beat) if step.node == "llm_plan"] == [
+        "waiting",
+        "retry",
+        "waiting",
+        "success",
+    ]
+    with tenant_transaction(agent.tenant_id):
+        failed, done = ExternalCall.objects.filter(heartbeat_id=beat.id).order_by("requested_at")
+    assert (failed.status, failed.model, done.model) == ("failed", "openai/deep", "openai/other")
+    assert ModelRequest.from_json(_plain(failed)).messages == (ModelRequest.from_json(_plain(done)).messages)
+
+
+def _plain(call: ExternalCall) -> dict[str, Any]:
+    return {name: value for name, value in call.request.items() if name != "schema_of"}
+
+
+def test_when_no_model_of_the_tier_is_left_the_beat_fails(
+    agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _goal(agent)
+    _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
+    slow = ModelTimeout("slow")
+    models = _Models(monkeypatch, deep=slow, other=slow)
+
+    beat = _beat(agent, fleet)
+
+    assert models.asked == ["openai/deep", "openai/other"]
+    assert (beat.status, beat.reason) == (HeartbeatStatus.FAILED, "ModelTimeout: slow")
+
+
+def test_a_model_that_refuses_is_not_passed_over(
+    agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _goal(agent)
+    _policy(agent, tier_models={"strategic": ["openai/deep", "openai/other"]})
+    models = _Models(monkeypatch, deep=ModelRefused("I may not"), other=REST)
+
+    assert _beat(agent, fleet).status == HeartbeatStatus.FAILED
+    assert models.asked == ["openai/deep"]

@@ -1,0 +1,233 @@
+"""Each side of a prompt within its share: whole entries go, the least important first, and the rest says how many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arbor.goals.values import GoalState
+from arbor.heartbeat import sections
+from arbor.heartbeat.context_budget import (
+    LEAST_SCALE,
+    SHARES,
+    Side,
+    estimate_tokens,
+    fit,
+    shares,
+    side_of,
+)
+from arbor.heartbeat.prompt import build_prompt
+from arbor.heartbeat.situation import LastBeat, Situation, ThemeView
+from arbor.models.windows import window_of
+from tests.unit.heartbeat.builders import (
+    NONCE,
+    full_situation,
+    goal,
+    intent,
+    memory,
+    percept,
+    situation,
+)
+
+LONG = "word " * 220
+
+
+def fitted(seen: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
+    """Fit a situation into these shares, the seed's where none is given."""
+    given = {**SHARES, **{Side(name): tokens for name, tokens in allowed.items()}}
+    found, rendered = fit(seen, given, lambda each: sections.render(each, NONCE))
+    return found.situation, dict(found.cut), {each.name: each.text for each in rendered}
+
+
+def side_tokens(texts: dict[str, str], side: Side) -> int:
+    return sum(estimate_tokens(text) for name, text in texts.items() if side_of(name) is side)
+
+
+@pytest.mark.parametrize(
+    ("window", "fixed", "reply", "shares_of"),
+    [
+        (200_000, 2_000, 4_096, 1.0),
+        (16_384, 2_000, 4_096, 1.0),
+        # 8,192 - 2,000 - 2,048 for the reply leave 4,144 of 5,000.
+        (8_192, 2_000, 4_096, 4_144 / 5_000),
+        (8_192, 2_000, 512, 1.0),
+        (4_096, 2_000, 4_096, 1_072 / 5_000),
+        (2_048, 2_000, 4_096, LEAST_SCALE),
+    ],
+)
+def test_a_small_window_makes_every_share_smaller(
+    window: int, fixed: int, reply: int, shares_of: float
+) -> None:
+    found = shares(window=window, fixed=fixed, reply=reply)
+
+    assert {side: found[side] for side in Side} == {side: int(SHARES[side] * shares_of) for side in Side}
+
+
+def test_the_shares_are_the_seeds() -> None:
+    assert dict(SHARES) == {"identity": 500, "memory": 2_000, "world_state": 1_500, "action_history": 1_000}
+
+
+def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
+    rendered: list[Situation] = []
+    seen = full_situation()
+
+    found, _ = fit(seen, SHARES, lambda each: rendered.append(each) or sections.render(each, NONCE))  # type: ignore[func-returns-value]
+
+    assert found.situation is seen
+    assert found.cut == {}
+    assert rendered == [seen]
+
+
+@pytest.mark.parametrize(
+    ("changes", "allowed", "cut", "kept", "gone"),
+    [
+        # Of what was recalled, the best stays; of what is recent, the latest.
+        (
+            {
+                "recent": [memory(f"a{n}", content=LONG) for n in range(4)],
+                "relevant": [memory(f"b{n}", content=LONG) for n in range(4)],
+            },
+            {"memory": 700},
+            {"recent": 3, "relevant": 3},
+            ["memory-a3", "memory-b0"],
+            ["memory-a0", "memory-b1", "memory-b3"],
+        ),
+        (
+            {"recent": [memory(f"a{n}", content=LONG) for n in range(4)], "themes": [ThemeView(name="tide")]},
+            {"memory": 900},
+            {"themes": 1, "recent": 2},
+            ["memory-a2", "memory-a3"],
+            ["tide", "memory-a0", "memory-a1"],
+        ),
+        (
+            {
+                "goals": [
+                    goal("harbour", priority=3),
+                    goal("market", priority=1),
+                    goal("attic", state=GoalState.QUEUED, priority=5),
+                ]
+            },
+            {"world_state": 100},
+            {"goals": 2},
+            ["goal-harbour"],
+            ["goal-market", "goal-attic"],
+        ),
+        (
+            {
+                "goals": [goal()],
+                "intents": [intent(f"i{n}", description=LONG[:300]) for n in range(4)],
+            },
+            {"world_state": 300},
+            {"intents": 2},
+            ["intent-i0", "intent-i1"],
+            ["intent-i2", "intent-i3"],
+        ),
+        (
+            {
+                "percepts": [
+                    percept(LONG, id="p1", kind="environment"),
+                    percept(LONG, id="p2"),
+                    percept(LONG, id="p3", kind="error"),
+                ]
+            },
+            {"world_state": 400},
+            {"percepts": 2},
+            ["p2"],
+            ["p1", "p3"],
+        ),
+    ],
+)
+def test_the_least_important_entries_go_first_and_the_section_says_how_many(
+    changes: dict[str, Any],
+    allowed: dict[str, int],
+    cut: dict[str, int],
+    kept: list[str],
+    gone: list[str],
+) -> None:
+    _, dropped, texts = fitted(situation(**changes), **allowed)
+
+    assert dropped == cut
+    whole = "\n".join(texts.values())
+    assert all(each in whole for each in kept)
+    assert not any(each in whole for each in gone)
+    for name, number in cut.items():
+        assert f"Not shown, for want of room: {number}." in texts[name]
+
+
+def test_a_side_that_was_over_is_within_its_share_afterwards() -> None:
+    seen = situation(
+        recent=[memory(f"a{n}", content=LONG) for n in range(10)],
+        relevant=[memory(f"b{n}", content=LONG) for n in range(10)],
+    )
+
+    _, _, texts = fitted(seen)
+
+    assert 1_000 < side_tokens(texts, Side.MEMORY) <= SHARES[Side.MEMORY] + 20
+
+
+def test_what_a_person_wrote_is_never_cut() -> None:
+    message = "please " * 1_100
+    seen = situation(percepts=[percept(message)], goals=[goal(str(n)) for n in range(3)])
+
+    found, _, texts = fitted(seen, world_state=10)
+
+    assert message.strip() in texts["percepts"]
+    assert found.percepts == seen.percepts
+
+
+def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
+    beat = LastBeat(
+        number=1, mode="reflection", narrative="I rested.", outcomes=[f"{n}: {LONG}" for n in range(5)]
+    )
+
+    _, cut, texts = fitted(situation(last_beat=beat))
+
+    assert 0 < cut["last_beat"] < 5
+    assert "4: word" in texts["last_beat"]
+    assert "0: word" not in texts["last_beat"]
+
+
+@pytest.mark.parametrize("name", ["mark", "timing", "energy", "directive", "further_keys", "closing"])
+def test_what_every_beat_needs_is_never_cut(name: str) -> None:
+    assert side_of(name) is None
+
+
+def test_the_prompt_names_what_it_leaves_out() -> None:
+    seen = situation(recent=[memory(f"a{n}", content=LONG) for n in range(12)])
+
+    prompt = build_prompt(seen, "# Character", NONCE)
+
+    section = next(each for each in prompt.sections if each.name == "recent")
+    assert section.cut > 0
+    assert section.text.endswith(f"Not shown, for want of room: {section.cut}.")
+    assert section.text in prompt.user
+    assert sum(each.cut for each in prompt.sections) == section.cut
+
+
+def test_a_small_window_gives_a_small_prompt() -> None:
+    seen = situation(
+        recent=[memory(f"a{n}", content=LONG) for n in range(5)],
+        relevant=[memory(f"b{n}", content=LONG) for n in range(5)],
+    )
+
+    large = build_prompt(seen, "", NONCE, window=200_000)
+    small = build_prompt(seen, "", NONCE, window=4_096)
+
+    assert small.system == large.system
+    assert estimate_tokens(small.user) < estimate_tokens(large.user) / 1.5
+
+
+@pytest.mark.parametrize(
+    ("handle", "tokens"),
+    [
+        ("anthropic/claude-opus-5-5", 200_000),
+        ("openai/gpt-4o-mini", 128_000),
+        ("openai/gpt-4.1", 1_000_000),
+        ("openai/my-own", 7),
+        ("ollama/gpt-4o", 7),
+        ("", 7),
+    ],
+)
+def test_a_models_window_is_known_or_what_is_said(handle: str, tokens: int) -> None:
+    assert window_of(handle, otherwise=7) == tokens
