@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from apps.contacts.services.chat import answer_turn
+from apps.contacts.services.delivery import deliver
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.schedule import Dispatched, dispatch
 from apps.heartbeats.services.walk import advance_heartbeat
@@ -36,6 +37,8 @@ class Fleet:
             )
         if message.task is Task.ANSWER:
             return answer_turn(turn_id=UUID(arguments["turn_id"]), tenant_id=message.tenant_id)
+        if message.task is Task.DELIVER:
+            return deliver(message_id=UUID(arguments["message_id"]), tenant_id=message.tenant_id)
         return fulfil_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
 
     def step(self) -> Message:

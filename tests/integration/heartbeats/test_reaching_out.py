@@ -1,0 +1,241 @@
+"""From a reply's decision to reach out to the receiver, and back into the next prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from apps.agents.models import Agent, AgentState
+from apps.agents.services.contact import tell_agent
+from apps.agents.services.dormancy import make_dormant
+from apps.audit.models import AuditAction, AuditEvent
+from apps.contacts.models import OutboxMessage
+from apps.contacts.services.channels import add_channel
+from apps.heartbeats.handlers import record
+from apps.heartbeats.models import HeartbeatSchedule, HeartbeatStatus, Percept, Trigger
+from apps.heartbeats.services.schedule import tick_now
+from apps.memories.models import Memory
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.agents.lifecycle import AgentStatus
+from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
+from arbor.memory.values import MemoryType
+from arbor.models.ports import ModelRequest, ScriptedModel
+from tests.integration.heartbeats.conftest import REST, beats_of, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+
+type Script = Callable[..., ScriptedModel]
+
+
+def writing(content: str = "The reef is charted.", action: str = "reach_out_user", **params: Any) -> str:
+    """Return a reply that reaches out."""
+    params = {"intent": "they asked for it", "content": content, **params}
+    return json.dumps(
+        {
+            "thinking": "They should know.",
+            "actions": [{"action": action, "params": params, "reasoning": "worth it"}],
+            "memory_notes": [],
+            "goal_updates": [],
+        }
+    )
+
+
+@pytest.fixture
+def beat(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
+    """Return a way to let the agent beat; it returns the last prompt."""
+
+    def run(*replies: str) -> str:
+        model = scripted(*replies, REST, repeat=True)
+        with tenant_transaction(agent.tenant_id):
+            # Enough for any action: what an agent can pay for is tested elsewhere.
+            AgentState.objects.filter(agent_id=agent.id).update(energy=20)
+            tick_now(agent_id=agent.id)
+        fleet.run()
+        request: ModelRequest = model.requests[0]
+        return "\n".join([request.system, *(message.content for message in request.messages)])
+
+    return run
+
+
+def outbox(agent: Agent) -> list[OutboxMessage]:
+    with tenant_transaction(agent.tenant_id):
+        return list(OutboxMessage.objects.filter(agent_id=agent.id).order_by("id"))
+
+
+def allow_public(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Agent.objects.filter(id=agent.id).update(
+            allowed_actions=["reach_out_user", "reach_out_public", "rest"]
+        )
+        add_channel(name="board", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="test")
+
+
+def some_hours_pass(agent: Agent, hours: float) -> None:
+    with connections["ops"].cursor() as cursor:
+        cursor.execute(
+            "UPDATE contacts_outboxmessage SET created_at = created_at - %s WHERE agent_id = %s",
+            [timedelta(hours=hours), agent.id],
+        )
+    with tenant_transaction(agent.tenant_id):
+        state = AgentState.objects.get(agent_id=agent.id)
+        if state.last_reach_out_at:
+            state.last_reach_out_at -= timedelta(hours=hours)
+            state.save(update_fields=["last_reach_out_at"])
+
+
+def test_a_decision_to_write_is_posted_remembered_and_seen_at_the_next_beat(
+    beat: Callable[..., str], agent: Agent
+) -> None:
+    before = timezone.now()
+    assert "You last wrote" not in beat(writing("The reef is charted."))
+    (message,) = outbox(agent)
+    (lived, *_) = beats_of(agent)
+    assert (message.kind, message.status, message.audience) == ("inbox", DeliveryStatus.SENT, "user")
+    assert (message.content, message.subject) == ("The reef is charted.", "The reef is charted.")
+    assert message.heartbeat_id == lived.id
+    (action,) = [each for each in lived.actions if each["action"] == "reach_out_user"]
+    assert (action["outcome"], action["cost"]) == ("success", 5)
+    assert action["summary"].startswith("decided to write to my user (by inbox): The reef")
+    with tenant_transaction(agent.tenant_id):
+        memory = Memory.objects.get(agent_id=agent.id, content__startswith="I decided to write to my user")
+        assert memory.type == MemoryType.EPISODIC
+        assert memory.detail["messages"] == [str(message.id)]
+        reached = AgentState.objects.get(agent_id=agent.id).last_reach_out_at
+    assert reached is not None
+    assert before < reached
+    assert "You last wrote to your user 1 minute ago." in beat(REST)
+
+
+def test_five_beats_that_all_want_to_write_produce_one_message(
+    beat: Callable[..., str], agent: Agent
+) -> None:
+    for day in range(5):
+        beat(writing(f"Have you seen it? ({day})"))
+    assert [each.content for each in outbox(agent)] == ["Have you seen it? (0)"]
+    refused = [
+        action
+        for lived in beats_of(agent)[1:]
+        for action in lived.actions
+        if action["action"] == "reach_out_user"
+    ]
+    assert len(refused) == 4
+    for action in refused:
+        assert (action["verdict"], action["outcome"], action["cost"]) == ("too_soon", "blocked", 0)
+        assert "it is possible again in 4.0 hours" in action["reason"]
+
+
+def test_after_four_hours_or_once_the_user_wrote_it_may_write_again(
+    beat: Callable[..., str], agent: Agent
+) -> None:
+    beat(writing("one"))
+    some_hours_pass(agent, 4.1)
+    beat(writing("two"))
+    beat(writing("too soon"))
+    with tenant_transaction(agent.tenant_id):
+        tell_agent(agent_id=agent.id, text="Tell me more.", actor="test")
+    beat(writing("three"))
+    assert [each.content for each in outbox(agent)] == ["one", "two", "three"]
+
+
+def test_two_messages_in_one_reply_are_one(beat: Callable[..., str], agent: Agent) -> None:
+    reply = json.loads(writing("first"))
+    reply["actions"] += json.loads(writing("second"))["actions"]
+    beat(json.dumps(reply))
+    assert [each.content for each in outbox(agent)] == ["first"]
+
+
+def test_public_messages_are_bounded_in_a_day(beat: Callable[..., str], agent: Agent) -> None:
+    allow_public(agent)
+    for number in range(6):
+        beat(writing(f"post {number}", action="reach_out_public"))
+    assert len(outbox(agent)) == 4
+    assert "In public you wrote 4 times in the last 24 hours." in beat(REST)
+    some_hours_pass(agent, 24.1)
+    beat(writing("the next day", action="reach_out_public"))
+    assert len(outbox(agent)) == 5
+
+
+def test_nothing_is_sent_when_the_beat_rolls_back(
+    beat: Callable[..., str], agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        add_channel(
+            name="mail",
+            kind=ChannelKind.EMAIL,
+            audience=Audience.USER,
+            target="ann@example.org",
+            actor="test",
+        )
+
+    def break_down(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(record, "narrate", break_down)
+    beat(writing())
+    assert outbox(agent) == []
+    (lived,) = beats_of(agent)
+    assert lived.status == HeartbeatStatus.FAILED
+    assert fleet.messages == []
+    with tenant_transaction(agent.tenant_id):
+        assert AgentState.objects.get(agent_id=agent.id).last_reach_out_at is None
+
+
+def test_a_message_that_cannot_be_delivered_is_heard_of_at_the_next_beat(
+    beat: Callable[..., str], agent: Agent, settings: Any
+) -> None:
+    settings.MAILERS = {}
+    with tenant_transaction(agent.tenant_id):
+        add_channel(
+            name="mail",
+            kind=ChannelKind.EMAIL,
+            audience=Audience.USER,
+            target="ann@example.org",
+            actor="test",
+        )
+    beat(writing("The reef is charted."))
+    assert [each.status for each in outbox(agent)] == [DeliveryStatus.FAILED]
+    assert "was not delivered by email: no mail server is set" in beat(REST)
+
+
+def test_an_agent_that_is_named_in_public_hears_it(
+    beat: Callable[..., str], agent: Agent, new_agent: Callable[..., Agent], tenant: Tenant
+) -> None:
+    allow_public(agent)
+    peer = new_agent(tenant, "Old Tom")
+    beat(writing("@Old Tom, have you seen the reef?", action="reach_out_public"))
+    with tenant_transaction(tenant.id):
+        percept = Percept.objects.get(agent_id=peer.id)
+    assert percept.peer_id == agent.id
+    assert schedule_of(peer).next_trigger == Trigger.EVENT
+    assert schedule_of(peer).next_due_at <= timezone.now()
+
+
+def test_whoever_tells_a_sleeping_agent_something_wakes_it(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state="off")
+        make_dormant(agent_id=agent.id, reason="test")
+        AgentState.objects.filter(agent_id=agent.id).update(nops=10)
+        tell_agent(agent_id=agent.id, text="Wake up!", actor="user:ann")
+        assert Agent.objects.get(id=agent.id).status == AgentStatus.ACTIVE
+        assert AgentState.objects.get(agent_id=agent.id).nops == 0
+        woke = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.AGENT_RESUMED)
+    assert (woke.actor, woke.message) == ("user:ann", f"woke {agent.name}")
+    schedule = schedule_of(agent)
+    assert (schedule.state, schedule.next_trigger) == ("idle", Trigger.MESSAGE)
+    assert schedule.next_due_at <= timezone.now()
+
+
+@pytest.mark.parametrize("status", [AgentStatus.PAUSED, AgentStatus.STOPPED])
+def test_a_person_who_paused_an_agent_is_not_overruled(status: AgentStatus, agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Agent.objects.filter(id=agent.id).update(status=status)
+        HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state="off")
+        tell_agent(agent_id=agent.id, text="Later.", actor="test")
+        assert Agent.objects.get(id=agent.id).status == status
+    assert schedule_of(agent).state == "off"
