@@ -9,7 +9,12 @@ ArborError
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
 │   ├── ConversationInvalid   a conversation file cannot be read at all
 │   ├── TransitionIllegal     a status may not follow another
+│   │   └── AgentNotActive    a paused, stopped or new agent was asked to beat
+│   │       └── AgentDormant  a sleeping one was
 │   ├── LimitReached          a bounded collection is full
+│   │   ├── BudgetExhausted   no tick is left, or the day's budget is used up
+│   │   ├── GoalStackFull     no further goal fits
+│   │   └── WorkingMemoryOverflow  a working memory is above 64 KB
 │   └── ConfigurationInvalid  a setting is missing or wrong
 ├── NotFound                  nothing with that id or name, for this tenant
 ├── AlreadyExists             the name is taken
@@ -93,8 +98,28 @@ class TransitionIllegal(Invalid):
     """That status may not follow this one."""
 
 
+class AgentNotActive(TransitionIllegal):
+    """The agent is not active, so it does not beat."""
+
+
+class AgentDormant(AgentNotActive):
+    """The agent sleeps, so it does not beat; wake it first."""
+
+
 class LimitReached(Invalid):
     """The limit is reached."""
+
+
+class BudgetExhausted(LimitReached):
+    """No tick is left."""
+
+
+class GoalStackFull(LimitReached):
+    """No further goal fits."""
+
+
+class WorkingMemoryOverflow(LimitReached):
+    """The working memory is too large."""
 
 
 class ConfigurationInvalid(Invalid):

@@ -14,11 +14,20 @@ from django.utils import timezone
 from factory.django import DjangoModelFactory
 from pgvector import HalfVector
 
-from apps.agents.models import Agent, AgentKey, AgentState, Template
+from apps.agents.models import Agent, AgentKey, AgentPolicy, AgentState, Template
 from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage
-from apps.goals.models import Goal, Intent, ProgressNote
+from apps.goals.models import (
+    Goal,
+    GoalMemoryLink,
+    Intent,
+    Plan,
+    PlanStep,
+    ProgressNote,
+    Satisfaction,
+)
 from apps.heartbeats.models import (
     CallStatus,
+    DailyUsage,
     ExternalCall,
     Heartbeat,
     HeartbeatSchedule,
@@ -54,6 +63,7 @@ from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import Speaker
 from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.ids import uuid7
 from arbor.memory.content import content_hash
@@ -366,6 +376,48 @@ class IntentFactory(TenantRowFactory):
     status = IntentStatus.PENDING
 
 
+class PlanFactory(TenantRowFactory):
+    class Meta:
+        model = Plan
+
+    agent = factory.SubFactory(AgentFactory)
+    goal = factory.SubFactory(GoalFactory, agent=factory.SelfAttribute("..agent"))
+    risk = 0.2
+    estimated_ticks = 3
+
+
+class PlanStepFactory(TenantRowFactory):
+    class Meta:
+        model = PlanStep
+
+    plan = factory.SubFactory(PlanFactory)
+    position = factory.Sequence(lambda n: n + 1)
+    action = "recall"
+    description = "Recall what is known of the river."
+
+
+class GoalMemoryLinkFactory(TenantRowFactory):
+    class Meta:
+        model = GoalMemoryLink
+
+    goal = factory.SubFactory(GoalFactory)
+    memory = factory.SubFactory(MemoryFactory, agent=factory.SelfAttribute("..goal.agent"))
+    kind = LinkKind.PROGRESS
+
+
+class SatisfactionFactory(TenantRowFactory):
+    class Meta:
+        model = Satisfaction
+
+    agent = factory.SubFactory(AgentFactory)
+    goal = factory.SubFactory(GoalFactory, agent=factory.SelfAttribute("..agent"))
+    outcome = "success"
+    reward_actual = 0.8
+    reward_expected = 0.6
+    novelty = 0.2
+    effort = 4
+
+
 class BeliefFactory(TenantRowFactory):
     class Meta:
         model = Belief
@@ -593,6 +645,26 @@ class OutboxMessageFactory(TenantRowFactory):
     status = "sent"
     due_at = factory.LazyFunction(lambda: _ago(10))
     sent_at = factory.LazyFunction(lambda: _ago(10))
+
+
+class AgentPolicyFactory(TenantRowFactory):
+    class Meta:
+        model = AgentPolicy
+
+    agent = factory.SubFactory(AgentFactory)
+    daily_beats = 24
+
+
+class DailyUsageFactory(TenantRowFactory):
+    class Meta:
+        model = DailyUsage
+
+    agent = factory.SubFactory(AgentFactory)
+    day = factory.LazyFunction(lambda: timezone.now().date())
+    beats = 3
+    calls = 4
+    tokens = 5_200
+    cost_usd = "0.0125"
 
 
 class ProcessFactory(DjangoModelFactory[Process]):

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from apps.agents.models import Agent, AgentKey, AgentState, BuiltinTemplate, Template
+from apps.agents.models import Agent, AgentKey, AgentPolicy, AgentState, BuiltinTemplate, Template
 from apps.console import cells
 from apps.console.access import actor_of, holds
 from apps.console.acts import carry_out
@@ -280,3 +280,31 @@ class TemplateAdmin(_TemplateAdmin):
 @admin.register(BuiltinTemplate)
 class BuiltinTemplateAdmin(_TemplateAdmin):
     """The templates that come with Arbor."""
+
+
+@admin.register(AgentPolicy)
+class AgentPolicyAdmin(AgentRowsAdmin):
+    """How agents may live, where it is not by the defaults; changed by `arbor policy set`."""
+
+    list_display = ("agent_link", "budget", "hours", "adaptive", "daily_beats", "daily_tokens", "daily_usd")
+    fields = (
+        "agent",
+        "budget",
+        "allowance",
+        "tier_models",
+        "active_from",
+        "active_until",
+        "time_zone",
+        "adaptive",
+        "daily_beats",
+        "daily_tokens",
+        "daily_usd",
+        "follow_ups",
+    )
+
+    @admin.display(description="active hours")
+    def hours(self, policy: AgentPolicy) -> str:
+        """Say when it beats."""
+        if policy.active_from is None or policy.active_until is None:
+            return "always"
+        return f"{policy.active_from:%H:%M}-{policy.active_until:%H:%M} {policy.time_zone}"

@@ -91,6 +91,8 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Schedule", "schedule", "heartbeats_heartbeatschedule_changelist"),
                 _item("Model calls", "forum", "heartbeats_externalcall_changelist"),
                 _item("Ledger", "payments", "heartbeats_ledgerentry_changelist"),
+                _item("Daily usage", "speed", "heartbeats_dailyusage_changelist"),
+                _item("Policies", "tune", "agents_agentpolicy_changelist"),
                 _item("Processes", "dns", "heartbeats_process_changelist", _in_tenant_or_above),
             ],
         },

@@ -29,7 +29,7 @@ class TenantAdmin(PlatformAdmin):
     list_display = ("name", "slug", "status_badge", "created_at")
     search_fields = ("slug", "name")
     ordering = ("slug",)
-    fields = ("name", "slug", "status", "created_at")
+    fields = ("name", "slug", "status", "daily_beats", "daily_tokens", "daily_usd", "created_at")
     list_before_template = "console/parts/visit.html"
     change_form_outer_before_template = "console/parts/visit.html"
 

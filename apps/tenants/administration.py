@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -35,6 +39,39 @@ def suspend_tenant(*, slug: str, actor: str) -> Tenant:
 def resume_tenant(*, slug: str, actor: str) -> Tenant:
     """Let a suspended tenant run again. Raises NotFound."""
     return _set_status(slug, TenantStatus.ACTIVE, f"resumed tenant {slug}", actor)
+
+
+#: What a tenant's limits may be at most: the columns hold no more.
+_MOST = {"daily_beats": 2**31 - 1, "daily_tokens": 10**15, "daily_usd": 10**8 - 1}
+
+
+def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor: str) -> Tenant:
+    """Change what a tenant's agents may use in a day (UTC) together; None is no limit.
+
+    `limits` are daily_beats, daily_tokens, daily_usd; one that is not named stays. Raises NotFound, Invalid.
+    """
+    for name, limit in limits.items():
+        if name not in _MOST:
+            raise Invalid(f"a tenant's limits are {', '.join(_MOST)}, got {name!r}")
+        if limit is not None and not (math.isfinite(limit) and 0 <= limit <= _MOST[name]):
+            raise Invalid(f"{name} is 0 to {_MOST[name]:,}, or none, got {limit}")
+    tenant = tenant_by_slug(slug)
+    before = {name: getattr(tenant, name) for name in limits}
+    with transaction.atomic(using=OPS):
+        for name, limit in limits.items():
+            setattr(tenant, name, limit)
+        tenant.save(using=OPS, update_fields=sorted(limits))
+        record_platform(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            message=f"limited what tenant {slug} may use in a day",
+            detail={
+                "tenant_id": str(tenant.id),
+                "before": {name: None if value is None else str(value) for name, value in before.items()},
+                "after": {name: None if value is None else str(value) for name, value in limits.items()},
+            },
+        )
+    return tenant
 
 
 def admit_member(*, slug: str, username: str, role: Role, actor: str) -> Membership:

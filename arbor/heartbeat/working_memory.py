@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from arbor.errors import Invalid
+from arbor.errors import WorkingMemoryOverflow
 
 VERSION = 3
 
@@ -172,11 +172,11 @@ def after_conversation(memory: WorkingMemory, *, conversation: str) -> WorkingMe
 
 
 def as_stored(memory: WorkingMemory) -> str:
-    """Return what is stored of it, as JSON. Raises Invalid above 64 KB."""
+    """Return what is stored of it, as JSON. Raises WorkingMemoryOverflow above 64 KB."""
     text = memory.model_dump_json()
     size = len(text.encode())
     if size > MAX_BYTES:
-        raise Invalid(f"a working memory must have at most {MAX_BYTES:,} bytes, got {size:,}")
+        raise WorkingMemoryOverflow(f"a working memory must have at most {MAX_BYTES:,} bytes, got {size:,}")
     return text
 
 

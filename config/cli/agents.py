@@ -24,6 +24,7 @@ from apps.agents.services.lifecycle import (
 from apps.tenants.scope import tenant_transaction
 from config.cli.agent_views import agent_details, agent_line, agents_of, render_agent, render_agents
 from config.cli.beats import tick, trace
+from config.cli.cycles import cycle
 from config.cli.output import json_option, show
 from config.cli.tenancy import actor, choose_agent, choose_tenant, tenant_option
 from config.cli.values import Duration
@@ -36,6 +37,7 @@ def agent() -> None:
 
 agent.add_command(tick)
 agent.add_command(trace)
+agent.add_command(cycle)
 
 
 @agent.command("list")

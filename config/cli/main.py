@@ -65,9 +65,11 @@ COMMANDS: dict[str, Entry] = {
     "template": _command("templates:template", "Templates that agents are created from."),
     "agent": _command("agents:agent", "Create, start, tick, tell, trace, destroy agents."),
     "heartbeat": _command("replay:heartbeat", "Decide a recorded heartbeat again."),
+    "policy": _command("policy:policy", "How an agent may live: budget, hours, rhythm, limits."),
     "perceive": _command("perceive:perceive_command", "Let an agent perceive that something happened."),
     "chat": _command("chat:chat", "Talk to an agent."),
     "goal": _command("goals:goal", "An agent's backlog."),
+    "plan": _command("plans:plan", "Steps towards an agent's goals."),
     "pipeline": _command("pipeline:pipeline", "Check, rehearse and draw the graph that heartbeats walk."),
     "ingest": _command("memories:ingest_file", "Read a conversation into an agent's memory."),
     "remember": _command("memories:remember_text", "Give an agent something to remember."),
@@ -79,7 +81,9 @@ COMMANDS: dict[str, Entry] = {
     "reembed": _command("reembed:reembed", "Move agents to another embedding model, online."),
     "memory": _command("memory.group:memory", "What an agent remembers, and what maintenance made of it."),
     "mind": _command("mind:mind", "What is on an agent's mind now, and rebuilding it."),
-    "thoughts": _command("mind:thoughts", "What an agent thought lately, at heartbeats and in conversations."),
+    "thoughts": _command(
+        "mind:thoughts", "What an agent thought lately, at heartbeats and in conversations."
+    ),
     "code": _command("code:code", "The code that an agent keeps."),
     "belief": _command("beliefs:belief", "What an agent believes."),
     "identity": _command("identity:identity", "Who an agent takes itself to be."),

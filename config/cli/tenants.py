@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from apps.audit.services import across_tenants
 from apps.tenants.administration import (
     admit_member,
     create_account,
+    limit_tenant,
     open_tenant,
     resume_tenant,
     suspend_tenant,
@@ -23,6 +25,7 @@ from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
 from config.cli.output import json_option, show, table
 from config.cli.tenancy import actor
+from config.cli.values import NONE, Limit
 
 _ROLES = click.Choice([role.value for role in Role])
 
@@ -104,6 +107,28 @@ def resume(slug: str, as_json: bool) -> None:
     """
     changed = resume_tenant(slug=slug, actor=actor())
     show({"slug": slug, "status": changed.status}, as_json=as_json, people=f"{slug} is active.")
+
+
+@tenant.command("limit")
+@click.argument("slug")
+@click.option("--beats", "daily_beats", type=Limit(int), help="Heartbeats of all its agents in a day (UTC).")
+@click.option("--tokens", "daily_tokens", type=Limit(int), help="Tokens of all its model calls in a day.")
+@click.option("--usd", "daily_usd", type=Limit(Decimal), help="What they may cost in a day, in US dollars.")
+@json_option
+def limit(slug: str, as_json: bool, **given: Any) -> None:
+    """Limit what a tenant's agents may use in a day, together; `none` takes a limit away, what is not named stays.
+
+    \b
+    Example: arbor tenant limit acme --beats 10000 --usd 25
+    """
+    limits = {name: None if value == NONE else value for name, value in given.items() if value is not None}
+    changed = limit_tenant(slug=slug, limits=limits, actor=actor()) if limits else tenant_by_slug(slug)
+    said = {name: getattr(changed, name) for name in ("daily_beats", "daily_tokens", "daily_usd")}
+    words = ", ".join(
+        f"{name.removeprefix('daily_')} {'unlimited' if value is None else value}"
+        for name, value in said.items()
+    )
+    show({"slug": slug, **said}, as_json=as_json, people=f"In a day, {slug} may use: {words}.")
 
 
 @tenant.group()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import click
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+#: What takes a limit away.
+NONE = "none"
 
 
 class Duration(click.ParamType[timedelta]):
@@ -64,6 +68,24 @@ class Expiry(click.ParamType[datetime]):
         if moment <= now:
             self.fail(f"{value!r} is over: write 2h, 2d or a date to come", param, ctx)
         return moment
+
+
+class Limit(click.ParamType[Any]):
+    """A number, or `none`."""
+
+    name = "limit"
+
+    def __init__(self, number: type[int] | type[Decimal]) -> None:
+        self._number = number
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it; `none` stays as it is, for an option that was not given is None already."""
+        if str(value).lower() == NONE:
+            return NONE
+        try:
+            return self._number(value)
+        except (ValueError, InvalidOperation):
+            self.fail(f"{value!r} is no number: write 100, or none for no limit", param, ctx)
 
 
 def in_words(span: timedelta) -> str:

@@ -9,13 +9,12 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from psycopg.types.json import Jsonb
 
+from apps.agents.services.state import write_state
 from apps.heartbeats.handlers.rhythm import is_urged, next_as_json, urgent_at
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.pulse import rhythm_of
 from apps.heartbeats.services.schedule import JITTER
-from apps.tenants.statements import change
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.rhythm import NextBeat, Stirrings, idle_reason, next_beat, night_reason
@@ -25,11 +24,8 @@ from arbor.pipeline.engine import Context, NodeResult, Phase
 
 #: What brings a beat about without anybody having asked for it.
 _BY_ITSELF = frozenset({Trigger.TIMER.value, Trigger.DRIVE.value})
-
-_IDLE = """
-UPDATE agents_agentstate SET idle_beats = %(idle)s, notices = %(notices)s
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-"""
+#: A cycle is asked for, but ends where nothing is left to do.
+_ENDS_WHEN_IDLE = _BY_ITSELF | {Trigger.CYCLE.value}
 
 
 class Idle:
@@ -49,12 +45,8 @@ class Idle:
         if not reason:
             return NodeResult(updates={"idle": "", "pulse": kept, "state": {**state, "idle_beats": 0}})
         idle_beats = pulse["idle_beats"] + 1
-        change(
-            _IDLE,
-            agent=UUID(context["agent_id"]),
-            idle=idle_beats,
-            notices=Jsonb(state.get("notices", [])),
-        )
+        columns = {"idle_beats": idle_beats, "notices": state.get("notices", [])}
+        write_state(agent_id=UUID(context["agent_id"]), columns=columns)
         following = next_beat(
             rhythm_of(pulse),
             now=now,
@@ -96,19 +88,17 @@ def _why(context: Context, situation: Situation, pulse: Mapping[str, Any]) -> tu
     if reason:
         return reason, None
     return idle_reason(
-        _stirrings(context, situation, pulse, asked_for), reflect_every=settings.ARBOR_REFLECT_EVERY
+        _stirrings(context, situation, pulse), reflect_every=settings.ARBOR_REFLECT_EVERY
     ), None
 
 
-def _stirrings(
-    context: Context, situation: Situation, pulse: Mapping[str, Any], asked_for: bool
-) -> Stirrings:
+def _stirrings(context: Context, situation: Situation, pulse: Mapping[str, Any]) -> Stirrings:
     return Stirrings(
-        asked_for=asked_for,
+        asked_for=context.get("trigger", Trigger.TIMER.value) not in _ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
         active_goals=len(situation.active_goals),
         pending_intents=len(situation.pending_intents),
-        proposals=len(getattr(situation, "proposals", ())),
+        proposals=len(situation.proposals),
         urgent_drive=is_urged(context),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION,
         since_reflection=_since_reflection(pulse["beats"]),

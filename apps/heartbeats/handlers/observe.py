@@ -11,14 +11,14 @@ import structlog
 from django.conf import settings
 
 from apps.goals.services.views import view_circumstances, view_goals
-from apps.heartbeats.models import PerceptKind
+from apps.heartbeats.models import PerceptKind, Trigger
 from apps.heartbeats.services.boundary_vectors import embedded, example_vectors
 from apps.heartbeats.services.possible import missing_actions
 from apps.heartbeats.services.pulse import presence_of
 from apps.heartbeats.services.sight import see
 from apps.memories.services.activation import note_recall
 from apps.memories.services.buffer import search_buffer
-from apps.memories.services.embedding import embed_query
+from apps.memories.services.embedding import embed_query, embeds_here
 from apps.memories.services.recall import (
     meaning_texts,
     recall_in_scope,
@@ -70,6 +70,8 @@ class Observe:
         """Put the situation, as far as it is known without recall, into the context."""
         agent_id = UUID(context["agent_id"])
         seen = see(agent_id)
+        if context.get("trigger") == Trigger.CYCLE:
+            seen["budget"] = BudgetKind.TICKS.value
         genome = AgentGenome.model_validate(seen["genome"]) if seen["genome"] else None
         model = seen["model"] or default_model()
         missing = missing_actions(has_public_channel=seen["has_public_channel"])
@@ -162,9 +164,13 @@ def _situation(
 
 
 class Focus:
-    """Embeds what the beat recalls about: outside any transaction."""
+    """Embeds what the beat recalls about: outside any transaction, if an embedder has to be waited for."""
 
     phase = Phase.OUTSIDE
+
+    def waits(self, context: Context) -> bool:
+        """Tell whether the vectors come from elsewhere than this process."""
+        return not embeds_here(model_in(context))
 
     def run(self, context: Context) -> NodeResult:
         """Put the vector into the context, if the embedder answers."""

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import connections
 
-from apps.heartbeats.models import Heartbeat, HeartbeatSchedule
+from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Trigger
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.processes import living_processes
 from apps.heartbeats.services.schedule import tick_now
@@ -24,7 +24,7 @@ def fleet_is_live() -> bool:
     return served >= _NEEDED
 
 
-def beat_now(*, agent_id: UUID, tenant_id: UUID) -> Heartbeat:
+def beat_now(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> Heartbeat:
     """Claim the agent, and do here what the fleet would do until its heartbeat has ended; return that.
 
     It is the same work by the same rows: a fleet that wakes meanwhile is kept off by the lease, and doubles nothing.
@@ -35,7 +35,7 @@ def beat_now(*, agent_id: UUID, tenant_id: UUID) -> Heartbeat:
         raise RuntimeError("a heartbeat is run outside any transaction: it opens its own")
     with captured() as messages:
         with tenant_transaction(tenant_id):
-            tick_now(agent_id=agent_id)
+            tick_now(agent_id=agent_id, trigger=trigger)
             slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent_id)
         for message in messages:  # grows while it is walked
             _run(message)

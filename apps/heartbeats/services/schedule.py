@@ -19,7 +19,7 @@ from apps.queues import Message, Task, enqueue
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.lifecycle import AgentStatus
-from arbor.errors import NotFound, TransitionIllegal
+from arbor.errors import AgentDormant, AgentNotActive, NotFound, TransitionIllegal
 
 #: A beat's time is moved by up to this share of the interval either way, so that a fleet does not beat in step.
 JITTER = 0.05
@@ -192,7 +192,8 @@ def tick_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
     if agent.tenant.status != TenantStatus.ACTIVE:
         raise TransitionIllegal(f"the tenant {agent.tenant.slug} is suspended; resume it first")
     if agent.status != AgentStatus.ACTIVE:
-        raise TransitionIllegal(
+        dormant = agent.status == AgentStatus.DORMANT
+        raise (AgentDormant if dormant else AgentNotActive)(
             f"{agent.name} is {agent.status}; only an active agent beats: start or resume it first"
         )
     claimed = HeartbeatSchedule.objects.filter(agent_id=agent_id, state=ScheduleState.IDLE).update(

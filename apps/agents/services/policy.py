@@ -1,0 +1,126 @@
+"""How an agent may live: its policy, read and changed by a person; without a row, the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import time
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.db import transaction
+
+from apps.agents.models import AgentPolicy
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.tenants.scope import current_tenant
+from arbor.errors import Invalid
+from arbor.heartbeat.budgets import BudgetKind
+from arbor.heartbeat.rhythm import ActiveHours
+from arbor.heartbeat.tiers import ThinkTier
+from arbor.heartbeat.turns import MAX_TURNS
+from arbor.models.handles import Handle
+
+#: What a policy says, in the order in which it is shown.
+FIELDS = (
+    "budget",
+    "allowance",
+    "tier_models",
+    "active_from",
+    "active_until",
+    "time_zone",
+    "adaptive",
+    "daily_beats",
+    "daily_tokens",
+    "daily_usd",
+    "follow_ups",
+)
+#: Above this a limit is none; leave it out instead.
+MOST = 10**15
+MOST_USD = Decimal(10**8)
+MOST_ALLOWANCE = 256
+
+
+def policy_of(agent_id: UUID) -> AgentPolicy:
+    """Return an agent's policy; one with the defaults, which is not stored, where it has none. Raises NotFound."""
+    agent = agent_by_id(agent_id)
+    found: AgentPolicy | None = AgentPolicy.objects.filter(agent_id=agent_id).first()
+    return found or AgentPolicy(tenant_id=current_tenant(), agent=agent)
+
+
+@transaction.atomic
+def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> AgentPolicy:
+    """Change what an agent's policy says, under names of `FIELDS`; None takes a limit away.
+
+    Raises NotFound, and Invalid that says what would be right.
+    """
+    unknown = [name for name in changes if name not in FIELDS]
+    if unknown:
+        raise Invalid(f"a policy has {', '.join(FIELDS)}; got {', '.join(unknown)}")
+    agent = agent_by_id(agent_id)
+    policy = AgentPolicy.objects.select_for_update().filter(agent_id=agent_id).first() or AgentPolicy(
+        tenant_id=current_tenant(), agent=agent
+    )
+    before = {name: _shown(getattr(policy, name)) for name in changes}
+    for name, value in changes.items():
+        setattr(policy, name, value)
+    _check(policy)
+    policy.save(force_insert=policy._state.adding)
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"changed the policy of {agent.name}: {', '.join(sorted(changes)) or 'nothing'}",
+        detail={"before": before, "after": {name: _shown(getattr(policy, name)) for name in changes}},
+    )
+    return policy
+
+
+def check_limits(*, beats: int | None, tokens: int | None, usd: Decimal | None) -> None:
+    """Raise Invalid unless each limit of a day is None or at least 0 and finite."""
+    for what, limit in (("beats", beats), ("tokens", tokens)):
+        if limit is not None and not 0 <= limit <= (2**31 - 1 if what == "beats" else MOST):
+            raise Invalid(f"a day's limit of {what} is 0 or more, or none, got {limit}")
+    if usd is not None and not (usd.is_finite() and 0 <= usd < MOST_USD):
+        raise Invalid(f"a day's limit in US dollars is 0 or more, or none, got {usd}")
+
+
+def _check(policy: AgentPolicy) -> None:
+    if policy.budget not in list(BudgetKind):
+        raise Invalid(f"a budget is {', '.join(BudgetKind)}, got {policy.budget!r}")
+    if policy.allowance is not None and not 1 <= policy.allowance <= MOST_ALLOWANCE:
+        raise Invalid(f"an allowance is 1 to {MOST_ALLOWANCE}, got {policy.allowance}")
+    if policy.follow_ups is not None and not 0 <= policy.follow_ups < MAX_TURNS:
+        raise Invalid(f"a beat goes on 0 to {MAX_TURNS - 1} times, got {policy.follow_ups}")
+    check_limits(beats=policy.daily_beats, tokens=policy.daily_tokens, usd=policy.daily_usd)
+    _check_tiers(policy.tier_models)
+    _check_hours(policy.active_from, policy.active_until, policy.time_zone)
+
+
+def _check_tiers(tiers: Any) -> None:
+    if not isinstance(tiers, Mapping):
+        raise Invalid("models by tier are an object: {tier: [provider/model, …]}")
+    for tier, models in tiers.items():
+        if tier not in list(ThinkTier):
+            raise Invalid(f"a tier is {', '.join(ThinkTier)}, got {tier!r}")
+        if not isinstance(models, list) or not models:
+            raise Invalid(f"the tier {tier} needs a list of one model or more, each as provider/model")
+        for model in models:
+            Handle.parse(str(model))
+
+
+def _check_hours(start: time | None, end: time | None, zone: str) -> None:
+    try:
+        known = ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Invalid(f"a time zone is one like Europe/Berlin or UTC, got {zone!r}") from error
+    if (start is None) != (end is None):
+        raise Invalid("active hours have a beginning and an end; give both, or neither for always")
+    if start is not None and end is not None:
+        ActiveHours(start=start, end=end, zone=known)
+
+
+def _shown(value: Any) -> Any:
+    return value if isinstance(value, int | dict | None) else str(value)

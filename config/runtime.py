@@ -1,0 +1,31 @@
+"""The door for programs that embed Arbor: sets Django up, and returns the runtime of a tenant's agents."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING
+
+from arbor.runtime import AgentRuntime
+
+if TYPE_CHECKING:
+    from apps.heartbeats.services.runtime import Runtime
+
+#: Who the record of acts names when the program does not say.
+ACTOR = "program"
+
+
+def open_runtime(*, tenant: str, actor: str = ACTOR) -> AgentRuntime:
+    """Return the runtime of the tenant's agents; `tenant` is its slug, `actor` is who the record of acts names.
+
+    The settings are those of the command line: `.env`, the environment, and the servers of a running `arbor up`. Beats that
+    are asked for here run in this process, one at a time per agent; a fleet beside it does no harm. Safe for threads: each
+    has a connection of its own. Raises NotFound for the tenant, and ConfigurationInvalid.
+    """
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    # Sets Django up, once per process.
+    importlib.import_module("workers.app")
+    services = importlib.import_module("apps.heartbeats.services.runtime")
+    tenants = importlib.import_module("apps.tenants.services")
+    made: Runtime = services.Runtime(tenant_id=tenants.tenant_by_slug(tenant).id, actor=actor)
+    return made
