@@ -14,6 +14,7 @@ from apps.agents.services.profile import system_prompt_of
 from apps.console.acts import Act, possible_acts
 from apps.console.fleet import last_beats
 from apps.console.memory_panel import MemoryPanel, read_memory_panel
+from apps.console.rhythm_panel import RhythmPanel, read_rhythm_panel
 from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept
@@ -69,6 +70,14 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Branch:
+    """A goal with goals above or below it, and how deep it stands."""
+
+    goal: Goal
+    depth: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class AgentPage:
     """An agent, as its page shows it."""
 
@@ -82,10 +91,12 @@ class AgentPage:
     beats: Sequence[Heartbeat]
     mind: Mind
     columns: Sequence[Column]
+    tree: Sequence[Branch]
     intents: Sequence[Intent]
     percepts: Sequence[Percept]
     memories: Sequence[Memory]
     memory: MemoryPanel
+    rhythm: RhythmPanel
     messages: Sequence[OutboxMessage]
     system_prompt: str
     acts: Sequence[Act]
@@ -110,6 +121,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
     state = AgentState.objects.filter(agent_id=agent.id).first()
     beats = last_beats([agent.id], each=STRIP_CELLS).get(agent.id, [])
     energy = state.energy if state else 0.0
+    goals = _goals(agent)
     memories = Memory.objects.filter(agent_id=agent.id)
     return AgentPage(
         agent=agent,
@@ -121,7 +133,8 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         strip=beats,
         beats=_latest_beats(agent),
         mind=_mind(state.working_memory if state else {}),
-        columns=_columns(agent),
+        columns=_columns(goals),
+        tree=_tree(goals),
         intents=list(
             Intent.objects.filter(
                 agent_id=agent.id, status__in=[IntentStatus.PENDING, IntentStatus.LOCKED]
@@ -132,6 +145,11 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         ),
         memories=list(memories.defer("embedding", "lexical").order_by("-occurred_at")[:MEMORIES_LISTED]),
         memory=read_memory_panel(agent.id),
+        rhythm=read_rhythm_panel(
+            agent.id,
+            notices=state.notices if state else [],
+            idle_beats=state.idle_beats if state else 0,
+        ),
         messages=list(
             OutboxMessage.objects.filter(agent_id=agent.id).order_by("-created_at")[:MESSAGES_LISTED]
         ),
@@ -169,14 +187,46 @@ def _public_key(agent: Agent) -> str:
     return bytes(found).hex() if found else ""
 
 
-def _columns(agent: Agent) -> list[Column]:
-    goals = list(
+def _goals(agent: Agent) -> list[Goal]:
+    return list(
         Goal.objects.filter(agent_id=agent.id)
         .only(
-            "tenant_id", "title", "state", "layer", "source", "fraction", "deadline", "blocked_by", "agent_id"
+            "tenant_id",
+            "title",
+            "state",
+            "layer",
+            "source",
+            "fraction",
+            "deadline",
+            "blocked_by",
+            "agent_id",
+            "parent_id",
         )
         .order_by("-touched_at")[:GOALS_LISTED]
     )
+
+
+def _tree(goals: Sequence[Goal]) -> list[Branch]:
+    """Return the goals that have parts or are parts, each part below what it is a part of."""
+    known = {goal.id: goal for goal in goals}
+    parts: dict[Any, list[Goal]] = {}
+    for goal in goals:
+        if goal.parent_id in known:
+            parts.setdefault(goal.parent_id, []).append(goal)
+    tree: list[Branch] = []
+
+    def grow(goal: Goal, depth: int) -> None:
+        tree.append(Branch(goal=goal, depth=depth))
+        for part in sorted(parts.get(goal.id, ()), key=lambda each: each.id):
+            grow(part, depth + 1)
+
+    for goal in goals:
+        if goal.id in parts and goal.parent_id not in known:
+            grow(goal, 0)
+    return tree
+
+
+def _columns(goals: Sequence[Goal]) -> list[Column]:
     shown = (GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER, GoalState.COMPLETED)
     columns = [Column(state=state, goals=[goal for goal in goals if goal.state == state]) for state in shown]
     given_up = [goal for goal in goals if goal.state == GoalState.ABANDONED]

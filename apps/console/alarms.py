@@ -71,6 +71,16 @@ def alarms_of(fleet: Fleet, *, now: datetime) -> list[Alarm]:
                 text="The outbox says why; each can be tried again or withdrawn there.",
             )
         )
+    if fleet.low_budget:
+        halted = f", {fleet.halted} of them until tomorrow" if fleet.halted else ""
+        alarms.append(
+            Alarm(
+                look="bad" if fleet.halted else "warn",
+                title=f"The day's budget of {fleet.low_budget} runs low",
+                text=f"They do less{halted}. Each one's page says what it has used.",
+                commands=("arbor policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
+            )
+        )
     ended = fleet.done + fleet.failed
     if fleet.failed and fleet.failed * 20 >= ended:
         alarms.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -17,6 +17,7 @@ from apps.agents.models import Agent
 from apps.console.hours import Hour, draw_hours
 from apps.contacts.services.figures import OutboxFigures, outbox_figures
 from apps.heartbeats.models import (
+    DailyUsage,
     Heartbeat,
     HeartbeatSchedule,
     HeartbeatStatus,
@@ -27,6 +28,7 @@ from apps.heartbeats.models import (
 from apps.heartbeats.services.processes import SILENT_AFTER
 from apps.providers import default_model
 from arbor.agents.lifecycle import AgentStatus
+from arbor.heartbeat.usage import Degradation
 from arbor.models.handles import Provider
 
 WINDOW = timedelta(hours=24)
@@ -68,6 +70,9 @@ class Fleet:
     recent: Sequence[Heartbeat]
     strips: Sequence[Strip]
     outbox: OutboxFigures
+    #: Agents whose day's budget runs low, and those of them that halt.
+    low_budget: int
+    halted: int
 
     @property
     def agent_count(self) -> int:
@@ -127,8 +132,19 @@ def read_fleet() -> Fleet:
         recent=recent,
         strips=_strips(recent),
         outbox=outbox_figures(),
+        **_low_budgets(),
         **spent,
     )
+
+
+def _low_budgets() -> dict[str, int]:
+    levels = Counter(
+        DailyUsage.objects.filter(day=datetime.now(UTC).date())
+        .exclude(level=Degradation.NORMAL)
+        .order_by()
+        .values_list("level", flat=True)[:SAMPLE]
+    )
+    return {"low_budget": sum(levels.values()), "halted": levels[Degradation.HALT.value]}
 
 
 def _beats() -> QuerySet[Heartbeat]:

@@ -72,6 +72,9 @@ class _Figures(Collector):
         yield _one(
             "arbor_outbox_oldest_due_seconds", "How long the oldest has been due.", outbox["oldest_due_s"]
         )
+        yield _by(
+            "arbor_agents_noticed", "Agents by what is wrong with how they live.", "kind", fleet.notices
+        )
         yield _one("arbor_beat_alive", "1 while the timer is heard of.", fleet.beat_alive)
         yield from _of_maintenance(fleet.maintenance)
 

@@ -17,6 +17,7 @@ from apps.agents.services.profile import agent_by_id, genome_of, system_prompt_o
 from apps.audit.services import across_tenants
 from apps.goals.services.views import goal_views
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept, ScheduleState
+from apps.heartbeats.services.usage import used_today
 from apps.memories.models import Memory
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
@@ -118,6 +119,9 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
         "own_pipeline": bool(agent.pipeline),
         "created_at": _iso(agent.created_at),
         "nops": agent.state.nops,
+        "idle_beats": agent.state.idle_beats,
+        "notices": agent.state.notices,
+        "used_today": used_today(agent_id),
         "last_error": agent.schedule.last_error,
         "last_user_contact_at": _iso(agent.state.last_user_contact_at),
         "waiting_messages": Percept.objects.filter(agent_id=agent_id, heartbeat__isnull=True).count(),
@@ -135,6 +139,9 @@ def render_agent(details: dict[str, Any]) -> RenderableType:
     """Return an agent for a terminal."""
     mind = details["working_memory"]
     parts: list[RenderableType] = [_head(details)]
+    if details["notices"]:
+        noticed = "\n".join(f"  [yellow]{escape(each['text'])}[/yellow]" for each in details["notices"])
+        parts.append(_titled("Noticed", noticed))
     goals = ((goal["state"], f"{goal['fraction']:.0%}", goal["title"]) for goal in details["goals"])
     parts.append(_titled("Goals", table(("state", "done", "goal"), goals) if details["goals"] else "  none"))
     for title, lines in (
@@ -162,6 +169,10 @@ def _head(details: dict[str, Any]) -> Text:
         f"  heartbeats: {beats} · memories: {memories} · waiting messages: {details['waiting_messages']}",
         f"  {model_line(details['model'])} · may {', '.join(details['allowed_actions'])}",
     ]
+    used = details["used_today"]
+    lines.append(
+        f"  today: {used['beats']} beats, {used['tokens']} tokens, ${used['usd']}; budget: {used['level'].replace('_', ' ')}"
+    )
     if details["last_error"]:
         lines.append(f"  [red]last failure: {escape(details['last_error'])}[/red]")
     return Text.from_markup("\n".join(lines))

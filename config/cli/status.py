@@ -70,6 +70,7 @@ def _render(now: dict[str, Any]) -> RenderableType:
     )
     table.add_row("now", _counts(beats, "due", "queued", "running", "lost_leases") + _due(beats))
     table.add_row("agents", _counts(now["agents"], *now["agents"]))
+    table.add_row("noticed", _noticed(now["notices"]))
     table.add_row("backlogs", _counts(now["backlogs"], *now["backlogs"]))
     table.add_row("outbox", _outbox(now["outbox"]))
     table.add_row("maintenance", _maintenance(now["maintenance"]))
@@ -86,6 +87,11 @@ def _render(now: dict[str, Any]) -> RenderableType:
         state = Text(part["status"], colour)
         parts.add_row(part["name"], state, str(part["pid"] or ""), str(part["restarts"] or ""))
     return Group(table, Text(), parts)
+
+
+def _noticed(notices: dict[str, int]) -> Text:
+    found = [f"{count} with {kind.replace('_', ' ')}" for kind, count in notices.items() if count]
+    return Text(f"agents: {', '.join(found)}", "yellow") if found else Text("nothing wrong", "green")
 
 
 def _counts(figures: dict[str, int], *names: str) -> str:

@@ -15,6 +15,7 @@ from apps.memories.services.health import read_health
 from apps.queues import Queue
 from apps.tenants.scope import OPS
 from arbor.agents.lifecycle import AgentStatus
+from arbor.heartbeat.failure_modes import NoticeKind
 from arbor.memory.health import Metric
 
 #: Heartbeats are counted over this time; older ones are in the console.
@@ -32,6 +33,14 @@ SELECT count(*) FILTER (WHERE state = 'idle' AND next_due_at <= now()),
 FROM heartbeats_heartbeatschedule
 """
 _AGENTS = "SELECT status, count(*) FROM agents_agent GROUP BY status"
+#: Agents about whom something was noticed are counted so far.
+_NOTICED = 10_000
+# Along a partial index that holds nothing but those.
+_NOTICES = """
+SELECT notice ->> 'kind', count(*) FROM (
+    SELECT notices FROM agents_agentstate WHERE NOT (notices = '[]'::jsonb) LIMIT %s
+) state, jsonb_array_elements(state.notices) notice GROUP BY 1
+"""
 _CALLS = "SELECT count(*) FROM heartbeats_externalcall WHERE status = 'pending'"
 
 
@@ -66,6 +75,8 @@ class Fleet:
     #: Messages of agents: `apps.contacts.services.figures.OutboxFigures`.
     outbox: dict[str, Any]
     beat_alive: bool
+    #: Agents by what was noticed about them: `arbor.heartbeat.failure_modes.NoticeKind`.
+    notices: dict[str, int]
 
     def as_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
@@ -73,7 +84,7 @@ class Fleet:
 
 
 def fleet_status() -> Fleet:
-    """Count everything. Nine queries, over all tenants: figures only, no tenant's data."""
+    """Count everything. Ten queries, over all tenants: figures only, no tenant's data."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(_BEATS, [WINDOW.total_seconds()])
         ended: dict[str, int] = dict(cursor.fetchall())
@@ -81,6 +92,8 @@ def fleet_status() -> Fleet:
         due, oldest, queued, running, lost, next_in = cursor.fetchone()
         cursor.execute(_AGENTS)
         agents = dict.fromkeys((status.value for status in AgentStatus), 0) | dict(cursor.fetchall())
+        cursor.execute(_NOTICES, [_NOTICED])
+        noticed = dict.fromkeys((kind.value for kind in NoticeKind), 0) | dict(cursor.fetchall())
         cursor.execute(_CALLS)
         (calls,) = cursor.fetchone()
     health = read_health()
@@ -112,6 +125,7 @@ def fleet_status() -> Fleet:
         maintenance=health.as_json(),
         outbox=asdict(installation_figures()),
         beat_alive=any(process.kind == "beat" for process in processes),
+        notices=noticed,
     )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.heartbeats.models import DailyUsage
 from apps.heartbeats.services.pulse import Limits
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
@@ -59,6 +62,18 @@ def tenant_used() -> Amounts:
         amounts = Amounts(beats=int(beats), tokens=int(tokens), usd=Decimal(usd))
         _sums[tenant] = now, amounts
     return amounts
+
+
+def used_today(agent_id: UUID) -> dict[str, Any]:
+    """Return what an agent has used today (UTC), for JSON."""
+    row = DailyUsage.objects.filter(agent_id=agent_id, day=datetime.now(UTC).date()).first() or DailyUsage()
+    return {
+        "beats": row.beats,
+        "calls": row.calls,
+        "tokens": row.tokens,
+        "usd": f"{row.cost_usd:.4f}",
+        "level": row.level,
+    }
 
 
 def forget_sums() -> None:

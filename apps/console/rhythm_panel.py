@@ -1,0 +1,42 @@
+"""What an agent's page says of how it lives: what was noticed, what it used today, its policy. Two queries; looking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from apps.agents.models import AgentPolicy
+from apps.heartbeats.models import DailyUsage
+
+
+@dataclass(frozen=True, kw_only=True)
+class RhythmPanel:
+    """How an agent lives."""
+
+    #: [(kind, text)].
+    notices: Sequence[tuple[str, str]]
+    idle_beats: int
+    usage: DailyUsage | None
+    policy: AgentPolicy | None
+
+    @property
+    def is_low(self) -> bool:
+        """Tell whether the day's budget runs low."""
+        return self.usage is not None and self.usage.level != "normal"
+
+
+def read_rhythm_panel(agent_id: UUID, *, notices: Any, idle_beats: int) -> RhythmPanel:
+    """Read it, in the current tenant; `notices` is what the agent's state holds."""
+    return RhythmPanel(
+        notices=[
+            (str(each.get("kind", "")), str(each.get("text", "")))
+            for each in (notices if isinstance(notices, list) else [])
+            if isinstance(each, Mapping)
+        ],
+        idle_beats=idle_beats,
+        usage=DailyUsage.objects.filter(agent_id=agent_id, day=datetime.now(UTC).date()).first(),
+        policy=AgentPolicy.objects.filter(agent_id=agent_id).first(),
+    )

@@ -1,0 +1,288 @@
+"""When agents beat: idle beats, active hours, what brings a beat forward, what a day's budget allows, what is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent, AgentState
+from apps.agents.services.policy import set_policy
+from apps.audit.models import AuditAction, AuditEvent
+from apps.goals.models import Goal, Intent
+from apps.heartbeats.models import (
+    DailyUsage,
+    ExternalCall,
+    Heartbeat,
+    HeartbeatSchedule,
+    HeartbeatStatus,
+    PerceptKind,
+    ScheduleState,
+    Trigger,
+)
+from apps.heartbeats.services.perception import perceive
+from apps.heartbeats.services.usage import forget_sums
+from apps.tenants.administration import limit_tenant
+from apps.tenants.models import Tenant
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.errors import Invalid
+from arbor.models.ports import ScriptedModel
+from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+
+Scripted = Callable[..., ScriptedModel]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    forget_sums()
+    yield
+    forget_sums()
+
+
+@pytest.fixture
+def content(agent: Agent, scripted: Scripted) -> Agent:
+    """Return an agent that wants nothing, and that has just reflected."""
+    scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        Intent.objects.filter(agent_id=agent.id).delete()
+        Goal.objects.filter(agent_id=agent.id).delete()
+    return agent
+
+
+def beat(fleet: Fleet, agent: Agent, **when: Any) -> Heartbeat:
+    make_due(agent, **when)
+    fleet.dispatch()
+    fleet.run()
+    return beats_of(agent)[-1]
+
+
+def state_of(agent: Agent) -> AgentState:
+    with tenant_transaction(agent.tenant_id):
+        found: AgentState = AgentState.objects.get(agent_id=agent.id)
+        return found
+
+
+def calls_of(agent: Agent) -> int:
+    with tenant_transaction(agent.tenant_id):
+        return int(ExternalCall.objects.filter(agent_id=agent.id).count())
+
+
+def policy(agent: Agent, **changes: Any) -> None:
+    with tenant_transaction(agent.tenant_id):
+        set_policy(agent_id=agent.id, changes=changes, actor="test")
+
+
+def use(agent: Agent, **used: Any) -> None:
+    with tenant_transaction(agent.tenant_id):
+        DailyUsage.objects.update_or_create(
+            agent_id=agent.id, tenant_id=agent.tenant_id, day=datetime.now(UTC).date(), defaults=used
+        )
+
+
+@contextmanager
+def counted() -> Iterator[list[str]]:
+    sent: list[str] = []
+
+    def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        sent.append(sql)
+        return execute(sql, params, many, context)
+
+    with connections[APP].execute_wrapper(count):
+        yield sent
+
+
+def test_an_idle_beat_asks_no_model_and_says_why(fleet: Fleet, content: Agent) -> None:
+    first = beat(fleet, content)
+    assert (first.status, first.mode) == (HeartbeatStatus.DONE, "reflection")
+    asked, energy = calls_of(content), state_of(content).energy
+
+    second = beat(fleet, content)
+
+    assert second.status == HeartbeatStatus.SKIPPED
+    assert second.reason == "idle: nothing waits, and it reflected at the last beat"
+    assert (second.number, second.model, second.energy_start) == (0, "", None)
+    assert calls_of(content) == asked
+    assert state_of(content).energy == energy
+    assert state_of(content).idle_beats == 1
+    assert schedule_of(content).state == ScheduleState.IDLE
+
+
+def test_an_idle_agent_beats_slower_and_reflects_now_and_then(fleet: Fleet, content: Agent) -> None:
+    waits, statuses = [], []
+    for _ in range(6):
+        done = beat(fleet, content)
+        statuses.append(done.status)
+        waits.append((schedule_of(content).next_due_at - datetime.now(UTC)) / timedelta(hours=1))
+    assert statuses == ["done", "skipped", "skipped", "skipped", "done", "skipped"]
+    wanted = [1, 1.5, 2.25, 3.375, 1, 1.5]
+    assert waits == pytest.approx(wanted, rel=0.06)
+
+
+def test_an_idle_beat_costs_few_statements(fleet: Fleet, content: Agent) -> None:
+    beat(fleet, content)
+    make_due(content)
+    fleet.dispatch()
+    with counted() as sent:
+        fleet.run()
+    assert beats_of(content)[-1].status == HeartbeatStatus.SKIPPED
+    assert len(sent) <= 9, "\n".join(" ".join(each.split())[:100] for each in sent)
+
+
+def test_what_reaches_it_ends_the_idleness(fleet: Fleet, content: Agent) -> None:
+    beat(fleet, content)
+    assert beat(fleet, content).status == HeartbeatStatus.SKIPPED
+    with tenant_transaction(content.tenant_id):
+        perceive(agent_id=content.id, kind="environment", content="It snows.", actor="test")
+    assert beat(fleet, content).status == HeartbeatStatus.DONE
+    assert state_of(content).idle_beats == 0
+
+
+def test_an_urgent_percept_brings_the_beat_forward_and_names_it(fleet: Fleet, content: Agent) -> None:
+    with tenant_transaction(content.tenant_id):
+        perceive(agent_id=content.id, kind="environment", content="It snows.", actor="test")
+    assert fleet.dispatch().due == 0
+    with tenant_transaction(content.tenant_id):
+        percept = perceive(
+            agent_id=content.id,
+            kind=PerceptKind.INTERRUPT,
+            content="Stop.",
+            actor="test",
+            detail={"by": "Mia"},
+        )
+    assert percept.urgent
+    assert fleet.dispatch().due == 1
+    fleet.run()
+    assert beats_of(content)[-1].trigger == Trigger.EVENT
+    assert schedule_of(content).next_trigger == Trigger.TIMER
+
+
+def test_one_that_comes_while_it_beats_is_not_forgotten(fleet: Fleet, content: Agent) -> None:
+    make_due(content)
+    fleet.dispatch()
+    fleet.step()  # it waits for its model now
+    with tenant_transaction(content.tenant_id):
+        perceive(agent_id=content.id, kind="interrupt", content="Stop.", actor="test")
+    fleet.run()
+    assert fleet.dispatch().due == 1
+    fleet.run()
+    assert [each.trigger for each in beats_of(content)] == [Trigger.TIMER, Trigger.EVENT]
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"kind": "user_message"}, "arbor agent tell"),
+        ({"content": " "}, "1 to 8,000 characters"),
+        ({"content": "a\0b"}, "no NUL"),
+        ({"content": "x" * 8_001}, "got 8,001"),
+        ({"detail": {"x": float("nan")}}, "JSON object"),
+        ({"detail": {"x": "y" * 4_000}}, "at most 4,000"),
+    ],
+)
+def test_what_is_no_percept_is_refused(agent: Agent, given: dict[str, Any], fault: str) -> None:
+    wanted: dict[str, Any] = {"kind": "environment", "content": "It snows.", **given}
+    with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match=fault):
+        perceive(agent_id=agent.id, actor="test", **wanted)
+
+
+def test_outside_its_hours_it_beats_only_when_asked(fleet: Fleet, content: Agent) -> None:
+    now = datetime.now(UTC)
+    opens = (now + timedelta(hours=3)).replace(second=0, microsecond=0)
+    policy(content, active_from=opens.time(), active_until=(opens + timedelta(hours=2)).time())
+    night = beat(fleet, content)
+    assert night.status == HeartbeatStatus.SKIPPED
+    assert night.reason.startswith("idle: outside its active hours, which begin")
+    assert opens <= schedule_of(content).next_due_at
+    with tenant_transaction(content.tenant_id):
+        perceive(agent_id=content.id, kind="interrupt", content="Fire.", actor="test")
+    fleet.dispatch()
+    fleet.run()
+    assert beats_of(content)[-1].status == HeartbeatStatus.DONE
+    assert opens <= schedule_of(content).next_due_at
+
+
+def test_what_is_used_is_counted_once_a_beat_and_once_a_call(
+    fleet: Fleet, agent: Agent, scripted: Scripted
+) -> None:
+    scripted(REST, repeat=True)
+    beat(fleet, agent)
+    beat(fleet, agent)
+    with tenant_transaction(agent.tenant_id):
+        usage = DailyUsage.objects.get(agent_id=agent.id)
+    assert (usage.beats, usage.calls) == (2, 2)
+    assert usage.tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("used", "level"),
+    [(30, "normal"), (50, "conservation"), (80, "degradation"), (95, "end_times"), (100, "halt")],
+)
+def test_a_budget_that_runs_low_is_in_the_prompt_and_on_record_once(
+    fleet: Fleet, agent: Agent, scripted: Scripted, used: int, level: str
+) -> None:
+    model = scripted(REST, repeat=True)
+    policy(agent, daily_tokens=100)
+    use(agent, tokens=used)
+    done = beat(fleet, agent)
+    with tenant_transaction(agent.tenant_id):
+        changes = AuditEvent.objects.filter(action=AuditAction.BUDGET_LEVEL, agent_id=agent.id).count()
+        stored = DailyUsage.objects.get(agent_id=agent.id).level
+    assert (changes, stored) == (int(level != "normal"), level)
+    ran = level in ("normal", "conservation", "degradation")
+    assert done.status == (HeartbeatStatus.DONE if ran else HeartbeatStatus.SKIPPED)
+    if level in ("conservation", "degradation"):
+        assert "Noticed about yourself" in model.requests[0].messages[0].content
+        assert f"{100 - used}% is left" in model.requests[0].messages[0].content
+    if not ran:
+        assert "it goes on at" in done.reason
+        assert not model.requests
+        kinds = [each["kind"] for each in state_of(agent).notices]
+        assert "budget" in kinds
+    if level == "halt":
+        assert schedule_of(agent).next_due_at.time().isoformat() == "00:00:00"
+
+
+def test_a_tenants_limit_counts_all_its_agents(
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], scripted: Scripted
+) -> None:
+    scripted(REST, repeat=True)
+    ada, bo = new_agent(tenant, "Ada"), new_agent(tenant, "Bo")
+    limit_tenant(slug=tenant.slug, limits={"daily_usd": Decimal("1")}, actor="test")
+    use(bo, cost_usd=Decimal("1.5"))
+    done = beat(fleet, ada)
+    assert done.status == HeartbeatStatus.SKIPPED
+    assert "the day's budget is used up" in done.reason
+    limit_tenant(slug=tenant.slug, limits={"daily_usd": None}, actor="test")
+    assert beat(fleet, ada).status == HeartbeatStatus.DONE
+
+
+def test_what_goes_wrong_is_told_to_the_agent_and_kept(
+    fleet: Fleet, agent: Agent, scripted: Scripted
+) -> None:
+    model = scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        goal = Goal.objects.filter(agent_id=agent.id, state="active").first()
+        assert goal is not None
+        Goal.objects.filter(id=goal.id).update(touched_at=datetime.now(UTC) - timedelta(days=8))
+    for _ in range(4):
+        beat(fleet, agent)
+    prompt = model.requests[-1].messages[0].content
+    assert "## Noticed about yourself" in prompt
+    assert f"no progress for a week on: {goal.title}" in prompt
+    assert "What else might deserve attention?" in prompt
+    assert {each["kind"] for each in state_of(agent).notices} >= {"stagnation", "loop"}
+
+
+def test_a_paused_agent_is_not_claimed_until_its_pause_is_over(fleet: Fleet, content: Agent) -> None:
+    with tenant_transaction(content.tenant_id):
+        HeartbeatSchedule.objects.filter(agent_id=content.id).update(
+            paused_until=datetime.now(UTC) + timedelta(minutes=5)
+        )
+    make_due(content)
+    assert fleet.dispatch().due == 0
