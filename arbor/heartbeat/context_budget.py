@@ -48,13 +48,15 @@ _SIDE_OF: Mapping[str, Side] = MappingProxyType(
     {
         **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), Side.IDENTITY),
         **dict.fromkeys(
-            ("recent", "relevant", "themes", "held", "working_memory", "experiences", "code"), Side.MEMORY
+            ("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY
         ),
-        **dict.fromkeys(("last_beat", "earlier_turns"), Side.ACTION_HISTORY),
+        "last_beat": Side.ACTION_HISTORY,
     }
 )
-#: Sections of a few fixed lines, which every beat needs whole.
-_WHOLE = frozenset({"mark", "timing", "energy", "directive", "further_keys", "closing"})
+#: Sections of a few lines, which every beat needs whole.
+_WHOLE = frozenset(
+    {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}
+)
 
 
 def side_of(section: str) -> Side | None:
@@ -190,10 +192,10 @@ def _goals_in_order(entries: list[Any]) -> Sequence[int]:
 
 
 def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str = "") -> _Shed:
-    """Return the shed of a list of the situation; one that this situation does not have is empty."""
+    """Return the shed of a list of the situation, which the section of the same name shows unless another one does."""
     return _Shed(
         section=section or name,
-        entries=lambda situation: list(getattr(situation, name, ())),
+        entries=lambda situation: list(getattr(situation, name)),
         put=lambda situation, kept: situation.model_copy(update={name: kept}),
         order=order,
     )
@@ -242,6 +244,8 @@ _SHEDS: Mapping[Side, tuple[_Shed, ...]] = MappingProxyType(
         ),
         Side.WORLD_STATE: (
             _listed("peers", _last_first),
+            _listed("issues", _last_first),
+            _listed("contradictions", _last_first),
             _listed("notices", _last_first),
             _listed("proposals", _last_first),
             _listed("percepts", _but_messages),

@@ -44,9 +44,9 @@ def asked_keys(situation: Situation) -> tuple[str, ...]:
     memory = situation.working_memory
     sensible = {
         "decompositions": bool(situation.goals and situation.actions),
-        "proposal_decisions": bool(getattr(situation, "proposals", ())),
+        "proposal_decisions": bool(situation.proposals),
         "identity_insights": situation.mode in (Mode.CONSOLIDATION, Mode.REFLECTION),
-        "peer_notes": bool(getattr(situation, "peers", ())),
+        "peer_notes": bool(situation.peers),
         "resolved": bool(memory.concerns or memory.curiosity),
     }
     return (*COMMON_KEYS, *(key for key in FURTHER_KEYS if sensible[key]))

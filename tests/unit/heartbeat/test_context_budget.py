@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arbor.goals.values import GoalState
-from arbor.heartbeat import sections
+from arbor.heartbeat import context_budget, sections
 from arbor.heartbeat.context_budget import (
     LEAST_SCALE,
     SHARES,
@@ -188,7 +188,20 @@ def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
     assert "0: word" not in texts["last_beat"]
 
 
-@pytest.mark.parametrize("name", ["mark", "timing", "energy", "directive", "further_keys", "closing"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mark",
+        "timing",
+        "energy",
+        "directive",
+        "mood",
+        "drives",
+        "boundaries",
+        "further_keys",
+        "closing",
+    ],
+)
 def test_what_every_beat_needs_is_never_cut(name: str) -> None:
     assert side_of(name) is None
 
@@ -216,6 +229,13 @@ def test_a_small_window_gives_a_small_prompt() -> None:
 
     assert small.system == large.system
     assert estimate_tokens(small.user) < estimate_tokens(large.user) / 1.5
+
+
+def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
+    rendered = {each.name for each in sections.render(full_situation(), NONCE)}
+
+    assert {shed.section for sheds in context_budget._SHEDS.values() for shed in sheds} <= rendered
+    assert set(context_budget._SIDE_OF) <= rendered
 
 
 @pytest.mark.parametrize(

@@ -297,6 +297,164 @@ def test_progress_is_a_share_of_one_or_nothing(
         ),
         (
             "decompositions",
+            {
+                "goal_id": "g",
+                "intentions": [{"action": "rest", "description": "x", "estimated_ticks": "2"}],
+                "risk_assessment": "20%",
+                "estimated_cost": "3.5",
+                "dependencies": "a boat",
+            },
+            {
+                "intentions": [STEP | {"action": "rest", "description": "x", "estimated_ticks": 2}],
+                "risk": 0.2,
+                "estimated_cost": 3.5,
+                "dependencies": ["a boat"],
+            },
+            [],
+        ),
+        (
+            "decompositions",
+            {
+                "goal_id": "g",
+                "intentions": [{"action": "rest", "description": "x", "estimated_ticks": -1}],
+                "risk": 200,
+                "estimated_ticks": 1.5,
+                "estimated_cost": "much",
+                "dependencies": [[]],
+            },
+            {
+                "intentions": [STEP | {"action": "rest", "description": "x"}],
+                "risk": None,
+                "estimated_ticks": None,
+                "estimated_cost": None,
+                "dependencies": [],
+            },
+            [
+                "decompositions[0].intentions[0].estimated_ticks",
+                "decompositions[0].estimated_ticks",
+                "decompositions[0].estimated_cost",
+                "decompositions[0].risk",
+                "decompositions[0].dependencies[0].text",
+                "decompositions[0].dependencies[0]",
+            ],
+        ),
+        ("goal_updates", {"goal_id": "g", "blocked_by": "no wind"}, {"blocked_by": "no wind"}, []),
+        ("goal_updates", {"goal_id": "g", "blocked_by": "none"}, None, ["goal_updates[0]"]),
+        (
+            "new_goals",
+            {"title": "S", "deadline": "2026-02-01"},
+            {"deadline": "2026-02-01T23:59:59.999999Z"},
+            [],
+        ),
+        (
+            "new_goals",
+            {"title": "S", "deadline": "2026-02-01T10:00"},
+            {"deadline": "2026-02-01T10:00:00Z"},
+            [],
+        ),
+        (
+            "new_goals",
+            {"title": "S", "deadline": "2026-02-01T10:00+02:00"},
+            {"deadline": "2026-02-01T08:00:00Z"},
+            [],
+        ),
+        ("new_goals", {"title": "S", "deadline": "soon"}, {"deadline": None}, ["new_goals[0].deadline"]),
+        ("new_goals", {"title": "S", "deadline": 7}, {"deadline": None}, ["new_goals[0].deadline"]),
+        (
+            "new_goals",
+            {"title": "S", "deadline": "0001-01-01T00:00+10:00"},
+            {"deadline": None},
+            ["new_goals[0].deadline"],
+        ),
+        ("new_goals", {"title": "S", "expected_reward": 30}, {"expected_reward": 0.3}, []),
+        (
+            "new_goals",
+            {"title": "S", "expected_reward": "nan"},
+            {"expected_reward": None},
+            ["new_goals[0].expected_reward"],
+        ),
+        (
+            "proposal_decisions",
+            {"proposal_id": "p", "decision": "Accept"},
+            {"decision": "accept", "reason": ""},
+            [],
+        ),
+        (
+            "proposal_decisions",
+            {"id": "p", "verdict": "rejected", "reasoning": "no"},
+            {"proposal_id": "p", "decision": "reject", "reason": "no"},
+            [],
+        ),
+        (
+            "proposal_decisions",
+            {"proposal_id": 7, "decision": "later"},
+            {"proposal_id": "7", "decision": "defer"},
+            [],
+        ),
+        (
+            "proposal_decisions",
+            {"proposal_id": "p", "decision": "perhaps"},
+            None,
+            ["proposal_decisions[0].decision", "proposal_decisions[0]"],
+        ),
+        ("proposal_decisions", {"decision": "accept"}, None, ["proposal_decisions[0]"]),
+        ("proposal_decisions", "accept", None, ["proposal_decisions[0]"]),
+        (
+            "proposal_decisions",
+            {"proposal_id": "p", "decision": "accept", "mood": 1},
+            {"decision": "accept"},
+            ["proposal_decisions[0].mood"],
+        ),
+        (
+            "identity_insights",
+            {"category": "Value", "insight": "I like maps", "confidence": "80%", "evidence": "m1"},
+            {"kind": "value", "content": "I like maps", "confidence": 0.8, "evidence": ["m1"]},
+            [],
+        ),
+        (
+            "identity_insights",
+            {"kind": "capability", "content": "I sail"},
+            {"kind": "agency", "evidence": []},
+            [],
+        ),
+        ("identity_insights", {"kind": "value"}, None, ["identity_insights[0]"]),
+        (
+            "identity_insights",
+            {"kind": "hobby", "content": "x"},
+            None,
+            ["identity_insights[0].kind", "identity_insights[0]"],
+        ),
+        ("identity_insights", {"content": "I like maps"}, None, ["identity_insights[0]"]),
+        ("identity_insights", "I like maps", None, ["identity_insights[0]"]),
+        (
+            "identity_insights",
+            {"kind": "value", "content": "x" * 1_200, "confidence": 2_000},
+            {"content": "x" * 1_000, "confidence": None},
+            ["identity_insights[0].content", "identity_insights[0].confidence"],
+        ),
+        (
+            "peer_notes",
+            {"name": "Otto", "result": "Failed", "competence": 70, "interests": "knots"},
+            {"peer": "Otto", "outcome": "failure", "competence": 0.7, "interests": ["knots"]},
+            [],
+        ),
+        ("peer_notes", {"peer": "Otto"}, None, ["peer_notes[0]"]),
+        ("peer_notes", {"outcome": "success"}, None, ["peer_notes[0]"]),
+        (
+            "peer_notes",
+            {"peer": "Otto", "outcome": "so so"},
+            None,
+            ["peer_notes[0].outcome", "peer_notes[0]"],
+        ),
+        ("peer_notes", ["Otto"], None, ["peer_notes[0]"]),
+        (
+            "peer_notes",
+            {"peer": "Otto", "outcome": "success", "reliability": "high"},
+            {"reliability": None},
+            ["peer_notes[0].reliability"],
+        ),
+        (
+            "decompositions",
             {"goal_id": "g", "intentions": [{"action": "recall"}, {"action": "rest", "description": "x"}]},
             {"intentions": [STEP | {"action": "rest", "description": "x"}]},
             ["decompositions[0].intentions[0]"],
@@ -334,6 +492,30 @@ def test_a_list_of_lines_is_read_line_by_line(value: Any, expected: list[str], d
 
     assert parsed.reply.concerns == expected
     assert [path for path, _ in drops(parsed)] == dropped
+
+
+@pytest.mark.parametrize(
+    ("key", "item", "most"),
+    [
+        ("proposal_decisions", {"proposal_id": "p", "decision": "accept"}, 20),
+        ("identity_insights", {"kind": "value", "content": "x"}, 5),
+        ("peer_notes", {"peer": "Otto", "outcome": "success"}, 5),
+        ("resolved", "wind", 10),
+        ("decompositions", {"goal_id": "g", "intentions": [{"action": "rest", "description": "x"}]}, 3),
+    ],
+)
+def test_of_each_list_so_many_are_taken(key: str, item: Any, most: int) -> None:
+    parsed = parse({key: [item] * (most + 2)})
+
+    assert len(getattr(parsed.reply, key)) == most
+    assert drops(parsed) == [(f"{key}[{most}]", f"at most {most} are taken; 2 are left over")]
+
+
+def test_what_is_settled_is_read_line_by_line() -> None:
+    parsed = parse({"resolved": ["wind", {"text": "rain"}, None, " "]})
+
+    assert parsed.reply.resolved == ["wind", "rain"]
+    assert [path for path, _ in drops(parsed)] == ["resolved[2]", "resolved[3]"]
 
 
 def test_more_than_three_new_goals_or_intentions_are_dropped_with_their_number() -> None:

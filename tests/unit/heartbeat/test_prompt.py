@@ -15,6 +15,7 @@ from arbor.heartbeat.prompt import FURTHER_FORMAT, Prompt, build_prompt, estimat
 from arbor.heartbeat.reply import COMMON_KEYS, REPLY_KEYS
 from arbor.heartbeat.reply_schema import asked_keys, reply_schema
 from arbor.heartbeat.sections.moment import DIRECTIVES
+from arbor.heartbeat.self_views import PeerView, ProposalView
 from arbor.heartbeat.situation import (
     AspectView,
     BeliefView,
@@ -24,6 +25,7 @@ from arbor.heartbeat.situation import (
     ThemeView,
     WorkingMemory,
 )
+from arbor.selves.proposals import ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory
 from tests.unit.heartbeat.builders import (
     NONCE,
@@ -108,6 +110,16 @@ def test_the_response_format_names_every_key_that_each_beat_asks_for(key: str) -
         ({"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}, ["decompositions"]),
         ({"mode": Mode.PLAN_EXECUTION, "goals": [goal()], "actions": []}, []),
         ({"mode": Mode.CONVERSATION, "working_memory": WorkingMemory(concerns=["wind"])}, ["resolved"]),
+        (
+            {
+                "mode": Mode.GOAL_PURSUIT,
+                "proposals": [
+                    ProposalView(id="p", kind=ProposalKind.IDENTITY, content="I like maps", confidence=0.8)
+                ],
+            },
+            ["proposal_decisions"],
+        ),
+        ({"mode": Mode.GOAL_PURSUIT, "peers": [PeerView(name="Otto", trust=0.5)]}, ["peer_notes"]),
         ({"mode": Mode.CONVERSATION, "working_memory": WorkingMemory(curiosity=["why"])}, ["resolved"]),
     ],
 )
@@ -158,7 +170,7 @@ def test_each_mode_has_its_own_directive(mode: Mode) -> None:
         ("energy", "10 of at most 20."),
         (
             "goals",
-            "[goal-harbour] Map the harbour (active, objective, from role, 40% done, due 2026-01-05 09:30, stale)",
+            "[goal-harbour] Map the harbour (active, objective, from role, priority 2.00, 40% done, due 2026-01-05 09:30, stale)",
         ),
         ("identity", "[aspect-1] self concept: A maker of maps"),
         ("beliefs", "[belief-1] world, 90% sure: The tide keeps its hours"),
