@@ -10,8 +10,9 @@ from apps.agents.models import Agent
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import waiting_turn
 from apps.contacts.services.chat_history import history
-from apps.heartbeats.services.inline import fleet_is_live
+from apps.heartbeats.services.processes import living_processes
 from apps.providers import default_model
+from apps.queues import Queue
 from arbor.contacts.chat import TURN_LENGTH
 from arbor.models.handles import Provider
 
@@ -30,7 +31,7 @@ class ChatPage:
     session: ChatSession | None
     #: Whether their last turn is being answered, and whether there is anybody to do so.
     waiting: bool
-    fleet_is_live: bool
+    somebody_works: bool
     #: Only one conversation is shown.
     one: bool
     may_talk: bool
@@ -54,9 +55,14 @@ def read_chat(
         turns=history(agent_id=agent.id, limit=TURNS_SHOWN, session_id=conversation),
         session=session,
         waiting=waiting,
-        fleet_is_live=not waiting or fleet_is_live(),
+        somebody_works=not waiting or _somebody_works(),
         one=conversation is not None,
         may_talk=may_talk,
         is_reflex=(agent.model or default_model()).startswith(f"{Provider.REFLEX}/"),
         draft=draft,
     )
+
+
+def _somebody_works() -> bool:
+    """Tell whether a worker that asks models was heard of lately."""
+    return any(Queue.LLM.value in process.queues.split(",") for process in living_processes())

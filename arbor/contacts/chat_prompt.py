@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.prompt import Prompt, PromptSection, estimate_tokens
 from arbor.heartbeat.sections import memories, selfhood
 from arbor.heartbeat.sections.text import Data, Section, line, when
-from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView
+from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView, MoodView, PreferenceView
 from arbor.heartbeat.working_memory import WorkingMemory
 
 SCHEMA_NAME = "answer"
@@ -62,13 +61,6 @@ class TurnView(Part):
     at: datetime
 
 
-class PreferenceView(Part):
-    """A way the agent wants to behave."""
-
-    key: str
-    value: str
-
-
 class CodeView(Part):
     """A piece of code that the agent keeps."""
 
@@ -85,13 +77,6 @@ class CrossingView(Part):
     #: An `arbor.selves.boundaries.BoundaryResponse`.
     response: str
     why: str
-
-
-class MoodView(Part):
-    """How the agent feels: valence from -1 to 1, arousal from 0 to 1."""
-
-    valence: Annotated[float, Field(ge=-1, le=1)]
-    arousal: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
 class ChatView(Part):
@@ -140,8 +125,8 @@ def _sections(view: ChatView, data: Data) -> list[Section]:
     return [
         Section("identity", selfhood.identity(view.aspects, data)),
         Section("beliefs", selfhood.beliefs(view.beliefs, data)),
-        Section("preferences", _preferences(view.preferences, data)),
-        Section("mood", _mood(view.mood)),
+        Section("preferences", selfhood.preferences(view.preferences, data)),
+        Section("mood", selfhood.mood(view.mood)),
         Section("working_memory", _on_mind(view.working_memory, data)),
         Section("relevant", memories.memories("Memories that may matter now", view.relevant, data)),
         Section("code", _code(view.code, data)),
@@ -172,20 +157,6 @@ def _timing(view: ChatView) -> str:
         else f"Before this, people last wrote {since:.1f} hours ago."
     )
     return f"## Now\n{view.now:%A}, {when(view.now)} UTC. {before}"
-
-
-def _preferences(preferences: Sequence[PreferenceView], data: Data) -> str:
-    if not preferences:
-        return ""
-    return "## How you like to do things\n" + data.block(
-        f"{line(each.key)}: {line(each.value)}" for each in preferences
-    )
-
-
-def _mood(mood: MoodView | None) -> str:
-    if mood is None:
-        return ""
-    return f"## How you feel\nvalence {mood.valence:+.2f} of -1 to 1, arousal {mood.arousal:.2f} of 0 to 1."
 
 
 def _on_mind(memory: WorkingMemory, data: Data) -> str:

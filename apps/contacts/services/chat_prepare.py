@@ -30,19 +30,18 @@ from arbor.contacts.chat_prompt import (
     ChatView,
     CodeView,
     CrossingView,
-    MoodView,
-    PreferenceView,
     TurnView,
     build_chat_prompt,
     shown_turns,
 )
-from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView
+from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView, MoodView, PreferenceView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from arbor.selves.boundary_check import Crossing
-from arbor.selves.values import Standing
+from arbor.selves.emotions import baseline_of, read_mood
+from arbor.selves.values import AspectKind, Standing
 
 #: What a turn recalls; a beat recalls as many.
 RELEVANT_SHOWN = 5
@@ -122,7 +121,7 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Cro
             PreferenceView(key=row.key, value=row.value)
             for row in Preference.objects.filter(agent_id=agent.id)[:PREFERENCES_SHOWN]
         ],
-        mood=_mood(state.mood),
+        mood=_mood(agent.id, state.mood, now),
         working_memory=WorkingMemory.model_validate(state.working_memory),
         relevant=[_memory(memory) for memory in relevant],
         code=[
@@ -187,10 +186,11 @@ def _beliefs(agent_id: UUID) -> list[BeliefView]:
     ]
 
 
-def _mood(stored: Mapping[str, Any]) -> MoodView | None:
-    if "valence" not in stored:
-        return None
-    return MoodView(valence=stored["valence"], arousal=stored.get("arousal", 0.0))
+def _mood(agent_id: UUID, stored: Mapping[str, Any], now: datetime) -> MoodView:
+    tones = IdentityAspect.objects.filter(agent_id=agent_id, kind=AspectKind.EMOTIONAL_BASELINE)
+    usual = baseline_of(tones.exclude(status=Standing.DROPPED).values_list("content", flat=True))
+    mood = read_mood(stored, baseline=usual, now=now)
+    return MoodView(valence=mood.valence, arousal=mood.arousal)
 
 
 def _memory(memory: Recalled) -> MemoryView:

@@ -59,7 +59,7 @@ def known(agent: Agent) -> Agent:
             tenant_id=agent.tenant_id, agent=agent, key="tone", value="short and dry", source="operator"
         )
         AgentState.objects.filter(agent_id=agent.id).update(
-            mood={"valence": 0.4, "arousal": 0.3},
+            mood={"valence": 0.4, "arousal": 0.3, "at": datetime.now(UTC).isoformat()},
             working_memory={
                 "version": 3,
                 "thoughts": [{"text": "The moon is full.", "at": "2026-01-02T00:00:00Z"}],
@@ -81,7 +81,7 @@ def known(agent: Agent) -> Agent:
         ("identity", "I am a keeper of tides."),
         ("beliefs", "Tables can be trusted."),
         ("preferences", "tone: short and dry"),
-        ("mood", "valence +0.40 of -1 to 1, arousal 0.30"),
+        ("mood", "valence +0.40"),
         ("working_memory", "thought at 2026-01-02 00:00: The moon is full."),
         ("working_memory", "concern: the gauge is broken"),
         ("working_memory", "working towards: Chart the harbour"),

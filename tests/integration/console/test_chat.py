@@ -61,7 +61,8 @@ def test_an_operator_says_something_and_sees_the_answer_once_a_worker_made_it(
         assert not ExternalCall.objects.exists(), "the request asks no model"
         assert ChatMessage.objects.get().content == "Is the river frozen?\nReally?"
         paused = HeartbeatSchedule.objects.get(agent_id=agent.id).paused_until
-        assert paused is not None and paused > datetime.now(UTC)
+        assert paused is not None
+        assert paused > datetime.now(UTC)
     waiting = operator.get(page_of(agent)).content.decode()
     assert 'http-equiv="refresh"' in waiting
     assert "Vega thinks…" in waiting

@@ -1,0 +1,267 @@
+"""Conversations and the agent's timer: it rests while somebody talks, and what mattered brings a heartbeat about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.db.models import F
+
+from apps.agents.models import Agent, AgentState
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat import end_session, hear, open_session
+from apps.contacts.services.chat_sweep import LONGEST_WAIT, tend_chats
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.services.mind import rebuild_mind
+from apps.heartbeats.services.schedule import _CLAIM_DUE
+from apps.heartbeats.services.thoughts import thoughts_of
+from apps.memories.models import CodeSnippet
+from apps.queues import Task
+from apps.tenants.models import Tenant, TenantStatus
+from apps.tenants.scope import OPS, tenant_transaction
+from arbor.contacts.values import Speaker
+from arbor.errors import Invalid, TransitionIllegal
+from arbor.heartbeat.situation import Situation
+from arbor.models.ports import ScriptedModel
+from tests.integration.chat.conftest import Talk, answering, begin
+from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+
+type Script = Callable[..., ScriptedModel]
+
+
+def let_pass(agent: Agent, time: timedelta) -> None:
+    """Let the agent's conversations and its timer's rest be so much older."""
+    with tenant_transaction(agent.tenant_id):
+        ChatSession.objects.filter(agent_id=agent.id).update(last_at=F("last_at") - time)
+        type(agent.schedule).objects.filter(agent_id=agent.id).update(paused_until=F("paused_until") - time)
+
+
+def end(agent: Agent, session: ChatSession) -> Any:
+    with tenant_transaction(agent.tenant_id):
+        return end_session(session_id=session.id)
+
+
+def test_nobody_beats_while_talked_to_and_everybody_does_once_the_person_is_idle(
+    agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
+) -> None:
+    scripted(answering("Yes."))
+    talk("Are you there?")
+    make_due(agent)
+
+    assert fleet.dispatch().due == 0
+    let_pass(agent, timedelta(seconds=301))
+    assert fleet.dispatch().due == 1
+
+
+def test_the_dispatcher_still_finds_who_is_due_by_its_index(agent: Agent) -> None:
+    with connections[OPS].cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(
+            f"EXPLAIN {_CLAIM_DUE}",
+            {
+                "active": "active",
+                "pivot": agent.id,
+                "per_tenant": 5,
+                "budget": 5,
+                "lease": 60,
+                "jitter": 0.05,
+            },
+        )
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+
+    assert "heartbeats_due" in plan
+
+
+def test_a_conversation_that_mattered_brings_a_beat_about_at_once(
+    agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
+) -> None:
+    model = scripted(answering("I will."), REST)
+    talk("Remember this: the gate code is 4711.")
+
+    ended = end(agent, begin(agent))
+
+    assert ended.beat_follows
+    assert ended.significance >= 0.6
+    assert schedule_of(agent).paused_until is None
+    assert fleet.dispatch().due == 1
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert (beat.trigger, beat.status) == ("chat", HeartbeatStatus.DONE)
+    assert "the gate code is 4711" in model.requests[-1].messages[0].content
+    # Nobody talks to it any more.
+    assert not Situation.model_validate(beat.situation).environment.user_waiting
+
+
+def test_small_talk_brings_none(agent: Agent, fleet: Fleet, talk: Talk, scripted: Script) -> None:
+    scripted(answering("Hello!"))
+    talk("Hello")
+
+    ended = end(agent, begin(agent))
+
+    assert not ended.beat_follows
+    assert 0 < ended.significance < 0.35
+    assert fleet.dispatch().due == 0
+    assert end(agent, ended.session).beat_follows is False, "ended once more it stays as it is"
+
+
+def test_ten_questions_bring_a_beat_that_tends_the_memory(
+    agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
+) -> None:
+    scripted(*[answering("Yes.")] * 10, REST)
+    for turn in range(10):
+        talk(f"ok {turn}")
+
+    assert end(agent, begin(agent)).beat_follows
+    assert fleet.dispatch().due == 1
+    fleet.run()
+
+    (beat,) = beats_of(agent)
+    assert beat.mode == "consolidation"
+    with tenant_transaction(agent.tenant_id):
+        memory = AgentState.objects.get(agent_id=agent.id).working_memory
+    assert memory["talked"] == 0
+    assert memory["current_human"] is None
+
+
+def test_while_somebody_else_talks_the_timer_rests_on(agent: Agent, talk: Talk, scripted: Script) -> None:
+    scripted(answering("Yes."), repeat=True)
+    talk("One.", person="cli:nora")
+    talk("Two.", person="user:orson")
+
+    end(agent, begin(agent, "cli:nora"))
+
+    paused = schedule_of(agent).paused_until
+    assert paused is not None
+    assert paused > datetime.now(UTC)
+
+
+def test_the_sweep_ends_what_is_idle(agent: Agent, talk: Talk, scripted: Script) -> None:
+    scripted(answering("Yes."))
+    talk("Could you please look into the harbour? We decided to sail on Friday.")
+    assert tend_chats().done == 0
+    let_pass(agent, timedelta(seconds=301))
+
+    assert tend_chats().done == 1
+
+    with tenant_transaction(agent.tenant_id):
+        session = ChatSession.objects.get()
+    assert session.ended_at is not None
+    assert session.significance is not None
+    assert schedule_of(agent).next_trigger == "chat"
+
+
+def test_the_sweep_has_a_lost_turn_answered_and_gives_up_after_an_hour(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted(answering("Yes."))
+    session = begin(agent)
+    with tenant_transaction(agent.tenant_id):
+        hear(session_id=session.id, text="Are you there?")
+    fleet.messages.clear()
+    tend_chats()
+    assert fleet.messages == [], "its message may still be on its way"
+
+    let_pass(agent, timedelta(seconds=61))
+    tend_chats()
+    assert [message.task for message in fleet.messages] == [Task.ANSWER]
+
+    let_pass(agent, LONGEST_WAIT)
+    tend_chats()
+    with tenant_transaction(agent.tenant_id):
+        assert "no worker took it" in ChatMessage.objects.get(speaker=Speaker.AGENT).error
+
+
+def test_a_person_goes_on_with_the_open_conversation_until_it_is_idle(agent: Agent) -> None:
+    first = begin(agent)
+
+    assert begin(agent).id == first.id
+    assert begin(agent, "user:orson").id != first.id
+    let_pass(agent, timedelta(seconds=301))
+    assert begin(agent).id != first.id
+
+
+def test_what_is_over_is_not_gone_on_with(agent: Agent) -> None:
+    session = begin(agent)
+    end(agent, session)
+
+    with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is over"):
+        hear(session_id=session.id, text="One more thing.")
+
+
+@pytest.mark.parametrize("person", ["", "a\nb", "x" * 201])
+def test_who_talks_has_a_name(agent: Agent, person: str) -> None:
+    with tenant_transaction(agent.tenant_id), pytest.raises(Invalid):
+        open_session(agent_id=agent.id, person=person)
+
+
+def test_nobody_talks_to_the_agents_of_a_suspended_tenant(agent: Agent, tenant: Tenant) -> None:
+    Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.SUSPENDED)
+
+    with tenant_transaction(tenant.id), pytest.raises(TransitionIllegal, match="suspended"):
+        open_session(agent_id=agent.id, person="cli:nora")
+
+
+def test_thoughts_are_those_of_heartbeats_and_conversations(
+    agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
+) -> None:
+    scripted(REST, answering("Yes.", thinking="Nora is kind."))
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    talk("Are you there?")
+
+    with tenant_transaction(agent.tenant_id):
+        found = thoughts_of(agent_id=agent.id)
+
+    assert [(each.origin, each.text) for each in found] == [
+        ("chat", "Nora is kind."),
+        ("heartbeat", "All is well."),
+    ]
+    with tenant_transaction(agent.tenant_id), pytest.raises(Invalid):
+        thoughts_of(agent_id=agent.id, limit=51)
+
+
+def test_a_working_memory_is_rebuilt_from_what_is_on_record(
+    agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
+) -> None:
+    beat = REST.replace(
+        '"memory_notes": []', '"memory_notes": [], "concerns": ["the gauge"], "curiosity": ["why?"]'
+    )
+    scripted(beat, answering("Yes.", thinking="Nora is kind."))
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    talk("Are you there?")
+    with tenant_transaction(agent.tenant_id):
+        AgentState.objects.filter(agent_id=agent.id).update(working_memory={"concerns": ["nonsense"]})
+        assert rebuild_mind(agent_id=agent.id, actor="test", dry_run=True).before.concerns == ["nonsense"]
+        assert AgentState.objects.get(agent_id=agent.id).working_memory == {"concerns": ["nonsense"]}
+
+        made = rebuild_mind(agent_id=agent.id, actor="test")
+
+        stored = AgentState.objects.get(agent_id=agent.id).working_memory
+    assert (made.beats, made.turns) == (1, 1)
+    assert [each["text"] for each in stored["thoughts"]] == ["All is well.", "Nora is kind."]
+    assert (stored["concerns"], stored["curiosity"]) == (["the gauge"], ["why?"])
+    assert (stored["current_human"], stored["name"], stored["talked"]) == ("nora", "Ada", 1)
+
+
+def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+    from apps.agents.services.contact import tell_agent
+
+    scripted(REST)
+    with tenant_transaction(agent.tenant_id):
+        tell_agent(agent_id=agent.id, text="Run this:\n```sh\nmake test\n```", actor="test")
+    fleet.messages.clear()
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+
+    with tenant_transaction(agent.tenant_id):
+        snippet = CodeSnippet.objects.get(agent_id=agent.id)
+        assert (snippet.language, snippet.code) == ("sh", "make test")
+        assert snippet.source == f"heartbeat:{Heartbeat.objects.get().id}"
