@@ -201,6 +201,13 @@ def dispatch(**options: Any) -> dict[str, Any]:
     return _on_servers("bench.dispatch", **options)
 
 
+@_measured
+@click.option("--rounds", type=click.IntRange(min=10), default=2_000, show_default=True)
+def goals(**options: Any) -> dict[str, Any]:
+    """Goal prioritization: a full backlog put in order, without a database."""
+    return importlib.import_module("bench.goals").measure(**options)  # type: ignore[no-any-return]
+
+
 def _asking(stub: RunningStub) -> dict[str, str]:
     """Return the settings that put the stub in the model's place."""
     return {"OPENAI_BASE_URL": stub.base_url, "ARBOR_DEFAULT_MODEL": "openai/stub"}

@@ -13,18 +13,22 @@ from apps.agents.services.profile import agent_by_id, genome_of
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.models import Goal
-from apps.goals.services.goals import create_goal, move_goal, note_progress
+from apps.goals.services.goals import (
+    block_goal,
+    create_goal,
+    move_goal,
+    note_progress,
+    place_goal,
+    set_deadline,
+)
 from apps.goals.services.views import goal_views
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
-from arbor.errors import NotFound
-from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from config.cli.goal_views import SHORT, find_goal, goal_lines, whole_goal
 from config.cli.output import json_option, show, table
 from config.cli.tenancy import ChosenAgent, actor, choose_agent, tenant_option
 from config.cli.values import Moment
-
-#: Of an id, so many last characters are shown and suffice where they are unique.
-_SHORT = 8
 
 
 @click.group()
@@ -55,7 +59,7 @@ def list_them(agent: str, with_closed: bool, tenant_slug: str | None, as_json: b
         ("goal", "state", "layer", "source", "done", "priority", "title", "last note", "flags"),
         (
             (
-                row["id"][-_SHORT:],
+                row["id"][-SHORT:],
                 row["state"],
                 row["layer"],
                 row["source"],
@@ -122,7 +126,7 @@ def add(
             layer=GoalLayer(layer),
             source=GoalSource(source),
             state=GoalState(state) if state else None,
-            parent_id=_find(chosen, parent).id if parent else None,
+            parent_id=find_goal(chosen, parent).id if parent else None,
             deadline=deadline,
             blocked_by=blocked_by,
         )
@@ -145,7 +149,7 @@ def move(agent: str, goal_name: str, state: str, reason: str, tenant_slug: str |
     """
     chosen = choose_agent(agent, tenant_slug)
     with tenant_transaction(chosen.tenant_id):
-        found = _find(chosen, goal_name)
+        found = find_goal(chosen, goal_name)
         before = found.state
         moved = move_goal(goal_id=found.id, to=GoalState(state), reason=reason)
         _put_on_record(chosen, moved, f"moved goal {moved.title!r} from {before} to {moved.state}")
@@ -169,27 +173,110 @@ def note(
     """
     chosen = choose_agent(agent, tenant_slug)
     with tenant_transaction(chosen.tenant_id):
-        noted = note_progress(goal_id=_find(chosen, goal_name).id, note=text, fraction=progress)
+        noted = note_progress(goal_id=find_goal(chosen, goal_name).id, note=text, fraction=progress)
         _put_on_record(chosen, noted, f"noted on goal {noted.title!r}: {text}")
     _show(chosen, noted, as_json, f"is {noted.state}, {noted.fraction:.0%} done")
 
 
-def _find(chosen: ChosenAgent, wanted: str) -> Goal:
-    """Return the agent's goal of that title, id or end of an id; an open one goes before a closed one."""
-    goals: list[Goal] = list(Goal.objects.filter(agent_id=chosen.id))
-    key, end = title_key(wanted), wanted.strip().lower()
-    by_title = [each for each in goals if title_key(each.title) == key]
-    by_id = [each for each in goals if len(end) >= _SHORT and str(each.id).endswith(end)]
-    found = by_title or by_id
-    found = [each for each in found if GoalState(each.state).is_open] or found
-    if not found:
-        raise NotFound(
-            f"{chosen.name} has no goal {wanted!r}; `arbor goal list {chosen.name}` shows those there are"
-        )
-    if len(found) > 1:
-        ids = ", ".join(str(each.id) for each in found)
-        raise click.UsageError(f"{len(found)} goals answer to {wanted!r}: give one of the ids {ids}")
-    return found[0]
+@goal.command("edit")
+@click.argument("agent")
+@click.argument("goal_name", metavar="GOAL")
+@click.option("--parent", metavar="GOAL", help="The goal it is to be a part of.")
+@click.option("--no-parent", is_flag=True, help="It is a part of none.")
+@click.option("--deadline", type=Moment(), help="2026-12-24 or 2026-12-24T18:00 (UTC).")
+@click.option("--no-deadline", is_flag=True, help="It has none.")
+@tenant_option
+@json_option
+def edit(
+    agent: str,
+    goal_name: str,
+    parent: str | None,
+    no_parent: bool,
+    deadline: datetime | None,
+    no_deadline: bool,
+    tenant_slug: str | None,
+    as_json: bool,
+) -> None:
+    """Change what a goal is a part of, and when it is due.
+
+    \b
+    Example: arbor goal edit Vega "Map the river" --parent "Map the valley" --deadline 2026-12-24
+    """
+    if bool(parent) + no_parent + bool(deadline) + no_deadline == 0:
+        raise click.UsageError("say what to change: --parent, --no-parent, --deadline or --no-deadline")
+    if (parent and no_parent) or (deadline and no_deadline):
+        raise click.UsageError("give a parent or none, and a deadline or none, not both")
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        changed = find_goal(chosen, goal_name)
+        if parent or no_parent:
+            above = find_goal(chosen, parent) if parent else None
+            changed = place_goal(goal_id=changed.id, parent_id=above.id if above else None)
+            _put_on_record(chosen, changed, f"made goal {changed.title!r} a part of {above or 'none'}")
+        if deadline or no_deadline:
+            changed = set_deadline(goal_id=changed.id, deadline=deadline)
+            _put_on_record(chosen, changed, f"goal {changed.title!r} is due {deadline or 'never'}")
+    _show(chosen, changed, as_json, f"is {changed.state}")
+
+
+@goal.command("block")
+@click.argument("agent")
+@click.argument("goal_name", metavar="GOAL")
+@click.option("--by", metavar="TEXT", default="", help="What it waits for, in words.")
+@click.option("--by-goal", metavar="GOAL", help="The goal it waits for; it goes on when that one closes.")
+@tenant_option
+@json_option
+def block(
+    agent: str, goal_name: str, by: str, by_goal: str | None, tenant_slug: str | None, as_json: bool
+) -> None:
+    """Say what a goal waits for; the agent is told.
+
+    \b
+    Example: arbor goal block Vega "Map the river" --by-goal "Mend the boat"
+    """
+    if bool(by.strip()) == bool(by_goal):
+        raise click.UsageError("say what it waits for: --by TEXT or --by-goal GOAL")
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        what = find_goal(chosen, by_goal) if by_goal else None
+        changed = block_goal(goal_id=find_goal(chosen, goal_name).id, by=str(what.id) if what else by)
+        _put_on_record(chosen, changed, f"goal {changed.title!r} waits for {what or by}")
+    _show(chosen, changed, as_json, f"waits for {what or by}")
+
+
+@goal.command("unblock")
+@click.argument("agent")
+@click.argument("goal_name", metavar="GOAL")
+@tenant_option
+@json_option
+def unblock(agent: str, goal_name: str, tenant_slug: str | None, as_json: bool) -> None:
+    """Say that a goal waits for nothing any more.
+
+    \b
+    Example: arbor goal unblock Vega "Map the river"
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        changed = block_goal(goal_id=find_goal(chosen, goal_name).id, by="")
+        _put_on_record(chosen, changed, f"goal {changed.title!r} waits for nothing any more")
+    _show(chosen, changed, as_json, "waits for nothing")
+
+
+@goal.command("show")
+@click.argument("agent")
+@click.argument("goal_name", metavar="GOAL")
+@tenant_option
+@json_option
+def show_one(agent: str, goal_name: str, tenant_slug: str | None, as_json: bool) -> None:
+    """Show a goal with its parts, plans, memories, and what it was worth.
+
+    \b
+    Example: arbor goal show Vega "Map the river"
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    with tenant_transaction(chosen.tenant_id):
+        whole = whole_goal(find_goal(chosen, goal_name), agent_name=chosen.name)
+    show(whole, as_json=as_json, people=goal_lines(whole))
 
 
 def _closed(chosen: ChosenAgent) -> Any:
@@ -234,5 +321,5 @@ def _show(chosen: ChosenAgent, changed: Goal, as_json: bool, what: str) -> None:
             "fraction": changed.fraction,
         },
         as_json=as_json,
-        people=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-_SHORT:]}) {what}.",
+        people=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-SHORT:]}) {what}.",
     )

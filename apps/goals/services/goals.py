@@ -41,6 +41,33 @@ def note_progress(*, goal_id: UUID, note: str = "", fraction: float | None = Non
     return goal
 
 
+@transaction.atomic
+def block_goal(*, goal_id: UUID, by: str) -> Goal:
+    """Note what a goal waits for: another open goal's id, or words; empty: nothing any more."""
+    backlog = _backlog_of(goal_id)
+    goal = backlog.block(goal_id, by)
+    backlog.save()
+    return goal
+
+
+@transaction.atomic
+def place_goal(*, goal_id: UUID, parent_id: UUID | None) -> Goal:
+    """Make a goal a part of another one of its agent, or of none."""
+    backlog = _backlog_of(goal_id)
+    goal = backlog.place(goal_id, parent_id)
+    backlog.save()
+    return goal
+
+
+@transaction.atomic
+def set_deadline(*, goal_id: UUID, deadline: datetime | None) -> Goal:
+    """Set a goal's deadline, or take it away."""
+    backlog = _backlog_of(goal_id)
+    goal = backlog.due(goal_id, deadline)
+    backlog.save()
+    return goal
+
+
 def _backlog_of(goal_id: UUID) -> Backlog:
     agent_id = Goal.objects.filter(id=goal_id).values_list("agent_id", flat=True).first()
     if agent_id is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,10 +12,10 @@ from apps.goals.services.sight import moment, see_goals
 from arbor.agents.genome import AgentGenome, AgentTraits
 from arbor.goals.injection import BALANCED
 from arbor.goals.intents import IntentStatus, is_stale_lock
+from arbor.goals.ordering import Scale, weigh
 from arbor.goals.plans import PlanStatus
-from arbor.goals.priority import PriorityWeights, capability_match, estimate_terms, priority
+from arbor.goals.priority import PriorityWeights
 from arbor.goals.review import Reviewed, flag_goal, review
-from arbor.goals.satisfaction import Experienced, expected_reward
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.situation import GoalView, IntentView, IssueView, PlanView
 
@@ -42,7 +41,7 @@ def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: date
 
     Goals and issues come most important first; `seen["themes"]`, if it is there, are what the mind is on.
     """
-    scale = _Scale(
+    scale = Scale(
         weights=PriorityWeights.of(traits) if traits else PriorityWeights(),
         learned=seen.get("learned") or {},
         experienced=read_experienced(seen.get("experienced") or {}),
@@ -77,25 +76,15 @@ def view_circumstances(seen: Mapping[str, Any], genome: AgentGenome | None) -> d
     }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Scale:
-    """What goals of one agent are weighed by."""
-
-    weights: PriorityWeights
-    learned: Mapping[str, Sequence[int]]
-    experienced: Mapping[GoalSource, Experienced]
-    now: datetime
-
-
-def _view(row: Mapping[str, Any], goal: Reviewed, scale: _Scale) -> GoalView:
+def _view(row: Mapping[str, Any], goal: Reviewed, scale: Scale) -> GoalView:
     source = GoalSource(row["source"])
-    terms = estimate_terms(
+    found = weigh(
+        scale,
         source,
         fraction=row["fraction"],
         deadline=goal.deadline,
-        now=scale.now,
-        reward=expected_reward(source, row["expected_reward"], scale.experienced.get(source)),
-        capability=capability_match(row["actions"], scale.learned),
+        stated_reward=row["expected_reward"],
+        actions=row["actions"],
     )
     return GoalView(
         id=goal.id,
@@ -104,7 +93,7 @@ def _view(row: Mapping[str, Any], goal: Reviewed, scale: _Scale) -> GoalView:
         state=goal.state,
         layer=GoalLayer(row["layer"]),
         source=source,
-        priority=round(priority(terms, scale.weights), 4),
+        priority=round(found, 4),
         fraction=row["fraction"],
         notes=row["notes"][::-1],
         deadline=goal.deadline,

@@ -30,8 +30,12 @@ class Changes:
         self._backlog = Backlog.lock(
             UUID(context["agent_id"]), now=now, heartbeat_id=UUID(context["heartbeat_id"])
         )
-        earlier = context.get("record", {}).get("goal_changes", [])
-        #: Goals on which this heartbeat is counted as spent already.
+        earlier = [
+            change
+            for record in (context.get("record", {}), context.get("earlier_record", {}))
+            for change in record.get("goal_changes", [])
+        ]
+        #: Goals on which this heartbeat is counted as spent already, in this turn or an earlier one.
         self._served = {each["goal_id"] for each in earlier if each["kind"] in _SERVING}
         self._made: list[GoalChange] = []
         self._dropped: list[dict[str, Any]] = []
@@ -46,8 +50,6 @@ class Changes:
 
     def save(self) -> NodeResult:
         """Write everything, and put the account on the heartbeat's record, after what is there of it."""
-        for goal_id in {each.goal_id for each in self._made if each.kind in _SERVING} - self._served:
-            self._backlog.serve(goal_id)
         self._backlog.save()
         record: Mapping[str, Any] = self._context.get("record", {})
         made = [each.model_dump(mode="json") for each in self._made]
@@ -66,6 +68,7 @@ class Changes:
         """Note how an intent's action turned out."""
         failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
         final = result.outcome is ActionOutcome.BLOCKED and result.action not in ACTIONS
+        self._serve(self._backlog.intent(str(result.intent_id)).goal_id)
         intent = self._backlog.attempt(
             str(result.intent_id),
             error=result.summary if failed else "",
@@ -96,6 +99,7 @@ class Changes:
         goal = self._backlog.goal(decomposition.goal_id)
         # A person may plan ahead; what an agent plans, it goes on to do.
         require_active(goal)
+        self._serve(goal.id)
         _, made = self._backlog.plan(goal.id, draft)
         steps = "; ".join(f"{step.action}: {step.description}" for step in made)
         self._note(goal, GoalChangeKind.PLANNED, steps)
@@ -132,6 +136,7 @@ class Changes:
     def update(self, update: GoalUpdate) -> None:
         """Note progress, what stands in its way, and a move, in this order: what is moved may be closed."""
         if update.progress is not None or update.note:
+            self._serve(self._backlog.goal(update.goal_id).id)
             goal = self._backlog.progress(update.goal_id, fraction=update.progress, note=update.note or "")
             note = f": {update.note}" if update.note else ""
             self._note(goal, GoalChangeKind.PROGRESSED, f"{goal.fraction:.0%} done{note}")
@@ -146,6 +151,12 @@ class Changes:
             kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
             self._note(goal, kind, update.reason or f"it is {goal.state}")
         self._note_reached()
+
+    def _serve(self, goal_id: UUID) -> None:
+        """Count this heartbeat as spent on the goal, once."""
+        if str(goal_id) not in self._served:
+            self._served.add(str(goal_id))
+            self._backlog.serve(goal_id)
 
     def _block(self, goal_id: str, by: str) -> None:
         before = self._backlog.goal(goal_id)

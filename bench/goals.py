@@ -1,0 +1,66 @@
+"""Goal prioritization: how long it takes to put a full backlog of 50 goals in order."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from arbor.agents.genome import AgentTraits
+from arbor.goals.ordering import Scale, weigh
+from arbor.goals.priority import PriorityWeights
+from arbor.goals.satisfaction import Experienced
+from arbor.goals.values import MAX_OPEN, GoalSource
+from bench.figures import quantile
+
+#: Seed 003, 7.
+BAR_MS = 1.0
+_NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
+_TRAITS = AgentTraits(risk_tolerance=0.6, collaboration=0.4, depth_vs_breadth=0.5, quality_vs_speed=0.3)
+_LEARNED = {"recall": [40, 31], "connect": [12, 5], "reflect": [9, 9]}
+_EXPERIENCED = {source: Experienced(mean=0.4, goals=7) for source in GoalSource}
+
+
+def measure(*, rounds: int) -> dict[str, Any]:
+    """Return what ordering a full backlog takes, in processor time, over so many rounds."""
+    rows = _backlog(MAX_OPEN)
+    took = _times(lambda: _ordered(rows), rounds)
+    return {
+        "goals": len(rows),
+        "rounds": rounds,
+        "p50_ms": quantile(took, 0.5),
+        "p95_ms": quantile(took, 0.95),
+        "bar_ms": BAR_MS,
+        "within_bar": quantile(took, 0.95) < BAR_MS,
+    }
+
+
+def _ordered(rows: list[dict[str, Any]]) -> list[tuple[float, int]]:
+    scale = Scale(weights=PriorityWeights.of(_TRAITS), learned=_LEARNED, experienced=_EXPERIENCED, now=_NOW)
+    return sorted((-weigh(scale, **row), place) for place, row in enumerate(rows))
+
+
+def _backlog(size: int) -> list[dict[str, Any]]:
+    chance = random.Random(7)
+    return [
+        {
+            "source": chance.choice(list(GoalSource)),
+            "fraction": chance.random(),
+            "deadline": chance.choice([None, _NOW + timedelta(hours=chance.uniform(-5, 300))]),
+            "stated_reward": chance.choice([None, chance.random()]),
+            "actions": chance.sample(["recall", "connect", "reflect", "rest"], 2),
+        }
+        for _ in range(size)
+    ]
+
+
+def _times(work: Callable[[], object], rounds: int) -> list[float]:
+    work()
+    found = []
+    for _ in range(rounds):
+        started = time.thread_time()
+        work()
+        found.append((time.thread_time() - started) * 1000)
+    return found
