@@ -202,6 +202,13 @@ def dispatch(**options: Any) -> dict[str, Any]:
 
 
 @_measured
+@click.option("--rounds", type=click.IntRange(min=10), default=200, show_default=True)
+def runtime(**options: Any) -> dict[str, Any]:
+    """The Python API: loading a full agent, storing its working memory, one tick in this process."""
+    return _on_servers("bench.runtime", **options)
+
+
+@_measured
 @click.option("--rounds", type=click.IntRange(min=10), default=2_000, show_default=True)
 def goals(**options: Any) -> dict[str, Any]:
     """Goal prioritization: a full backlog put in order, without a database."""

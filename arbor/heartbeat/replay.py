@@ -113,12 +113,24 @@ def prompt_of(beat: RecordedBeat) -> Prompt | None:
     if not mark:
         return None
     return build_prompt(
-        beat.situation,
+        _as_offered(beat.situation),
         recorded.get("character", ""),
         nonce=mark,
         window=beat.window,
         reply_tokens=beat.reply_tokens,
     )
+
+
+def _as_offered(situation: Situation) -> Situation:
+    """Return the situation with its actions' parameters in the order of today's registry: a record keeps no order."""
+    offers = []
+    for offer in situation.actions:
+        spec = ACTIONS.get(offer.name)
+        order = list(spec.params.model_fields) if spec is not None else []
+        place = {name: number for number, name in enumerate(order)}
+        params = dict(sorted(offer.params.items(), key=lambda item: place.get(item[0], len(place))))
+        offers.append(offer.model_copy(update={"params": params}))
+    return situation.model_copy(update={"actions": offers})
 
 
 def _compare_prompt(beat: RecordedBeat, notes: list[str]) -> list[Difference]:

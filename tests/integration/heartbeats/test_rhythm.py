@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -31,7 +32,7 @@ from apps.tenants.administration import limit_tenant
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid
-from arbor.models.ports import ScriptedModel
+from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, Usage
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -208,15 +209,22 @@ def test_outside_its_hours_it_beats_only_when_asked(fleet: Fleet, content: Agent
 
 
 def test_what_is_used_is_counted_once_a_beat_and_once_a_call(
-    fleet: Fleet, agent: Agent, scripted: Scripted
+    fleet: Fleet, agent: Agent, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted(REST, repeat=True)
+    model = scripted(REST, repeat=True)
+    answer = model.complete
+
+    def costly(request: ModelRequest, *, deadline_s: float) -> ModelReply:
+        usage = Usage(input_tokens=90, output_tokens=10)
+        return replace(answer(request, deadline_s=deadline_s), usage=usage, cost_usd=Decimal("0.25"))
+
+    monkeypatch.setattr(model, "complete", costly)
     beat(fleet, agent)
     beat(fleet, agent)
     with tenant_transaction(agent.tenant_id):
         usage = DailyUsage.objects.get(agent_id=agent.id)
     assert (usage.beats, usage.calls) == (2, 2)
-    assert usage.tokens > 0
+    assert (usage.tokens, usage.cost_usd) == (200, Decimal("0.5"))
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,13 @@ def test_goals_are_given_seen_by_layer_and_bounded(runtime: AgentRuntime, agent:
     assert runtime.active_plan(agent.id) is None
     with pytest.raises(AlreadyExists):
         runtime.inject_goal(agent.id, goal)
-    with pytest.raises(GoalStackFull):
+
+    def fill() -> None:
         for n in range(60):
             runtime.inject_goal(agent.id, NewGoal(title=f"{n}: {uuid7()}", state=GoalState.BACKBURNER))
+
+    with pytest.raises(GoalStackFull):
+        fill()
 
 
 def test_peers_are_found_by_id_and_by_name(runtime: AgentRuntime, agent: Agent) -> None:

@@ -1,0 +1,74 @@
+"""The runtime of seed 003, section 7: loading a full agent, storing its working memory, and the work of one tick."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from apps.heartbeats.services.runtime import Runtime
+from arbor.errors import LimitReached
+from arbor.goals.values import GoalState
+from arbor.heartbeat.working_memory import Thought, WorkingMemory
+from arbor.runtime import NewGoal
+from bench.figures import quantile
+from bench.installation import Installation
+from bench.population import ACTOR, Inhabitant, populate
+from bench.progress import say
+
+#: Of a full agent: as many as are allowed, or seen.
+_GOALS = 50
+_BEATS = 30
+_THOUGHT = "The pier was rebuilt after the storm, and nobody has written down by whom. " * 10
+
+
+def measure(_place: Installation, *, rounds: int) -> dict[str, Any]:
+    """Return what loading and flushing a full agent takes, and a reflex beat's own work in this process."""
+    (agent,) = populate(agents=1, tenants=1)
+    runtime = Runtime(tenant_id=agent.tenant_id, actor=ACTOR)
+    ticks = _fill(runtime, agent)
+    memory = _full_memory(runtime, agent)
+    say(f"loading and flushing {rounds} times")
+    load = _times(lambda: runtime.load(agent.agent_id), rounds)
+    flush = _times(lambda: runtime.flush_memory(agent.agent_id, memory), rounds)
+    return {
+        "rounds": rounds,
+        "goals": len(runtime.goals(agent.agent_id).all),
+        "load_ms": quantile(load, 0.5),
+        "load_ms_p95": quantile(load, 0.95),
+        "flush_ms": quantile(flush, 0.5),
+        "flush_ms_p95": quantile(flush, 0.95),
+        "tick_ms": quantile(ticks, 0.5),
+        "tick_ms_p95": quantile(ticks, 0.95),
+    }
+
+
+def _fill(runtime: Runtime, agent: Inhabitant) -> list[float]:
+    """Give the agent goals until no more fit, and let it beat; return what each beat took, its reflex model included."""
+    say("filling an agent")
+    for number in range(_GOALS):
+        try:
+            runtime.inject_goal(
+                agent.agent_id, NewGoal(title=f"Chart part {number} of the coast", state=GoalState.BACKBURNER)
+            )
+        except LimitReached:
+            break
+    return _times(lambda: runtime.tick(agent.agent_id), _BEATS)
+
+
+def _full_memory(runtime: Runtime, agent: Inhabitant) -> WorkingMemory:
+    memory = runtime.load(agent.agent_id).working_memory
+    at = memory.thoughts[-1].at if memory.thoughts else None
+    thoughts = [Thought(text=_THOUGHT, at=at)] * 10 if at else []
+    return memory.model_copy(update={"thoughts": thoughts})
+
+
+def _times(work: Callable[[], object], rounds: int) -> list[float]:
+    """Return what each round took, in milliseconds; the first one opens the connection and does not count."""
+    work()
+    taken = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        work()
+        taken.append((time.perf_counter() - started) * 1000)
+    return taken

@@ -1,0 +1,108 @@
+"""`arbor perceive`, `arbor policy`, `arbor tenant limit`, `arbor agent cycle`, `arbor heartbeat replay`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.integration.cli.conftest import Arbor
+
+
+@pytest.fixture
+def vega(arbor: Arbor, one_tenant: str) -> str:
+    ran = arbor("agent", "create", "Vega", "--template", "Scout", "--interval", "5m", "--start")
+    assert ran.code == 0, ran.err
+    return "Vega"
+
+
+def test_an_agent_perceives(arbor: Arbor, vega: str) -> None:
+    told = json.loads(
+        arbor("perceive", vega, "It snows.", "--urgent", "--detail", '{"at": "pier"}', "--json").out
+    )
+    assert (told["kind"], told["urgent"], told["agent_status"]) == ("environment", True, "active")
+    assert "due now" in arbor("perceive", vega, "Stop.", "--kind", "interrupt").out
+    assert arbor("perceive", vega, "x", "--kind", "user_message").code == 2
+    assert arbor("perceive", vega, "x", "--detail", "[1]").code == 2
+    assert arbor("perceive", vega, " ").code == 1
+
+
+def test_a_policy_is_set_and_shown(arbor: Arbor, vega: str) -> None:
+    ran = arbor(
+        "policy",
+        "set",
+        vega,
+        "--hours",
+        "08:00-22:00",
+        "--time-zone",
+        "Europe/Berlin",
+        "--daily-usd",
+        "0.5",
+        "--steady",
+    )
+    assert ran.code == 0, ran.err
+    said = json.loads(arbor("policy", "show", vega, "--json").out)
+    assert (said["active_from"], said["time_zone"], said["adaptive"]) == ("08:00:00", "Europe/Berlin", False)
+    assert arbor("policy", "set", vega, "--daily-usd", "none", "--hours", "none").code == 0
+    said = json.loads(arbor("policy", "show", vega, "--json").out)
+    assert (said["active_from"], said["daily_usd"], said["time_zone"]) == (None, None, "Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "fault"),
+    [
+        (["--time-zone", "Mars/Olympus"], 1, "Europe/Berlin"),
+        (["--hours", "08:00-08:00"], 1, "08:00 twice"),
+        (["--hours", "8 to 9"], 2, "08:00-22:00"),
+        (["--daily-beats", "-1"], 1, "0 or more"),
+        (["--daily-usd", "nan"], 1, "0 or more"),
+        (["--daily-tokens", "many"], 2, "none for no limit"),
+        (["--allowance", "0"], 1, "1 to 256"),
+        (["--follow-ups", "10"], 1, "0 to 9"),
+        (["--models", '{"deep": ["openai/x"]}'], 1, "a tier is"),
+        (["--models", '{"reflex": ["nonsense"]}'], 1, "provider/model"),
+        (["--models", "{"], 2, "not JSON"),
+        ([], 2, "name what is to change"),
+    ],
+)
+def test_a_policy_that_is_none_is_refused(
+    arbor: Arbor, vega: str, given: list[str], code: int, fault: str
+) -> None:
+    ran = arbor("policy", "set", vega, *given)
+    assert ran.code == code
+    assert fault in ran.err
+
+
+def test_a_tenant_is_limited(arbor: Arbor, one_tenant: str) -> None:
+    ran = json.loads(arbor("tenant", "limit", one_tenant, "--beats", "1000", "--usd", "2.5", "--json").out)
+    assert (ran["daily_beats"], ran["daily_usd"]) == (1000, "2.5")
+    assert "beats unlimited" in arbor("tenant", "limit", one_tenant, "--beats", "none").out
+    assert arbor("tenant", "limit", one_tenant, "--beats", "-5").code == 1
+    assert arbor("tenant", "limit", "nobody", "--beats", "5").code == 1
+
+
+def test_a_cycle_runs_and_its_beats_can_be_replayed(arbor: Arbor, vega: str) -> None:
+    ran = arbor("agent", "cycle", vega, "--ticks", "3", "--json")
+    assert ran.code == 0, ran.err
+    cycle = json.loads(ran.out)
+    assert (cycle["allocated"], cycle["ended"]) == (3, "used up")
+    first = cycle["ticks"][0]["heartbeat_id"]
+    replayed = arbor("heartbeat", "replay", first, "--model", "reflex/default", "--json")
+    assert replayed.code == 0, replayed.out
+    told = json.loads(replayed.out)
+    assert told["same"]
+    assert [each["action"] for each in told["other"]["decisions"]] == [
+        each["action"] for each in told["decisions"]
+    ]
+    assert "the same" in arbor("heartbeat", "replay", first).out
+    assert arbor("heartbeat", "replay", vega).code == 2
+    assert arbor("agent", "cycle", vega).code == 1
+
+
+def test_what_is_used_and_noticed_is_shown(arbor: Arbor, vega: str) -> None:
+    assert arbor("agent", "tick", vega, "--here").code == 0
+    said = json.loads(arbor("agent", "show", vega, "--json").out)
+    assert said["used_today"]["beats"] == 1
+    assert said["used_today"]["level"] == "normal"
+    assert "today: 1 beats" in arbor("agent", "show", vega).out
+    assert set(json.loads(arbor("status", "--json").out)["notices"]) >= {"loop", "budget"}
