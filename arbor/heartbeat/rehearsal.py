@@ -139,18 +139,27 @@ class _Reader(_Actor):
         return NodeResult(updates={"invalid_replies": 0, "replies_left": left}, changed=notes)
 
 
+class _Thinker(_Actor):
+    """Fails as a model that gives no reply."""
+
+    def run(self, context: Context) -> NodeResult:
+        """Answer with the next outcome."""
+        result = super().run(context)
+        return replace(result, updates={"lost": result.outcome is Outcome.FAILURE})
+
+
 class _Turner(_Actor):
-    """Goes on to a further turn while there are replies."""
+    """Goes on to a further turn while there are replies, unless this one came to nothing."""
 
     def run(self, context: Context) -> NodeResult:
         """Say whether the beat goes on."""
         result = super().run(context)
-        if not context.get("replies_left"):
+        if context.get("lost") or context["invalid_replies"] or not context.get("replies_left"):
             return replace(result, updates={"goes_on": False} if "replies_left" in context else {})
         turn = context["turn"] + 1
         return replace(result, updates={"goes_on": True, "turn": turn}, changed=(f"goes on to turn {turn}",))
 
 
 def _actor(handler: str, node: str, script: Script) -> Handler:
-    kinds: Mapping[str, type[_Actor]] = {"parse": _Reader, "follow_up": _Turner}
+    kinds: Mapping[str, type[_Actor]] = {"think": _Thinker, "parse": _Reader, "follow_up": _Turner}
     return kinds.get(handler, _Actor)(node, script)

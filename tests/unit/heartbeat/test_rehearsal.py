@@ -1,0 +1,101 @@
+"""A pipeline walked with nodes that do nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from arbor.heartbeat.rehearsal import Rehearsal, Script, rehearse
+from arbor.pipeline.graph import heartbeat_text, load_graph
+from arbor.pipeline.outcomes import Outcome
+
+REST = json.dumps({"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], "goal_updates": []})
+GRAPH = load_graph(heartbeat_text(), handlers=set(re.findall(r'type="(\w+)"', heartbeat_text())))
+
+
+def walk(script: Script) -> Rehearsal:
+    return rehearse(GRAPH, script)
+
+
+def nodes(rehearsal: Rehearsal, *wanted: str) -> list[str]:
+    return [each.node for each in rehearsal.passed if each.node in wanted]
+
+
+def test_by_default_everything_goes_well() -> None:
+    rehearsal = walk(Script())
+
+    assert (rehearsal.exit, rehearsal.outcome, rehearsal.fault) == ("done", Outcome.SUCCESS, "")
+    assert nodes(rehearsal, "observe", "llm_reflect", "act", "record") == [
+        "observe",
+        "llm_reflect",
+        "act",
+        "record",
+    ]
+    assert "llm_goal" in rehearsal.unvisited
+
+
+def test_the_mode_leads_to_its_call() -> None:
+    rehearsal = walk(Script(context={"mode": "plan_execution"}))
+
+    assert nodes(rehearsal, "llm_plan", "llm_reflect") == ["llm_plan"]
+
+
+@pytest.mark.parametrize(
+    ("script", "exit_node", "asked"),
+    [
+        (Script(outcomes={"llm_reflect": [Outcome.FAILURE]}), "failed", 1),
+        (Script(outcomes={"llm_reflect": [Outcome.RETRY]}), "done", 2),
+        (Script(replies=["no", REST]), "done", 2),
+        (Script(replies=["no", "no", REST]), "done", 3),
+        (Script(replies=["no", "no", "no"]), "failed", 3),
+        (Script(replies=[REST, REST, REST]), "done", 3),
+        # A further turn that comes to nothing ends only itself.
+        (Script(replies=[REST, "no", "no", "no"]), "done", 4),
+        (
+            Script(replies=[REST, REST], outcomes={"llm_reflect": [Outcome.SUCCESS, Outcome.FAILURE]}),
+            "done",
+            2,
+        ),
+        (Script(replies=[REST] * 10), "done", 10),
+        (Script(context={"idle": "nothing to do"}), "idle", 0),
+    ],
+)
+def test_the_walk_goes_as_the_script_says(script: Script, exit_node: str, asked: int) -> None:
+    rehearsal = walk(script)
+
+    assert rehearsal.exit == exit_node
+    assert len(nodes(rehearsal, "llm_reflect")) == asked
+
+
+def test_a_reply_is_read_and_what_is_not_used_is_told() -> None:
+    reply = json.dumps({"thinking": "hm", "actions": ["rest"], "dreams": 1})
+
+    (process,) = [each for each in walk(Script(replies=[reply])).passed if each.node == "process"]
+
+    assert process.notes[0] == "wants rest"
+    assert any("dropped dreams: unknown key" in line for line in process.notes)
+
+
+def test_a_step_that_prefers_an_edge_takes_it() -> None:
+    graph = load_graph(
+        "digraph g { start [shape=Mdiamond]; a [type=x]; b [type=x]; c [type=x]; done [shape=Msquare];"
+        "start -> a; a -> b [label=one]; a -> c [label=two]; b -> done; c -> done }",
+        handlers={"x"},
+    )
+
+    assert [each.node for each in rehearse(graph, Script(preferred={"a": "two"})).passed] == ["a", "c"]
+
+
+def test_a_walk_that_goes_round_in_circles_says_so() -> None:
+    graph = load_graph(
+        "digraph g { start [shape=Mdiamond]; a [type=x]; done [shape=Msquare];"
+        'start -> a; a -> a [condition="context.again=yes"]; a -> done }',
+        handlers={"x"},
+    )
+
+    rehearsal = rehearse(graph, Script(context={"again": "yes"}))
+
+    assert (rehearsal.exit, rehearsal.outcome) == ("", Outcome.FAILURE)
+    assert "its limit" in rehearsal.fault
