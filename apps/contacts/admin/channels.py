@@ -70,9 +70,8 @@ class ChannelAdmin(OwnPageAdmin):
             "made": made,
         }
         request.current_app = self.admin_site.name
-        response = TemplateResponse(request, "console/channel_new.html", context)
-        response["Cache-Control"] = "no-store"
-        return response
+        # The admin lets no page be kept by caches.
+        return TemplateResponse(request, "console/channel_new.html", context)
 
     @admin.display(description="of")
     def whose(self, channel: Channel) -> SafeString | str:

@@ -1,0 +1,168 @@
+"""`arbor channel`, `arbor inbox` and `arbor outbox`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.contacts.models import Channel, OutboxMessage
+from apps.heartbeats.models import Percept
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import DeliveryStatus
+from tests.factories import AgentFactory, AgentStateFactory, OutboxMessageFactory, ScheduleFactory
+from tests.integration.cli.conftest import Arbor
+from tests.integration.contacts.receivers import a_web_receiver
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    """Return an agent of the only tenant."""
+    with tenant_transaction(tenant.id):
+        made: Agent = AgentFactory.create(name="Vega")
+        AgentStateFactory.create(agent=made)
+        ScheduleFactory.create(agent=made)
+    return made
+
+
+def written(agent: Agent, **values: Any) -> OutboxMessage:
+    with tenant_transaction(agent.tenant_id):
+        made: OutboxMessage = OutboxMessageFactory.create(agent=agent, **values)
+    return made
+
+
+def now(message: OutboxMessage) -> OutboxMessage:
+    with tenant_transaction(message.tenant_id):
+        found: OutboxMessage = OutboxMessage.objects.get(id=message.id)
+    return found
+
+
+def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Agent) -> None:
+    assert "agents write to the inbox" in arbor("channel", "list").out
+    made = arbor(
+        "channel",
+        "add",
+        "ops",
+        "--kind",
+        "webhook",
+        "--to",
+        "https://example.org/hook",
+        "--agent",
+        "Vega",
+        "--json",
+    ).json
+    assert made["secret"].startswith("whsec_")
+    (listed,) = arbor("channel", "list", "--json").json["channels"]
+    assert (listed["name"], listed["agent"], listed["enabled"]) == ("ops", "Vega", True)
+    assert made["secret"] not in arbor("channel", "list").out
+    assert "ops is disabled" in arbor("channel", "disable", "ops").out
+    assert arbor("channel", "enable", "ops", "--json").json["enabled"] is True
+    assert "ops is removed" in arbor("channel", "remove", "ops").out
+    with tenant_transaction(agent.tenant_id):
+        assert not Channel.objects.exists()
+
+
+def test_a_new_webhooks_secret_is_told_once(arbor: Arbor, agent: Agent) -> None:
+    said = arbor("channel", "add", "ops", "--kind", "webhook", "--to", "https://example.org/hook").out
+    assert "whsec_" in said
+    assert "It is not shown again" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (("--kind", "webhook", "--to", "http://example.org"), "begins with https://"),
+        (("--kind", "webhook", "--to", "https://me:pw@example.org"), "holds no user and password"),
+        (("--kind", "webhook"), "begins with https://"),
+        (("--kind", "email", "--to", "ann"), "one address, such as ann@example.org"),
+        (("--kind", "email", "--to", "a@example.org, b@example.org"), "one address"),
+        (("--kind", "email", "--to", "a@example.org\nBcc: b@example.org"), "printable characters"),
+        (("--kind", "inbox", "--to", "here"), "the inbox has no target"),
+    ],
+)
+def test_a_target_that_cannot_be_is_refused(
+    arguments: tuple[str, ...], wanted: str, arbor: Arbor, agent: Agent
+) -> None:
+    ran = arbor("channel", "add", "x", *arguments)
+    assert ran.code == 1
+    assert wanted in " ".join(ran.err.split())
+
+
+def test_no_two_channels_have_one_name(arbor: Arbor, agent: Agent) -> None:
+    for code in (0, 1):
+        ran = arbor("channel", "add", "me", "--kind", "inbox")
+        assert ran.code == code
+    assert "there is a channel 'me' already" in ran.err
+    assert "there is no channel 'you'; there is: me" in arbor("channel", "test", "you").err
+
+
+def test_a_channel_is_tried_out(arbor: Arbor, agent: Agent, settings: Any) -> None:
+    settings.ARBOR_WEBHOOK_ALLOW_HTTP = settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = True
+    with a_web_receiver() as receiver:
+        arbor("channel", "add", "ops", "--kind", "webhook", "--to", receiver.url)
+        assert "ops works" in arbor("channel", "test", "ops").out
+        assert b"Arbor tries this channel" in receiver.requests[0].body
+        receiver.statuses = [500]
+        ran = arbor("channel", "test", "ops")
+    assert ran.code == 1
+    assert "answered 500" in ran.err
+    with tenant_transaction(agent.tenant_id):
+        assert not OutboxMessage.objects.exists()
+
+
+def test_the_inbox_is_listed_read_and_answered(arbor: Arbor, agent: Agent) -> None:
+    assert "Nothing here" in arbor("inbox").out
+    message = written(agent, subject="Ice [bold]", content="The river froze.")
+    assert "1 unread" in arbor("inbox").out
+    assert "Ice [bold]" in arbor("inbox", "--agent", "Vega").out
+    assert now(message).read_at is None
+    assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
+    assert arbor("inbox", "--json").json["unread"] == 0
+    assert arbor("inbox", "--unread", "--json").json["messages"] == []
+    assert "Vega hears it" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
+    with tenant_transaction(agent.tenant_id):
+        assert Percept.objects.get().content == "> The river froze.\nWalk with care."
+
+
+def test_a_message_that_is_not_there_is_not_read(arbor: Arbor, agent: Agent) -> None:
+    ran = arbor("inbox", "read", "0c5512aa")
+    assert ran.code == 1
+    assert "this tenant has no outbox message '0c5512aa'" in ran.err
+    mail = written(agent, kind="email", target="ann@example.org")
+    assert "in the inbox of this tenant" in arbor("inbox", "read", str(mail.id)).err
+
+
+def test_what_did_not_arrive_is_listed_retried_and_cancelled(arbor: Arbor, agent: Agent) -> None:
+    assert "No messages." in arbor("outbox", "list").out
+    failed = written(
+        agent,
+        kind="email",
+        target="ann@example.org",
+        status="failed",
+        sent_at=None,
+        attempts=8,
+        last_error="no line",
+    )
+    assert "no line" in arbor("outbox", "list", "--status", "failed").out
+    told = arbor("outbox", "list", "--agent", "Vega", "--json").json
+    assert (told["failed"], told["messages"][0]["last_error"]) == (1, "no line")
+    assert arbor("outbox", "retry", str(failed.id), "--json").json["status"] == "pending"
+    assert "withdrawn" in arbor("outbox", "cancel", str(failed.id)).out
+    assert now(failed).status == DeliveryStatus.CANCELLED
+    assert "cannot become pending" in arbor("outbox", "retry", str(failed.id)).err
+
+
+def test_status_and_doctor_tell_of_what_did_not_arrive(arbor: Arbor, agent: Agent) -> None:
+    written(agent, kind="email", status="failed", sent_at=None)
+    assert arbor("status", "--json").json["outbox"]["failed"] == 1
+    assert "1 failed" in arbor("status").out
+    assert "1 messages of agents were not delivered" in arbor("doctor").out
+
+
+def test_another_tenants_messages_are_not_there(arbor: Arbor, agent: Agent, other_tenant: Tenant) -> None:
+    message = written(agent)
+    ran = arbor("inbox", "read", str(message.id), "--tenant", other_tenant.slug)
+    assert ran.code == 1
+    assert arbor("outbox", "list", "--tenant", other_tenant.slug, "--json").json["messages"] == []
