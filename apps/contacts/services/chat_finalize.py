@@ -11,12 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
-
 from apps.agents.models import AgentState
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat_boundaries import boundaries_crossed
-from apps.contacts.services.chat_timer import rest_timer
+from apps.contacts.services.chat_timer import resume_timer
 from apps.memories.services.code import keep_code
 from apps.memories.services.remember import Embedded, embed_memories, store
 from apps.tenants.scope import current_tenant, tenant_transaction
@@ -153,7 +151,8 @@ def _memory(asked: ChatMessage, text: str, position: int, *, own: bool = False) 
 
 def _go_on(session: ChatSession, now: datetime) -> None:
     ChatSession.objects.filter(id=session.id).update(last_at=now)
-    rest_timer(agent_id=session.agent_id, until=now + settings.ARBOR_CHAT_IDLE)
+    # No longer for the answer that was waited for, only until the person is idle.
+    resume_timer(agent_id=session.agent_id)
 
 
 def _bring_to_mind(

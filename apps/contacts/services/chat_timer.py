@@ -21,7 +21,7 @@ def rest_timer(*, agent_id: UUID, until: datetime) -> None:
 
 
 def resume_timer(*, agent_id: UUID) -> None:
-    """Let beats be claimed again, as soon as nobody else talks to the agent."""
+    """Let beats be claimed again once nobody talks to the agent: at once, or when those who do are idle."""
     last = ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=True).aggregate(last=Max("last_at"))
     until = last["last"] and last["last"] + settings.ARBOR_CHAT_IDLE
     HeartbeatSchedule.objects.filter(agent_id=agent_id).update(paused_until=until)

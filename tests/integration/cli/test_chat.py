@@ -1,0 +1,100 @@
+"""`arbor chat`, `mind`, `thoughts`, `code` and `preference`, as the shell calls them, without a running fleet."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.cli.conftest import Arbor
+
+
+@pytest.fixture
+def vega(arbor: Arbor, one_tenant: str) -> str:
+    """Have an agent; return its name."""
+    assert arbor("agent", "create", "Vega", "--template", "Scout", "--start").code == 0
+    return "Vega"
+
+
+def test_one_message_is_answered_and_remembered(arbor: Arbor, vega: str) -> None:
+    empty = arbor("chat", vega, "--history")
+    assert "Nobody has talked to Vega yet" in empty.out
+
+    said = arbor("chat", vega, "--message", "Remember this: the gate code is 4711.", "--json")
+
+    assert said.code == 0
+    assert said.json["content"].startswith("No language model is in use here")
+    assert (said.json["model"], said.json["ended"], said.json["beat_follows"]) == (
+        "reflex/policy",
+        True,
+        True,
+    )
+    read = arbor("chat", vega, "--history", "--json").json["turns"]
+    assert [turn["speaker"] for turn in read] == ["user", "agent"]
+    assert "the gate code is 4711" in arbor("recall", vega, "gate code").out
+    assert "no answer" not in arbor("chat", vega, "--history").out
+
+
+def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, vega: str) -> None:
+    talked = arbor("chat", vega, stdin="Hello\n\nHow is the river?\n")
+
+    assert talked.code == 0
+    assert talked.out.count("Vega>") == 2
+    assert "the conversation is over" in talked.err
+    assert "no heartbeat follows" in talked.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        (("chat", "Vega", "--json"), 2, "--json needs --message or --history"),
+        (("chat", "Vega", "--message", " "), 1, "a message has 1 to 8,000 characters"),
+        (("chat", "Nobody", "--message", "hi"), 1, "there is no agent"),
+        (("preference", "set", "Vega", "", "short"), 1, "a preference's key is"),
+        (("preference", "remove", "Vega", "tone"), 1, "has no preference"),
+        (("code", "show", "Vega", "0c5512aa"), 1, "has no code snippet"),
+        (("thoughts", "Vega", "-n", "51"), 2, "51"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int, why: str
+) -> None:
+    ran = arbor(*arguments)
+
+    assert ran.code == code
+    assert why in ran.err
+
+
+def test_preferences_are_set_listed_and_removed(arbor: Arbor, vega: str) -> None:
+    assert "prefers nothing yet" in arbor("preference", "list", vega).out
+    assert arbor("preference", "set", vega, "Tone", "short and dry").code == 0
+    assert arbor("preference", "set", vega, "tone", "long").code == 0
+
+    (line,) = arbor("preference", "list", vega, "--json").json["preferences"]
+    assert (line["key"], line["value"], line["source"]) == ("tone", "long", "operator")
+    assert arbor("preference", "remove", vega, "tone", "--json").json["removed"] is True
+    assert arbor("preference", "list", vega, "--json").json["preferences"] == []
+
+
+def test_code_from_a_conversation_is_listed_and_shown(arbor: Arbor, vega: str) -> None:
+    assert "keeps no such code" in arbor("code", "list", vega).out
+    arbor("chat", vega, "--message", "-", stdin="The tide table:\n```python\ntide = 3\n```\n")
+
+    (kept,) = arbor("code", "list", vega, "--json").json["code"]
+
+    assert (kept["language"], kept["title"], kept["code"]) == ("python", "The tide table", "tide = 3")
+    assert arbor("code", "list", vega, "--about", "tide", "--json").json["code"] == [kept]
+    assert arbor("code", "list", vega, "--about", "whales", "--json").json["code"] == []
+    assert arbor("code", "show", vega, kept["id"][-8:]).out.strip() == "tide = 3"
+
+
+def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, vega: str) -> None:
+    arbor("chat", vega, "--message", "Is the river frozen?")
+    assert "said to me: Is the river frozen?" in arbor("mind", "show", vega).out
+    assert "thought at" in arbor("mind", "show", vega, "--prompt").out
+    assert arbor("mind", "show", vega, "--json").json["version"] == 3
+
+    dry = arbor("mind", "rebuild", vega, "--dry-run", "--json").json
+    assert (dry["turns"], dry["dry_run"]) == (1, True)
+    assert "It is made of 0 heartbeats and 1 turns" in arbor("mind", "rebuild", vega).out
+    assert "has not thought anything yet" in arbor("thoughts", vega).out
+    arbor("agent", "tick", vega)
+    assert arbor("thoughts", vega, "--json").json["thoughts"][0]["origin"] == "heartbeat"
