@@ -6,11 +6,14 @@ bring lost work back, and compare-and-set drops what is doubled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import batched, zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +28,12 @@ log = structlog.get_logger(__name__)
 
 #: Header of a message that names the tenant it works for. Under another tenant its rows are not to be found.
 TENANT_HEADER = "arbor_tenant"
+#: Tasks whose messages can carry the work of several agents of a tenant, and at most how many: each is done by itself.
+#: Under this name stand the arguments of all but the first.
+ALSO = "also"
+MOST_TOGETHER = 8
+#: A message waits for company so long, if its process has more to do.
+GATHERED_FOR_S = 0.1
 #: A broker that is away must not hold up the one who tells it: the lease brings the work back.
 _PUBLISH_RETRIES = {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
 
@@ -129,6 +138,9 @@ QUEUE_OF: dict[Task, Queue] = {
 }
 
 
+TOGETHER = frozenset({Task.ADVANCE, Task.FULFIL})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Message:
     """One hint to the fleet."""
@@ -141,6 +153,8 @@ class Message:
     shown: str
 
 
+_gather: ContextVar[Callable[[Message], None] | None] = ContextVar("arbor_gathering", default=None)
+_gather_all: Callable[[Message], None] | None = None
 _captured: ContextVar[list[Message] | None] = ContextVar("arbor_captured_messages", default=None)
 
 
@@ -153,27 +167,82 @@ def enqueue(message: Message, *, using: str = APP) -> None:
 
 
 def publish(message: Message) -> bool:
-    """Publish now; tell whether the broker took it."""
+    """Publish now, or with what is being gathered; tell whether the broker took it, as far as that is known."""
+    gather = _gather.get() or _gather_all
+    if gather is not None and message.task in TOGETHER:
+        gather(message)
+        return True
+    return _send([message])
+
+
+def publish_together(messages: Iterable[Message]) -> None:
+    """Publish messages, those for one task and tenant together: what a message costs is shared by those in it."""
+    alike: dict[tuple[Task, UUID], list[Message]] = defaultdict(list)
+    for message in messages:
+        alike[message.task, message.tenant_id].append(message)
+    # By turns, so that no tenant's work stands behind all of another's.
+    for round_ in zip_longest(*(batched(each, MOST_TOGETHER, strict=False) for each in alike.values())):
+        for some in round_:
+            if some:
+                _send(some)
+
+
+def _send(messages: Sequence[Message]) -> bool:
+    first, *others = messages
+    also = {ALSO: [each.arguments for each in others]} if others else {}
+    shown = f"{first.shown} and {len(others)} more" if others else first.shown
     try:
         current_app.send_task(
-            message.task.value,
-            kwargs=message.arguments,
-            queue=QUEUE_OF[message.task].value,
-            headers={TENANT_HEADER: str(message.tenant_id)},
-            argsrepr=message.shown,
-            kwargsrepr=message.shown,
+            first.task.value,
+            kwargs=first.arguments | also,
+            queue=QUEUE_OF[first.task].value,
+            headers={TENANT_HEADER: str(first.tenant_id)},
+            argsrepr=shown,
+            kwargsrepr=shown,
             retry_policy=_PUBLISH_RETRIES,
         )
     except OperationalError as error:
         log.warning(
             "broker_unreachable",
-            task=message.task,
-            work=message.shown,
+            task=first.task,
+            work=shown,
             error=str(error),
             remedy="its lease brings it back",
         )
         return False
     return True
+
+
+@contextmanager
+def gathered() -> Iterator[None]:
+    """Publish what is told within the block together: when it ends, and before if something has waited a while.
+
+    For one that does the work of many agents in turn. Its messages are hints, as ever: if it dies, leases bring them back.
+    """
+    waiting: list[Message] = []
+    since = 0.0
+
+    def gather(message: Message) -> None:
+        nonlocal since
+        if not waiting:
+            since = time.monotonic()
+        waiting.append(message)
+        if time.monotonic() - since > GATHERED_FOR_S:
+            publish_together(waiting)
+            waiting.clear()
+
+    token = _gather.set(gather)
+    try:
+        yield
+    finally:
+        _gather.reset(token)
+        publish_together(waiting)
+
+
+def gather_all(gather: Callable[[Message], None]) -> None:
+    """Have everything that this process tells, in whichever thread, gathered by this function, which publishes it."""
+    global _gather_all
+    _gather_all = gather
 
 
 @contextmanager

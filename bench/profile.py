@@ -27,7 +27,7 @@ from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeat
 from apps.queues import Message, Task, captured
 from apps.tenants.scope import APP, OPS
-from arbor.pipeline.engine import Context, Handler, NodeResult
+from arbor.pipeline.engine import Context, Handler, NodeResult, Outgoing
 from bench import minds
 from bench.database import is_control, reset_statements, statements, superuser
 from bench.figures import quantile
@@ -95,6 +95,8 @@ class _Watched:
         self._handler: Any = handler
         self._account = account
         self.phase = handler.phase
+        if isinstance(handler, Outgoing):
+            self.waits = handler.waits
 
     def run(self, context: Context) -> NodeResult:
         """Do the work."""

@@ -24,9 +24,10 @@ from apps.memories.services.forgetting import clean_up_memories, fade_memories, 
 from apps.memories.services.health_watch import watch_health
 from apps.memories.services.neighborhoods import refresh_neighborhoods
 from apps.memories.services.upkeep import expire_memories, trim_embedding_cache
-from apps.queues import TENANT_HEADER, Task
+from apps.queues import TENANT_HEADER, Task, gathered
 from arbor.errors import TenantRequired
 from workers.app import app
+from workers.batches import Arguments, at_once, in_turn
 from workers.schedule import entries
 
 
@@ -42,19 +43,31 @@ def tenant_of(task: CeleryTask[Any, Any]) -> UUID:
 @app.task(name=Task.DISPATCH.value, send_events=False)
 def tick() -> None:
     """Claim what is due and what was lost."""
-    dispatch()
+    with gathered():
+        dispatch()
 
 
 @app.task(name=Task.ADVANCE.value, bind=True)
-def advance(self: CeleryTask[Any, Any], *, agent_id: str, epoch: int) -> None:
-    """Walk an agent's heartbeat on."""
-    advance_heartbeat(agent_id=UUID(agent_id), tenant_id=tenant_of(self), epoch=epoch)
+def advance(self: CeleryTask[Any, Any], *, agent_id: str, epoch: int, also: Arguments = ()) -> None:
+    """Walk an agent's heartbeat on, and then those of others of its tenant."""
+    tenant_id = tenant_of(self)
+    with gathered():
+        in_turn(
+            lambda agent_id, epoch: advance_heartbeat(
+                agent_id=UUID(agent_id), tenant_id=tenant_id, epoch=epoch
+            ),
+            [{"agent_id": agent_id, "epoch": epoch}, *also],
+        )
 
 
 @app.task(name=Task.FULFIL.value, bind=True)
-def fulfil(self: CeleryTask[Any, Any], *, call_id: str) -> None:
-    """Ask a model."""
-    fulfil_call(call_id=UUID(call_id), tenant_id=tenant_of(self))
+def fulfil(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
+    """Ask a model, or several at once."""
+    tenant_id = tenant_of(self)
+    at_once(
+        lambda call_id: fulfil_call(call_id=UUID(call_id), tenant_id=tenant_id),
+        [{"call_id": call_id}, *also],
+    )
 
 
 @app.task(name=Task.DELIVER.value, bind=True)

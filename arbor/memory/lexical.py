@@ -157,6 +157,8 @@ def speaker_words(speaker: str) -> frozenset[str]:
     return frozenset(word for word in words if word not in STOP_WORDS) or frozenset(words)
 
 
+# A beat reads its focus three times: to look words up, to embed it, to recall.
+@lru_cache(maxsize=256)
 def query_terms(text: str) -> tuple[QueryTerm, ...]:
     """Return the query's terms, each once, in order; the first MAX_TERMS of a long text."""
     found: dict[str, QueryTerm] = {}

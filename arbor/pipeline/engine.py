@@ -32,6 +32,7 @@ __all__ = [
     "Handler",
     "NodeResult",
     "Outcome",
+    "Outgoing",
     "Phase",
     "Progress",
     "ProgressStatus",
@@ -76,6 +77,15 @@ class Resumable(Protocol):
 
     def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
         """Go on with what the call brought."""
+        ...
+
+
+@runtime_checkable
+class Outgoing(Protocol):
+    """A handler that belongs outside of transactions only if, this time, it has something to wait for."""
+
+    def waits(self, context: Context) -> bool:
+        """Tell whether the work waits for anything; where it does not, it is done in whichever phase the walk is in."""
         ...
 
 
@@ -142,7 +152,7 @@ class _Walk:
             if node.kind is NodeKind.EXIT:
                 return self._finished(node.exit_outcome, exit_node=node.name)
             handler = self._handler(node)
-            if handler is not None and handler.phase is not self._phase:
+            if handler is not None and self._belongs_elsewhere(handler):
                 return self._stopped(ProgressStatus.CROSSING, waiting=resume_with is not None)
             if resume_with is None and not self._visit(node):
                 return self._finished(
@@ -168,6 +178,11 @@ class _Walk:
             # A branch goes by the outcome of the step before it, which the way to it may have answered already.
             answered = answered or edge is None or edge.condition.tests_outcome
             self._cursor = target
+
+    def _belongs_elsewhere(self, handler: Handler) -> bool:
+        if handler.phase is self._phase:
+            return False
+        return not isinstance(handler, Outgoing) or handler.waits(self._context)
 
     def _handler(self, node: Node) -> Handler | None:
         if node.kind is not NodeKind.STEP:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from apps.contacts.services.limits import PUBLISHED_SEEN
 from apps.goals.services.sight import CIRCUMSTANCES_SEEN, GOALS_SEEN, goal_values
 from apps.heartbeats.services.pulse import PULSE_SEEN, pulse_values
 from apps.memories.services.activation import THEMES, theme_values
 from apps.selves.services.sight import SELF_SEEN, self_values
 from apps.tenants.scope import current_tenant
+from apps.tenants.statements import run
 
 #: Seed 004, 5.1: the last five events; its origin shows five percepts.
 RECENT_SHOWN = 5
@@ -65,20 +64,19 @@ def see(agent_id: UUID) -> dict[str, Any]:
     """Return an agent's row, state, self, open goals and intents, waiting percepts, latest memories and last beat, and what
     its mind is on, by name.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _SIGHT,
-            {
-                "tenant": current_tenant(),
-                "agent": agent_id,
-                "percepts": PERCEPTS_SHOWN,
-                "recent": RECENT_SHOWN,
-                **goal_values(),
-                **pulse_values(),
-                **self_values(),
-                **theme_values(),
-            },
-        )
-        names = [column.name for column in cursor.description]
-        seen: dict[str, Any] = dict(zip(names, cursor.fetchone(), strict=True))
+    values = {
+        "tenant": current_tenant(),
+        "agent": agent_id,
+        "percepts": PERCEPTS_SHOWN,
+        "recent": RECENT_SHOWN,
+        **goal_values(),
+        **pulse_values(),
+        **self_values(),
+        **theme_values(),
+    }
+    seen: dict[str, Any] = run(_SIGHT, values, _by_name)
     return seen
+
+
+def _by_name(cursor: Any) -> dict[str, Any]:
+    return dict(zip([column.name for column in cursor.description], cursor.fetchone(), strict=True))

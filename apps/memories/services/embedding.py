@@ -71,6 +71,14 @@ def embedder_for(model: EmbeddingModel) -> Embedder:
     return made
 
 
+def embeds_here(model: EmbeddingModel | None) -> bool:
+    """Tell whether these vectors are computed in this process, in about a millisecond, so that nothing is waited for."""
+    try:
+        return embedder_for(model or installation_model()).in_process
+    except ConfigurationInvalid:
+        return False
+
+
 class _Kept:
     """The vectors used last in this process. Safe for threads.
 
@@ -131,14 +139,14 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
 
     `model` is that of the agent whose memories they will be compared with (`minds.model_of`); none is the
     installation's. Raises EmbeddingFailed, also when the settings do not say any more how that model is reached, and
-    RuntimeError inside a transaction: an embedder may be a network away.
+    RuntimeError inside a transaction for an embedder that is a network away.
     """
-    if connections[APP].in_atomic_block:
-        raise RuntimeError("texts are embedded before the transaction opens, not inside it")
     try:
         made = embedder_for(model or installation_model())
     except ConfigurationInvalid as error:
         raise EmbeddingFailed(f"{model or 'the embedder'} cannot be reached: {error}") from error
+    if not made.in_process and connections[APP].in_atomic_block:
+        raise RuntimeError("texts are embedded before the transaction opens, not inside it")
     if not texts:
         return np.zeros((0, made.dimension), dtype=np.float32)
     kept_as = f"{made.model} {made.dimension}"

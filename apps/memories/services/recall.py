@@ -5,7 +5,9 @@ Nothing is approximate: the scan reads `memories_memory_mind` alone and scores e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
@@ -218,8 +220,37 @@ def _ranked(query: Query, found: Found) -> list[Recalled]:
     ]
 
 
+@contextmanager
+def knowing_once() -> Iterator[None]:
+    """Read how rare an agent's words are once within the block, for one that recalls about the same words again.
+
+    For a part of a heartbeat: what is stored within the block makes its words no more frequent until it ends.
+    """
+    token = _read_already.set({})
+    try:
+        yield
+    finally:
+        _read_already.reset(token)
+
+
+_read_already: ContextVar[dict[UUID, tuple[frozenset[int], _Known]] | None] = ContextVar(
+    "arbor_read_already", default=None
+)
+
+
 def _know(agent_id: UUID, texts: Iterable[str]) -> _Known:
-    places = {place for text in texts for place in looked_up(query_terms(text))}
+    places = frozenset(place for text in texts for place in looked_up(query_terms(text)))
+    already = _read_already.get()
+    if already is None:
+        return _look_up(agent_id, places)
+    looked, known = already.get(agent_id, (frozenset[int](), None))
+    if known is None or not places <= looked:
+        known = _look_up(agent_id, places)
+        already[agent_id] = places, known
+    return known
+
+
+def _look_up(agent_id: UUID, places: Iterable[int]) -> _Known:
     df: dict[int, int] = {}
     model: EmbeddingModel | None = None
     for term, number, name in fetch(_KNOWN, agent=agent_id, terms=[*places, ALL_MEMORIES]):

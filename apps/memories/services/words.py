@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
-from apps.tenants.statements import change
+from apps.tenants.statements import change, fetch
 
 #: The row of `memories_term` that counts the agent's memories.
 ALL_MEMORIES = 0
 
+_LOCK = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
 #: May be part of another statement; `counted` gives its values.
 COUNT_TERMS = """
 INSERT INTO memories_term (tenant_id, agent_id, term, memories)
@@ -28,8 +27,7 @@ def lock_minds(agent_ids: Iterable[UUID]) -> None:
     Two that store the same could otherwise wait for each other, and would count its words twice.
     """
     places = sorted({int.from_bytes(agent_id.bytes[8:], signed=True) for agent_id in agent_ids})
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%s::bigint[]) place", [places])
+    fetch(_LOCK, places=places)
 
 
 def count_terms(agent_id: UUID, words: Iterable[Mapping[int, float] | Sequence[int]], *, sign: int) -> None:

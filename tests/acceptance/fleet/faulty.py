@@ -59,6 +59,8 @@ class MortalNode:
         self._node = node
         self._reaper = reaper
         self.phase = node.phase
+        if hasattr(node, "waits"):
+            self.waits = node.waits
 
     def run(self, context: Any) -> Any:
         """Run the node between its two points."""

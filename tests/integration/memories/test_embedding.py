@@ -50,7 +50,7 @@ def test_no_texts_are_no_vectors(tenant: Tenant, statements: list[str]) -> None:
     assert statements == []
 
 
-def test_texts_are_never_embedded_inside_a_transaction(tenant: Tenant) -> None:
+def test_nobody_waits_for_an_embedder_inside_a_transaction(tenant: Tenant, remote: RemoteEmbedder) -> None:
     with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="before the transaction opens"):
         embed_texts(tenant_id=tenant.id, texts=TEXTS)
 

@@ -1,0 +1,114 @@
+"""Messages that carry the work of several agents: each is done by itself, and what it tells goes on with the others'."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import structlog
+from celery.signals import worker_ready, worker_shutdown
+from django.db import close_old_connections
+
+from apps.queues import Message, gather_all, publish_together
+
+log = structlog.get_logger(__name__)
+
+type Arguments = Sequence[Mapping[str, Any]]
+
+#: In a process of many threads, what they tell waits for company so long.
+TOLD_TOGETHER_S = 0.02
+
+
+def in_turn(work: Callable[..., object], batch: Arguments) -> None:
+    """Do the work for each in turn; the fault of one is its own, and raised again when all are done."""
+    fault: Exception | None = None
+    for arguments in batch:
+        try:
+            work(**arguments)
+        except Exception as error:
+            if len(batch) > 1:
+                log.exception("fault_in_batch", **arguments)
+            fault = error
+    if fault is not None:
+        raise fault
+
+
+def at_once(work: Callable[..., object], batch: Arguments) -> None:
+    """Do the work for all at once, where threads are at hand: what waits for a model keeps no other one waiting."""
+    if _threads is None or len(batch) == 1:
+        in_turn(work, batch)
+        return
+    others = [_threads.submit(_released, work, arguments) for arguments in batch[1:]]
+    in_turn(work, batch[:1])
+    _raise_last(others)
+
+
+def _released(work: Callable[..., object], arguments: Mapping[str, Any]) -> None:
+    try:
+        in_turn(work, [arguments])
+    finally:
+        # As `workers.connections` does after a task: this thread has none of Celery's signals.
+        close_old_connections()
+
+
+def _raise_last(others: Sequence[Future[None]]) -> None:
+    faults = [fault for each in others if (fault := each.exception()) is not None]
+    if faults:
+        raise faults[-1]
+
+
+class Teller:
+    """Gathers what the threads of this process tell, and publishes it a moment later, from one thread."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Message] = []
+        self._lock = threading.Lock()
+        self._some = threading.Event()
+        threading.Thread(target=self._run, name="teller", daemon=True).start()
+
+    def gather(self, message: Message) -> None:
+        """Take a message."""
+        with self._lock:
+            self._waiting.append(message)
+        self._some.set()
+
+    def flush(self) -> None:
+        """Publish what has gathered."""
+        with self._lock:
+            self._some.clear()
+            waiting, self._waiting = self._waiting, []
+        try:
+            publish_together(waiting)
+        except Exception:
+            # Leases bring back what was not told; the next messages must still go.
+            log.exception("not_told", messages=len(waiting))
+
+    def _run(self) -> None:
+        while True:
+            self._some.wait()
+            time.sleep(TOLD_TOGETHER_S)
+            self.flush()
+
+
+_threads: ThreadPoolExecutor | None = None
+_teller: Teller | None = None
+
+
+@worker_ready.connect
+def _begin(sender: Any, **_: Any) -> None:
+    """Have threads for what is done at once, where the pool is one of threads."""
+    global _threads, _teller
+    pool = sender.controller.pool
+    if type(pool).__module__.endswith("thread"):
+        _threads = ThreadPoolExecutor(int(sender.controller.concurrency or 1), thread_name_prefix="call")
+        _teller = Teller()
+        gather_all(_teller.gather)
+
+
+@worker_shutdown.connect
+def _end(**_: Any) -> None:
+    if _teller is not None:
+        _teller.flush()
