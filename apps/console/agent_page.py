@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.utils.dateparse import parse_datetime
@@ -20,6 +20,7 @@ from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept
 from apps.memories.models import Memory
 from apps.providers import default_model
+from apps.selves.services.inner_state import InnerState, read_inner_state
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.energy import MAX_ENERGY
@@ -96,6 +97,7 @@ class AgentPage:
     percepts: Sequence[Percept]
     memories: Sequence[Memory]
     memory: MemoryPanel
+    inner: InnerState | None
     rhythm: RhythmPanel
     messages: Sequence[OutboxMessage]
     system_prompt: str
@@ -145,6 +147,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         ),
         memories=list(memories.defer("embedding", "lexical").order_by("-occurred_at")[:MEMORIES_LISTED]),
         memory=read_memory_panel(agent.id),
+        inner=read_inner_state(agent_id=agent.id, now=datetime.now(UTC)) if state else None,
         rhythm=read_rhythm_panel(
             agent.id,
             notices=state.notices if state else [],

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells
-from apps.console.listing import AgentRowsAdmin
-from apps.selves.models import Belief, IdentityAspect, Preference
+from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
+from apps.selves.models import (
+    Belief,
+    BeliefEvidence,
+    Boundary,
+    Experience,
+    IdentityAspect,
+    PeerModel,
+    Preference,
+    Proposal,
+    SelfChange,
+)
 
 
 class _SelfAdmin(AgentRowsAdmin):
@@ -106,3 +118,268 @@ class PreferenceAdmin(AgentRowsAdmin):
     def since(self, preference: Preference) -> SafeString:
         """Say since when."""
         return cells.when(preference.updated_at)
+
+
+@admin.register(BeliefEvidence)
+class BeliefEvidenceAdmin(FoundByIdAdmin):
+    """Memories that speak for beliefs or against them."""
+
+    list_display = ("belief_shown", "memory_shown", "side", "strength_shown", "since")
+    list_filter = ("supports",)
+    fields = ("belief", "memory", "supports", "strength_shown", "at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[BeliefEvidence]:
+        """Read beliefs and memories in the same query, without their vectors."""
+        rows: QuerySet[BeliefEvidence] = super().get_queryset(request).select_related("belief", "memory")
+        return rows.defer("memory__embedding", "memory__lexical")
+
+    @admin.display(description="belief")
+    def belief_shown(self, piece: BeliefEvidence) -> SafeString:
+        """Link the belief."""
+        return cells.link("selves_belief", piece.belief_id, piece.belief)
+
+    @admin.display(description="memory")
+    def memory_shown(self, piece: BeliefEvidence) -> SafeString:
+        """Link the memory."""
+        return cells.link("memories_memory", piece.memory_id, piece.memory)
+
+    @admin.display(description="speaks")
+    def side(self, piece: BeliefEvidence) -> SafeString:
+        """Say whether it speaks for the belief."""
+        return cells.badge("for" if piece.supports else "against", "good" if piece.supports else "bad")
+
+    @admin.display(description="strength")
+    def strength_shown(self, piece: BeliefEvidence) -> SafeString:
+        """Show how much it says."""
+        return cells.meter(round(piece.strength, 2), 1)
+
+    @admin.display(description="since")
+    def since(self, piece: BeliefEvidence) -> SafeString:
+        """Say since when."""
+        return cells.when(piece.at)
+
+
+@admin.register(Boundary)
+class BoundaryAdmin(AgentRowsAdmin):
+    """Boundaries of agents' own; five more are every agent's."""
+
+    list_display = (
+        "name",
+        "agent_link",
+        "type",
+        "response",
+        "flexibility_shown",
+        "importance_shown",
+        "enabled",
+    )
+    list_filter = (
+        ("agent", AutocompleteSelectFilter),
+        ("response", ChoicesDropdownFilter),
+        ("type", ChoicesDropdownFilter),
+    )
+    text_fields = ("name", "description")
+    fields = (
+        "name",
+        "agent",
+        "description",
+        "type",
+        "response",
+        "flexibility_shown",
+        "importance_shown",
+        "patterns_shown",
+        "examples_shown",
+        "enabled",
+        "source",
+        "created_at",
+        "updated_at",
+    )
+
+    @admin.display(description="flexibility")
+    def flexibility_shown(self, boundary: Boundary) -> SafeString:
+        """Show how far it is negotiable."""
+        return cells.meter(round(boundary.flexibility, 2), 1)
+
+    @admin.display(description="importance")
+    def importance_shown(self, boundary: Boundary) -> SafeString:
+        """Show how much it matters."""
+        return cells.meter(round(boundary.importance, 2), 1)
+
+    @admin.display(description="patterns")
+    def patterns_shown(self, boundary: Boundary) -> SafeString:
+        """Show the words that call it up."""
+        return cells.block("\n".join(map(str, boundary.patterns)))
+
+    @admin.display(description="examples")
+    def examples_shown(self, boundary: Boundary) -> SafeString:
+        """Show the sentences that call it up by what they mean."""
+        return cells.block("\n".join(map(str, boundary.examples)))
+
+
+@admin.register(PeerModel)
+class PeerModelAdmin(AgentRowsAdmin):
+    """What agents think of those they deal with."""
+
+    list_display = (
+        "name",
+        "agent_link",
+        "interactions",
+        "successes",
+        "competence_shown",
+        "reliability_shown",
+        "met",
+    )
+    list_filter = (("agent", AutocompleteSelectFilter),)
+    text_fields = ("name",)
+    fields = (
+        "name",
+        "agent",
+        "peer",
+        "interactions",
+        "successes",
+        "competence_shown",
+        "reliability_shown",
+        "interests_shown",
+        "last_tick",
+        "last_at",
+    )
+
+    @admin.display(description="competence")
+    def competence_shown(self, peer: PeerModel) -> SafeString:
+        """Show how able it seems."""
+        return cells.meter(round(peer.competence, 2), 1)
+
+    @admin.display(description="reliability")
+    def reliability_shown(self, peer: PeerModel) -> SafeString:
+        """Show how far it keeps its word."""
+        return cells.meter(round(peer.reliability, 2), 1)
+
+    @admin.display(description="cares for")
+    def interests_shown(self, peer: PeerModel) -> SafeString:
+        """Show what it cares for."""
+        return cells.block("\n".join(map(str, peer.interests)))
+
+    @admin.display(description="met")
+    def met(self, peer: PeerModel) -> SafeString:
+        """Say when they last met."""
+        return cells.when(peer.last_at)
+
+
+@admin.register(Experience)
+class ExperienceAdmin(AgentRowsAdmin):
+    """What acting taught agents."""
+
+    list_display = ("action", "agent_link", "tick", "outcome_shown", "about_shown", "lesson_shown", "since")
+    list_filter = (("agent", AutocompleteSelectFilter),)
+    text_fields = ("action", "about", "lesson")
+    fields = ("action", "agent", "tick", "heartbeat_id", "about", "outcome_shown", "lesson", "at")
+
+    @admin.display(description="outcome")
+    def outcome_shown(self, experience: Experience) -> SafeString:
+        """Show how it turned out."""
+        return cells.badge(experience.outcome, cells.tone(experience.outcome))
+
+    @admin.display(description="about")
+    def about_shown(self, experience: Experience) -> SafeString:
+        """Begin what was tried."""
+        return cells.clipped(experience.about)
+
+    @admin.display(description="lesson")
+    def lesson_shown(self, experience: Experience) -> SafeString:
+        """Begin the lesson."""
+        return cells.clipped(experience.lesson)
+
+    @admin.display(description="when")
+    def since(self, experience: Experience) -> SafeString:
+        """Say when."""
+        return cells.when(experience.at)
+
+
+@admin.register(Proposal)
+class ProposalAdmin(AgentRowsAdmin):
+    """Changes to selves that wait for a decision, and those that were decided."""
+
+    list_display = (
+        "beginning",
+        "agent_link",
+        "kind",
+        "confidence_shown",
+        "status_badge",
+        "deferrals",
+        "source",
+        "made",
+    )
+    list_filter = (
+        ("agent", AutocompleteSelectFilter),
+        ("kind", ChoicesDropdownFilter),
+        ("status", ChoicesDropdownFilter),
+    )
+    text_fields = ("content",)
+    fields = (
+        "content",
+        "agent",
+        "kind",
+        "confidence_shown",
+        "change_shown",
+        "evidence_shown",
+        "source",
+        "status",
+        "deferrals",
+        "reason",
+        "decided_by",
+        "created_at",
+        "decided_at",
+    )
+
+    @admin.display(description="proposal")
+    def beginning(self, proposal: Proposal) -> SafeString:
+        """Begin it."""
+        return cells.clipped(proposal.content)
+
+    @admin.display(description="confidence")
+    def confidence_shown(self, proposal: Proposal) -> SafeString:
+        """Show how sure it is."""
+        return cells.meter(round(proposal.confidence, 2), 1)
+
+    @admin.display(description="change")
+    def change_shown(self, proposal: Proposal) -> SafeString:
+        """Show what accepting it changes."""
+        return cells.block(_as_text(proposal.change))
+
+    @admin.display(description="evidence")
+    def evidence_shown(self, proposal: Proposal) -> SafeString:
+        """Show which memories it rests on."""
+        return cells.block("\n".join(map(str, proposal.evidence)))
+
+    @admin.display(description="made")
+    def made(self, proposal: Proposal) -> SafeString:
+        """Say when it was made."""
+        return cells.when(proposal.created_at)
+
+
+@admin.register(SelfChange)
+class SelfChangeAdmin(AgentRowsAdmin):
+    """Changes of selves: what it was, what it is, who decided."""
+
+    list_display = ("what", "agent_link", "after_shown", "decided_by", "since")
+    list_filter = (("agent", AutocompleteSelectFilter),)
+    text_fields = ("what", "decided_by")
+    fields = ("what", "agent", "target_id", "before_shown", "after_shown", "proposal", "decided_by", "at")
+
+    @admin.display(description="before")
+    def before_shown(self, change: SelfChange) -> SafeString:
+        """Show what it was."""
+        return cells.block(_as_text(change.before))
+
+    @admin.display(description="after")
+    def after_shown(self, change: SelfChange) -> SafeString:
+        """Show what it is."""
+        return cells.block(_as_text(change.after))
+
+    @admin.display(description="when")
+    def since(self, change: SelfChange) -> SafeString:
+        """Say when."""
+        return cells.when(change.at)
+
+
+def _as_text(value: dict[str, object]) -> str:
+    return "\n".join(f"{name}: {each}" for name, each in value.items())

@@ -15,7 +15,10 @@ LOOKED_AT = 50
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pattern:
-    """A sequence of actions and how often it was seen; `key` tells it from others."""
+    """A sequence of actions and how often it was seen; `key` tells it from others.
+
+    One that goes round and round is the same wherever it is entered.
+    """
 
     actions: tuple[str, ...]
     seen: int
@@ -23,7 +26,8 @@ class Pattern:
     @property
     def key(self) -> str:
         """What it is known by."""
-        return ">".join(self.actions)
+        turns = (self.actions[at:] + self.actions[:at] for at in range(len(self.actions)))
+        return ">".join(min(turns))
 
     @property
     def confidence(self) -> float:
@@ -53,7 +57,9 @@ def patterns(actions: Sequence[str]) -> list[Pattern]:
     found.sort(key=lambda each: (-len(each.actions), -each.seen, each.actions))
     kept: list[Pattern] = []
     for each in found:
-        if not any(_within(each.actions, other.actions) and other.seen >= each.seen for other in kept):
+        same = any(other.key == each.key for other in kept)
+        part = any(_within(each.actions, other.actions) and other.seen >= each.seen for other in kept)
+        if not same and not part:
             kept.append(each)
     return kept
 

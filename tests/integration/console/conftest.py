@@ -26,7 +26,9 @@ from tests.factories import (
     AgentKeyFactory,
     AgentPolicyFactory,
     AgentStateFactory,
+    BeliefEvidenceFactory,
     BeliefFactory,
+    BoundaryFactory,
     BufferItemFactory,
     ChannelFactory,
     ChatMessageFactory,
@@ -40,6 +42,7 @@ from tests.factories import (
     EdgeFactory,
     EpisodeFactory,
     ErrandFactory,
+    ExperienceFactory,
     ExternalCallFactory,
     GoalFactory,
     HeartbeatFactory,
@@ -52,12 +55,15 @@ from tests.factories import (
     MindFactory,
     NextEmbeddingFactory,
     OutboxMessageFactory,
+    PeerModelFactory,
     PerceptFactory,
     PracticeFactory,
     PreferenceFactory,
     ProcessFactory,
     ProgressNoteFactory,
+    ProposalFactory,
     ScheduleFactory,
+    SelfChangeFactory,
     TemplateFactory,
     UpkeepFactory,
     UserFactory,
@@ -185,6 +191,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             PerceptFactory(agent=agent, content=text),
             PreferenceFactory(agent=agent, key=text[:60], value=text, source=text),
             CodeSnippetFactory(agent=agent, language=text[:40], title=text, code=text, source=text),
+            *_selfhood(agent, memory, text),
             *_said(agent, text),
             *_wrote(agent, text),
             ScheduleFactory(agent=agent, last_error=text),
@@ -217,6 +224,32 @@ def _wrote(agent: Agent, text: str) -> list[Model]:
             attempts=8,
             sent_at=None,
             last_error=text,
+        ),
+    ]
+
+
+def _selfhood(agent: Agent, memory: Model, text: str) -> list[Model]:
+    """Make what the agent's self has beside beliefs and aspects."""
+    belief = BeliefFactory(agent=agent, statement=f"Not {text}")
+    proposal = ProposalFactory(
+        agent=agent,
+        content=text,
+        source=text,
+        reason=text,
+        decided_by=text,
+        change={"aspect": text},
+        evidence=[text],
+    )
+    return [
+        BeliefEvidenceFactory(belief=belief, memory=memory),
+        BoundaryFactory(
+            agent=agent, name=text[:60], description=text, patterns=[text], examples=[text], source=text
+        ),
+        PeerModelFactory(agent=agent, name=text, interests=[text]),
+        ExperienceFactory(agent=agent, about=text, lesson=text),
+        proposal,
+        SelfChangeFactory(
+            agent=agent, before={"t": text}, after={"t": text}, proposal=proposal, decided_by=text
         ),
     ]
 

@@ -1,0 +1,158 @@
+"""Boundaries of an agent's own, by a person's hand: beside those that every agent has, or instead of one."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.minds import model_of
+from apps.selves.models import Boundary
+from apps.tenants.scope import current_tenant, tenant_transaction
+from arbor.errors import EmbeddingFailed, LimitReached, NotFound
+from arbor.selves.boundaries import MAX_BOUNDARIES, NewBoundary
+from arbor.selves.boundary_check import BoundaryRule, Crossing, check, in_force
+from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+
+#: Fields of a row as `arbor.selves.boundary_check.in_force` reads them.
+_FIELDS = (
+    "name",
+    "type",
+    "response",
+    "description",
+    "patterns",
+    "examples",
+    "vectors",
+    "flexibility",
+    "importance",
+    "enabled",
+)
+
+
+def add_boundary(*, tenant_id: UUID, agent_id: UUID, boundary: NewBoundary, actor: str) -> Boundary:
+    """Give an agent a boundary, or change its own of that name; its examples are embedded first, outside transactions.
+
+    While the embedder does not answer, the boundary holds by its patterns, and heartbeats embed its examples.
+    Raises NotFound for the agent, LimitReached.
+    """
+    vectors = _vectors(tenant_id, agent_id, list(boundary.examples))
+    with tenant_transaction(tenant_id):
+        return _store(agent_id, boundary, vectors, actor)
+
+
+@transaction.atomic
+def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
+    """Take a boundary from an agent: its own is deleted, one that every agent has is switched off for it.
+
+    Returns what was done. Raises NotFound.
+    """
+    row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
+    default = next((each for each in DEFAULT_BOUNDARIES if each.name == name), None)
+    if row is None and default is None:
+        raise NotFound(f"the agent has no boundary {name!r}; `arbor boundary list` shows those it has")
+    if default is None and row is not None:
+        _put_on_record(row, actor, f"took away the boundary {name}")
+        row.delete()
+        return "removed"
+    if row is None and default is not None:
+        row = Boundary(
+            tenant_id=current_tenant(),
+            agent_id=agent_id,
+            name=name,
+            type=default.type,
+            response=default.response,
+            description=default.description,
+            patterns=list(default.patterns),
+            examples=list(default.examples),
+            flexibility=default.flexibility,
+            importance=default.importance,
+        )
+    assert row is not None
+    row.enabled, row.source = False, actor
+    row.save()
+    _put_on_record(row, actor, f"switched off the boundary {name}")
+    return "switched off"
+
+
+@transaction.atomic
+def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
+    """Let a boundary that every agent has hold for this one again, as it is in the code. Raises NotFound."""
+    row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
+    if row is None or all(each.name != name for each in DEFAULT_BOUNDARIES):
+        raise NotFound(f"nothing stands instead of a boundary {name!r} that every agent has")
+    _put_on_record(row, actor, f"restored the boundary {name}")
+    row.delete()
+
+
+def boundaries_of(agent_id: UUID) -> tuple[BoundaryRule, ...]:
+    """Return the boundaries that hold for an agent. One statement."""
+    return in_force(DEFAULT_BOUNDARIES, _rows(agent_id))
+
+
+def crossings_of(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing]:
+    """Return which of an agent's boundaries a text crosses; outside any transaction. Changes nothing."""
+    with tenant_transaction(tenant_id):
+        boundaries, model = boundaries_of(agent_id), model_of(agent_id)
+    texts = [*dict.fromkeys([text, *(each for boundary in boundaries for each in boundary.examples)])]
+    try:
+        rows = embed_texts(tenant_id=tenant_id, texts=texts, model=model).tolist()
+    except EmbeddingFailed:
+        rows = []
+    return check([text], boundaries, dict(zip(texts, rows, strict=False)))
+
+
+def _rows(agent_id: UUID) -> list[dict[str, Any]]:
+    return list(Boundary.objects.filter(agent_id=agent_id).values(*_FIELDS))
+
+
+def _vectors(tenant_id: UUID, agent_id: UUID, examples: list[str]) -> dict[str, Any]:
+    if not examples:
+        return {}
+    with tenant_transaction(tenant_id):
+        model = model_of(agent_id)
+    try:
+        rows = embed_texts(tenant_id=tenant_id, texts=examples, model=model)
+    except EmbeddingFailed:
+        return {}
+    return {"model": model.name, "dimension": model.dimension, "rows": rows.tolist()}
+
+
+def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor: str) -> Boundary:
+    # The agent's row is the lock: two that add the same at once would both find nothing.
+    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    own = {row.name: row for row in Boundary.objects.filter(agent_id=agent_id)}
+    if boundary.name not in own and len(own) >= MAX_BOUNDARIES:
+        raise LimitReached(f"an agent has at most {MAX_BOUNDARIES} boundaries of its own; remove one first")
+    row = own.get(boundary.name) or Boundary(
+        tenant_id=current_tenant(), agent_id=agent_id, name=boundary.name
+    )
+    row.description, row.type, row.response = boundary.description, boundary.type, boundary.response
+    row.patterns, row.examples, row.vectors = list(boundary.patterns), list(boundary.examples), vectors
+    row.flexibility, row.importance = boundary.flexibility, boundary.importance
+    row.enabled, row.source = True, boundary.source or actor
+    row.save()
+    _put_on_record(row, actor, f"gave the agent the boundary {row.name} ({row.response})")
+    return row
+
+
+def _put_on_record(row: Boundary, actor: str, message: str) -> None:
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=row.agent_id,
+        message=message,
+        detail={
+            "boundary": row.name,
+            "response": row.response,
+            "patterns": row.patterns,
+            "examples": row.examples,
+            "flexibility": row.flexibility,
+            "importance": row.importance,
+        },
+    )
