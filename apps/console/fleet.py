@@ -113,6 +113,7 @@ def read_fleet() -> Fleet:
     waiting = HeartbeatSchedule.objects.filter(state=ScheduleState.IDLE, next_due_at__lte=now)
     oldest = waiting.order_by("next_due_at").values_list("next_due_at", flat=True).first()
     spent = _spent(now)
+    levels = _low_budgets()
     processes = list(Process.objects.order_by("kind", "name")[:200])
     alive = [process for process in processes if process.seen_at >= now - SILENT_AFTER]
     recent = list(_beats().order_by("-started_at", "-id")[:RECENT_BEATS])
@@ -132,19 +133,20 @@ def read_fleet() -> Fleet:
         recent=recent,
         strips=_strips(recent),
         outbox=outbox_figures(),
-        **_low_budgets(),
+        low_budget=sum(levels.values()),
+        halted=levels[Degradation.HALT.value],
         **spent,
     )
 
 
-def _low_budgets() -> dict[str, int]:
-    levels = Counter(
+def _low_budgets() -> Counter[str]:
+    """Count the agents whose day's budget runs low, by level."""
+    return Counter(
         DailyUsage.objects.filter(day=datetime.now(UTC).date())
         .exclude(level=Degradation.NORMAL)
         .order_by()
         .values_list("level", flat=True)[:SAMPLE]
     )
-    return {"low_budget": sum(levels.values()), "halted": levels[Degradation.HALT.value]}
 
 
 def _beats() -> QuerySet[Heartbeat]:

@@ -162,9 +162,7 @@ def test_working_memory_is_stored_unless_it_is_too_large_or_a_beat_runs(
     memory = WorkingMemory(concerns=["the tide"])
     assert runtime.flush_memory(agent.id, memory) > 10
     assert runtime.load(agent.id).working_memory.concerns == ["the tide"]
-    huge = memory.model_copy(
-        update={"thoughts": [Thought(text="x" * 70_000, at="2026-01-05T00:00:00Z")]}  # type: ignore[arg-type]
-    )
+    huge = memory.model_copy(update={"thoughts": [Thought(text="x" * 70_000, at="2026-01-05T00:00:00Z")]})
     with pytest.raises(WorkingMemoryOverflow):
         runtime.flush_memory(agent.id, huge)
     scripted(REST)
