@@ -56,6 +56,7 @@ def test_whoever_has_the_token_reads_figures_and_no_tenants_data(world: World, s
     assert found["arbor_job_last_success_age_seconds"]["arbor.decay.fade_memories"] < 60
     assert found["arbor_queue_workers"].keys() >= {"decay", "neighborhoods", "heartbeat"}
     assert "completed" in found["arbor_heartbeats_day"]
+    assert found["arbor_outbox_messages"] == {"waiting": 0, "failed": 1}
     for secret in (str(world.tenant.id), world.tenant.slug, str(world.agent.id), world.agent.name):
         assert secret not in text
 
