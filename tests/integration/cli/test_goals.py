@@ -93,3 +93,58 @@ def test_what_is_wrong_is_said_with_its_exit_code(
 def test_an_agent_without_goals_is_told_how_to_get_one(arbor: Arbor, vega: str) -> None:
     arbor("goal", "move", vega, "Survey the target area", "abandoned", "--reason", "enough")
     assert 'arbor goal add Vega "TITLE"' in arbor("goal", "list", vega).out
+
+
+def test_a_goal_is_shown_with_its_parts_plans_blockers_and_worth(arbor: Arbor, vega: str) -> None:
+    arbor("goal", "add", vega, "Ford")
+    arbor("goal", "add", vega, "Bridge", "--parent", "Ford")
+    assert arbor("goal", "block", vega, "Ford", "--by-goal", "Bridge").code == 0
+    assert arbor("goal", "edit", vega, "Ford", "--deadline", "2031-05-01").code == 0
+    assert arbor("plan", "add", vega, "Ford", "--step", "recall: the bank", "--risk", "0.2").code == 0
+    ford = arbor("goal", "show", vega, "Ford", "--json").json
+    assert (ford["blocked_by"], ford["deadline"][:10]) == ("Bridge", "2031-05-01")
+    assert [part["title"] for part in ford["parts"]] == ["Bridge"]
+    assert [(step["action"], step["status"]) for step in ford["plans"][0]["steps"]] == [
+        ("recall", "committed")
+    ]
+    assert arbor("goal", "unblock", vega, "Ford").code == 0
+    assert arbor("goal", "show", vega, "Ford", "--json").json["blocked_by"] == ""
+    arbor("goal", "move", vega, "Ford", "completed")
+    shown = arbor("goal", "show", vega, "Ford").out
+    assert "satisfaction: success, 1.00 of 1.00 expected" in shown
+    assert "part: Bridge" in shown
+    assert "(its goal is completed)" in shown
+
+
+def test_what_is_wrong_with_a_goals_place_or_blocker_is_said(arbor: Arbor, vega: str) -> None:
+    arbor("goal", "add", vega, "Ford")
+    arbor("goal", "add", vega, "Bridge", "--parent", "Ford")
+    for arguments, words in (
+        (("edit", vega, "Ford"), "say what to change"),
+        (("edit", vega, "Ford", "--parent", "Bridge"), "part of itself"),
+        (("edit", vega, "Ford", "--parent", "Bridge", "--no-parent"), "not both"),
+        (("block", vega, "Ford"), "say what it waits for"),
+        (("block", vega, "Ford", "--by-goal", "Ford"), "cannot wait for itself"),
+        (("show", vega, "Nowhere"), "has no goal 'Nowhere'"),
+    ):
+        ran = arbor("goal", *arguments)
+        assert ran.code != 0
+        assert words in ran.err
+    assert arbor("goal", "edit", vega, "Bridge", "--no-parent").code == 0
+
+
+def test_plans_are_drafted_started_shown_and_given_up(arbor: Arbor, vega: str) -> None:
+    arbor("goal", "add", vega, "Ford")
+    assert "has no plan" in arbor("plan", "show", vega, "Ford").out
+    drafted = arbor(
+        "plan", "add", vega, "Ford", "--draft", "--step", "recall: the bank", "--step", "rest: a while",
+        "--needs", "a boat", "--ticks", "4", "--json",
+    ).json  # fmt: skip
+    assert (drafted["status"], drafted["dependencies"], len(drafted["steps"])) == ("draft", ["a boat"], 2)
+    assert arbor("plan", "start", vega, "Ford", "--json").json["status"] == "active"
+    shown = arbor("plan", "show", vega, "Ford").out
+    assert "1. committed recall: the bank" in shown
+    given_up = arbor("plan", "abandon", vega, "Ford", "--reason", "No boat.", "--json").json
+    assert (given_up["status"], given_up["reason"]) == ("abandoned", "No boat.")
+    assert "no plan that is active" in arbor("plan", "abandon", vega, "Ford", "--reason", "x").err
+    assert "a step is ACTION: WHAT FOR" in arbor("plan", "add", vega, "Ford", "--step", "fly: away").err

@@ -15,6 +15,7 @@ from apps.agents.models import Agent, AgentState
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, Satisfaction
 from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats import acts
+from apps.heartbeats.acts.desk import rest
 from apps.heartbeats.models import Heartbeat, Percept, PerceptKind
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Edge
@@ -221,7 +222,7 @@ def test_an_intent_is_locked_while_its_action_runs_and_a_lock_of_a_lost_beat_is_
     def look(desk: Any, decision: Any) -> Any:
         intent = Intent.objects.get(goal_id=reef.id)
         seen.append((intent.status, intent.locked_by == desk.heartbeat_id))
-        return acts.rest(desk, decision)
+        return rest(desk, decision)
 
     monkeypatch.setattr("apps.heartbeats.handlers.act.ACTS", {**acts.ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
@@ -366,3 +367,15 @@ def test_a_beat_that_touches_no_goal_runs_no_statement_for_goals(
     with tenant_transaction(agent.tenant_id):
         assert not GoalMemoryLink.objects.exists()
         assert Goal.objects.get(id=goals[1].id).effort == 0
+
+
+def test_a_new_goal_comes_with_its_deadline_and_worth_and_both_weigh_in_the_next_prompt(
+    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    new = {"title": "Name the islands", "deadline": "2031-01-31T18:00:00Z", "expected_reward": 0.9}
+    beat(reply(new_goals=[new]))
+    with tenant_transaction(agent.tenant_id):
+        made = Goal.objects.get(title="Name the islands")
+    assert (made.expected_reward, made.deadline and made.deadline.year) == (0.9, 2031)
+    # 1 urgency, 0.75 of 0.9 reward and of 0.5 capability, 0.25 of 1 novelty
+    assert f"[{made.id}] Name the islands (queued, objective, from curiosity, priority 2.30" in beat(REST)

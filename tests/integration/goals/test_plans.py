@@ -1,0 +1,206 @@
+"""Plans, parents, blockers and signals of an agent's backlog, as rows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apps.agents.models import Agent
+from apps.goals.models import Goal, Intent, Plan, PlanStep, Satisfaction
+from apps.goals.services.backlog import Backlog
+from apps.goals.services.goals import block_goal, create_goal, move_goal, note_progress, place_goal
+from apps.goals.services.plans import abandon_plan, add_plan, start_plan
+from apps.goals.services.views import goal_views, plan_views
+from apps.heartbeats.models import Percept
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
+from arbor.goals.values import MAX_NEW_PER_BEAT, GoalSource, GoalState
+from tests.factories import AgentFactory, SatisfactionFactory
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+ASKED = GoalSource.USER_REQUEST
+
+
+@pytest.fixture
+def agent_id(in_tenant: UUID) -> UUID:
+    """Return an agent's id, inside its tenant's transaction."""
+    made: Agent = AgentFactory()
+    return made.id
+
+
+def steps(*texts: str, needing: str = "") -> PlanDraft:
+    return PlanDraft(
+        steps=[StepDraft(action="recall", description=text, precondition=needing) for text in texts]
+    )
+
+
+def intents(goal: Goal) -> list[tuple[str, str]]:
+    return list(Intent.objects.filter(goal=goal).order_by("id").values_list("description", "status"))
+
+
+def test_a_plan_commits_three_steps_at_most_and_the_next_as_one_is_done(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
+    plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b", "c", "d"))
+    assert [text for text, _ in intents(goal)] == ["a", "b", "c"]
+    backlog = Backlog.lock(agent_id, now=NOW)
+    backlog.attempt(Intent.objects.get(description="a").id)
+    backlog.save()
+    assert intents(goal) == [("a", "completed"), ("b", "pending"), ("c", "pending"), ("d", "pending")]
+    assert plan.status == PlanStatus.ACTIVE
+
+
+def test_a_goal_has_one_active_plan_which_grows(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
+    first = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a"))
+    again = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("A ", "b"))
+    assert again.id == first.id
+    assert list(PlanStep.objects.filter(plan=first).values_list("position", "description")) == [
+        (1, "a"),
+        (2, "b"),
+    ]
+    with pytest.raises(AlreadyExists, match="planned already"):
+        add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
+    with pytest.raises(LimitReached, match="at most 20 steps; this one would have 22"):
+        add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps(*map(str, range(20))))
+
+
+def test_a_draft_waits_until_it_is_started_and_a_plan_until_its_goal_is_active(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Some day", source=GoalSource.CURIOSITY)
+    draft = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a"), as_draft=True)
+    assert (draft.status, intents(goal)) == (PlanStatus.DRAFT, [])
+    assert start_plan(plan_id=draft.id).status == PlanStatus.ACTIVE
+    assert intents(goal) == []
+    move_goal(goal_id=goal.id, to=GoalState.ACTIVE)
+    assert intents(goal) == [("a", "pending")]
+    (view,) = plan_views(agent_id=agent_id)
+    assert (view.status, view.steps[0].status) == (PlanStatus.ACTIVE, StepStatus.COMMITTED)
+    other = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("b"), as_draft=True)
+    with pytest.raises(AlreadyExists, match="has an active plan already"):
+        start_plan(plan_id=other.id)
+    with pytest.raises(NotFound, match="no plan"):
+        start_plan(plan_id=uuid4())
+
+
+def test_a_plan_that_a_person_gives_up_takes_its_steps_along_and_the_agent_is_told(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
+    plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
+    with pytest.raises(Invalid, match="needs a reason"):
+        abandon_plan(plan_id=plan.id, reason=" ")
+    abandon_plan(plan_id=plan.id, reason="The pilots moved away.")
+    assert {status for _, status in intents(goal)} == {"abandoned"}
+    assert set(PlanStep.objects.values_list("status", flat=True)) == {StepStatus.ABANDONED}
+    assert "The pilots moved away." in Percept.objects.get(agent_id=agent_id).content
+    (view,) = goal_views(agent_id=agent_id, traits=None, now=NOW)
+    assert set(view.flags) == {"dead-lettered", "needs a new plan"}
+
+
+def test_a_closed_goal_takes_its_plan_along(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
+    add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
+    move_goal(goal_id=goal.id, to=GoalState.COMPLETED)
+    plan = Plan.objects.get()
+    assert (plan.status, plan.reason) == (PlanStatus.ABANDONED, "its goal is completed")
+    assert {status for _, status in intents(goal)} == {"abandoned"}
+
+
+def test_completion_rises_through_the_parents_but_not_over_what_is_open(agent_id: UUID) -> None:
+    top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
+    middle = create_goal(agent_id=agent_id, title="Reef", source=GoalSource.DERIVED, parent_id=top.id)
+    low = create_goal(agent_id=agent_id, title="Shoal", source=GoalSource.DERIVED, parent_id=middle.id)
+    side = create_goal(agent_id=agent_id, title="Port", source=GoalSource.DERIVED, parent_id=top.id)
+    assert [low.state, side.state] == [GoalState.ACTIVE, GoalState.QUEUED]
+    move_goal(goal_id=low.id, to=GoalState.COMPLETED)
+    state = dict(Goal.objects.values_list("title", "state"))
+    assert (state["Reef"], state["Coast"]) == (GoalState.COMPLETED, GoalState.ACTIVE)
+    assert Goal.objects.get(title="Coast").fraction == 0.5
+    move_goal(goal_id=side.id, to=GoalState.ABANDONED, reason="silted up")
+    assert Goal.objects.get(title="Coast").state == GoalState.COMPLETED
+    assert Satisfaction.objects.count() == 4
+
+
+def test_a_goal_whose_parts_were_all_given_up_stays_open(agent_id: UUID) -> None:
+    top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
+    part = create_goal(agent_id=agent_id, title="Reef", source=GoalSource.DERIVED, parent_id=top.id)
+    move_goal(goal_id=part.id, to=GoalState.ABANDONED, reason="gone")
+    assert Goal.objects.get(id=top.id).state == GoalState.ACTIVE
+
+
+def test_a_parent_is_as_far_as_its_parts_until_somebody_says_otherwise(agent_id: UUID) -> None:
+    top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
+    first = create_goal(agent_id=agent_id, title="Reef", parent_id=top.id)
+    create_goal(agent_id=agent_id, title="Port", parent_id=top.id)
+    note_progress(goal_id=first.id, fraction=0.5)
+    assert Goal.objects.get(id=top.id).fraction == 0.25
+    note_progress(goal_id=top.id, fraction=0.9)
+    note_progress(goal_id=first.id, fraction=0.7)
+    assert Goal.objects.get(id=top.id).fraction == 0.9
+
+
+def test_goals_are_placed_without_cycles_and_not_too_deep(agent_id: UUID) -> None:
+    top = create_goal(agent_id=agent_id, title="Coast")
+    low = create_goal(agent_id=agent_id, title="Reef", parent_id=top.id)
+    with pytest.raises(Invalid, match="part of itself"):
+        place_goal(goal_id=top.id, parent_id=low.id)
+    assert place_goal(goal_id=low.id, parent_id=None).parent_id is None
+    place_goal(goal_id=top.id, parent_id=low.id)
+    assert Goal.objects.get(id=top.id).parent_id == low.id
+
+
+def test_goals_do_not_wait_for_each_other_in_a_circle(agent_id: UUID) -> None:
+    first, second = (create_goal(agent_id=agent_id, title=title) for title in ("Boat", "Reef"))
+    block_goal(goal_id=second.id, by=str(first.id))
+    with pytest.raises(Invalid, match="cannot wait for itself"):
+        block_goal(goal_id=first.id, by=str(second.id))
+    with pytest.raises(Invalid, match="up to 500 characters"):
+        block_goal(goal_id=first.id, by="x" * 501)
+    with pytest.raises(NotFound):
+        block_goal(goal_id=first.id, by=str(uuid4()))
+    assert block_goal(goal_id=second.id, by="").blocked_by_goal_id is None
+
+
+def test_one_heartbeat_takes_up_three_goals_at_most_by_whichever_door(agent_id: UUID) -> None:
+    beat = uuid4()
+    for number in range(MAX_NEW_PER_BEAT):
+        backlog = Backlog.lock(agent_id, now=NOW, heartbeat_id=beat)
+        backlog.add(title=f"Goal {number}")
+        backlog.save()
+    with pytest.raises(LimitReached, match="at most 3 new goals"):
+        Backlog.lock(agent_id, now=NOW, heartbeat_id=beat).add(title="One more")
+    Backlog.lock(agent_id, now=NOW, heartbeat_id=uuid4()).add(title="One more")
+    create_goal(agent_id=agent_id, title="One more")
+
+
+def test_a_title_in_other_words_is_refused(agent_id: UUID) -> None:
+    create_goal(agent_id=agent_id, title="Map the river")
+    with pytest.raises(AlreadyExists, match="says the same as 'Mapping rivers'"):
+        create_goal(agent_id=agent_id, title="Mapping rivers")
+
+
+def test_what_goals_came_to_moves_what_the_next_are_expected_to_bring(agent_id: UUID) -> None:
+    create_goal(agent_id=agent_id, title="Asked", source=ASKED)
+    (before,) = goal_views(agent_id=agent_id, traits=None, now=NOW)
+    for _ in range(9):
+        past = SatisfactionFactory(agent=Agent.objects.get(id=agent_id), reward_actual=0.0)
+        Goal.objects.filter(id=past.goal_id).update(source=ASKED, state=GoalState.ABANDONED)
+    (after,) = goal_views(agent_id=agent_id, traits=None, now=NOW)
+    assert after.priority == pytest.approx(before.priority - 0.75 * 0.75)
+
+
+def test_whatever_changes_the_backlog_takes_three_reads_and_two_writes_at_most(agent_id: UUID) -> None:
+    top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
+    goal = create_goal(agent_id=agent_id, title="Reef", source=GoalSource.DERIVED, parent_id=top.id)
+    add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
+    first = Intent.objects.get(description="a")
+    with CaptureQueriesContext(connection) as queries:
+        backlog = Backlog.lock(agent_id, now=NOW, heartbeat_id=uuid4())
+        backlog.attempt(first.id, error="no boat", final=True)
+        backlog.plan(goal.id, steps("c", "d"))
+        backlog.add(title="Another")
+        backlog.progress(goal.id, note="hard going", fraction=1)
+        backlog.save()
+    assert len(queries) == 5, [query["sql"][:80] for query in queries.captured_queries]
+    assert Goal.objects.get(id=top.id).state == GoalState.COMPLETED
