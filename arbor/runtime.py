@@ -63,7 +63,7 @@ class Cycle:
     ticks: Sequence[Tick]
     allocated: int
     left: int
-    #: `used up`, `nothing left to do`, `failed: …` or `no longer active: …`.
+    #: `used up`, `nothing left to do: …`, `no longer active: …`, or how the day's budget stands.
     ended: str
 
     @property

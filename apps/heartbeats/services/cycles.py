@@ -69,7 +69,8 @@ def run_ticks(
             break
         ticks.append(made)
         if made.status == HeartbeatStatus.SKIPPED:
-            ended = f"nothing left to do: {made.reason}"
+            idle = made.reason.startswith("idle:")
+            ended = f"nothing left to do: {made.reason}" if idle else made.reason
         else:
             left = _charge(agent_id, tenant_id, before=left)
         if progress is not None:
