@@ -52,7 +52,8 @@ class Act:
                 _entry(decision, result) for decision, result in zip(decisions, results, strict=True)
             ],
             "goal_changes": [
-                *context["record"].get("goal_changes", []),
+                # The record of a further turn begins with what the turns before did; this is about the present one.
+                *(context["record"].get("goal_changes", []) if context["turn"] == 1 else ()),
                 *(change.model_dump(mode="json") for change in desk.goal_changes),
             ],
         }

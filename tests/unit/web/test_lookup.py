@@ -1,0 +1,67 @@
+"""A way through the web: what could be read is brought, what could not is told."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from arbor.errors import WebFailed
+from arbor.web.lookup import PAGE_LENGTH, Findings, look_up
+from arbor.web.plan import Depth, plan_inquiry
+from arbor.web.ports import Page, ScriptedPages, ScriptedSearch, SearchResult
+
+PLAN = plan_inquiry("How deep?", ["one", "two"], Depth.SHALLOW)
+
+
+def results(*urls: str) -> list[SearchResult]:
+    """Return results with these addresses."""
+    return [SearchResult(url=url, title=f"about {url}") for url in urls]
+
+
+def test_pages_come_in_the_order_of_the_results_and_failures_beside_them() -> None:
+    search = ScriptedSearch({"one": results("a", "missing"), "two": WebFailed("the search is away")})
+    found = look_up(PLAN, search=search, fetch=ScriptedPages({"a": "x" * 9_000}), deadline_s=5)
+
+    assert [(page.url, len(page.text)) for page in found.pages] == [("a", PAGE_LENGTH)]
+    assert found.failures == ("search 'two': the search is away", "missing answered 404")
+    assert Findings.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("search", "pages", "said"),
+    [
+        ({"": WebFailed("away")}, {}, "search 'one': away; search 'two': away"),
+        ({}, {}, "nothing was found for one, two"),
+        ({"": results("a")}, {}, "none of 1 pages could be read: a answered 404"),
+        ({"": results("a")}, {"a": "  "}, "a holds no text"),
+    ],
+)
+def test_nothing_found_or_read_is_a_failure(
+    search: dict[str, list[SearchResult]], pages: dict[str, str], said: str
+) -> None:
+    with pytest.raises(WebFailed, match=said):
+        look_up(PLAN, search=ScriptedSearch(search), fetch=ScriptedPages(pages), deadline_s=5)
+
+
+def test_when_the_time_is_over_no_more_is_asked() -> None:
+    class Slow(ScriptedSearch):
+        def search(self, query: str, limit: int, *, deadline_s: float) -> list[SearchResult]:
+            time.sleep(0.05)
+            return super().search(query, limit, deadline_s=deadline_s)
+
+    search = Slow({"": results("a")})
+    with pytest.raises(WebFailed, match="the time for this inquiry is over"):
+        look_up(PLAN, search=search, fetch=ScriptedPages({"a": "text"}), deadline_s=0.04)
+
+    assert search.queries == ["one"]
+
+
+def test_two_addresses_of_one_page_are_one_source() -> None:
+    class Redirecting(ScriptedPages):
+        def fetch(self, url: str, *, deadline_s: float) -> Page:
+            return Page(url="https://same", title="", text="The reef.")
+
+    found = look_up(PLAN, search=ScriptedSearch({"": results("a", "b")}), fetch=Redirecting({}), deadline_s=5)
+
+    assert [(page.url, page.title) for page in found.pages] == [("https://same", "about b")]
