@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.selves.drives import (
+    BASELINE,
+    RULES,
+    SATISFACTION,
+    URGENT,
+    Drive,
+    Drives,
+    DriveState,
+    after_beat,
+    next_urgent_at,
+    read_drives,
+)
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def hours(count: float) -> timedelta:
+    return timedelta(hours=count)
+
+
+def drives(drive: Drive, **state: object) -> Drives:
+    given = read_drives({}, NOW)
+    changed = DriveState.model_validate({"at": NOW, **state})
+    return Drives(states={**given.states, drive: changed})
+
+
+@pytest.mark.parametrize(
+    ("drive", "rate", "cooldown_h"),
+    [
+        (Drive.CURIOSITY, 0.02, 0.5),
+        (Drive.COHERENCE, 0.01, 2),
+        (Drive.CONNECTION, 0.005, 24),
+        (Drive.COMPETENCE, 0.01, 4),
+        (Drive.REST, 0.03, 2),
+    ],
+)
+def test_the_constants_are_those_of_the_source(drive: Drive, rate: float, cooldown_h: float) -> None:
+    assert (RULES[drive].rate, RULES[drive].cooldown) == (rate, hours(cooldown_h))
+    assert (BASELINE, URGENT) == (0.5, 0.8)
+    assert SATISFACTION["recall"] == (Drive.CURIOSITY, 0.2)
+    assert SATISFACTION["rest"] == (Drive.REST, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("state", "after_h", "level"),
+    [
+        # It builds up while its cause lasts, up to 1.
+        ({"building": True}, 0, 0.5),
+        ({"building": True}, 10, 0.7),
+        ({"building": True}, 1000, 1.0),
+        # Without its cause it returns to the baseline, from above and from below.
+        ({"building": False, "level": 0.9}, 4, 0.7),
+        ({"building": False, "level": 0.9}, 100, 0.5),
+        ({"building": False, "level": 0.3}, 2, 0.4),
+        ({"building": False, "level": 0.3}, 100, 0.5),
+        # After it was satisfied it returns to the baseline until the cool-down is over.
+        ({"building": True, "level": 0.6, "satisfied_at": NOW}, 0.5, 0.575),
+        ({"building": True, "level": 0.6, "satisfied_at": NOW}, 10.5, 0.775),
+        ({"building": True, "level": 0.5, "satisfied_at": NOW}, 0.5, 0.5),
+        ({"building": True, "level": 0.5, "satisfied_at": NOW - hours(5)}, 10, 0.7),
+    ],
+)
+def test_a_level_is_a_function_of_time(state: dict[str, object], after_h: float, level: float) -> None:
+    found = drives(Drive.CURIOSITY, **state).level(Drive.CURIOSITY, NOW + hours(after_h))
+    assert found == pytest.approx(level)
+
+
+@pytest.mark.parametrize(
+    ("level", "amounts", "left"),
+    [(0.9, [0.2], 0.7), (0.9, [0.2, 0.2], 0.5), (0.6, [0.4], 0.5), (0.5, [0.4], 0.5), (0.3, [0.4], 0.3)],
+)
+def test_satisfying_goes_down_to_the_baseline_and_no_further(
+    level: float, amounts: list[float], left: float
+) -> None:
+    before = drives(Drive.COMPETENCE, level=level)
+    satisfied = [(Drive.COMPETENCE, amount) for amount in amounts]
+    after = after_beat(before, now=NOW, satisfied=satisfied, building={Drive.COMPETENCE: True})
+    state = after.states[Drive.COMPETENCE]
+    assert state.level == pytest.approx(left)
+    assert (state.satisfied_at, state.building) == (NOW, True)
+
+
+@pytest.mark.parametrize(("level", "urgent"), [(0.79, False), (0.8, True), (1.0, True)])
+def test_from_the_threshold_on_it_is_urgent(level: float, urgent: bool) -> None:
+    assert (drives(Drive.CURIOSITY, level=level).urgent(NOW) == [Drive.CURIOSITY]) is urgent
+
+
+@pytest.mark.parametrize(
+    ("drive", "state", "in_h"),
+    [
+        (Drive.CURIOSITY, {"building": True}, 15),
+        (Drive.CURIOSITY, {"building": True, "satisfied_at": NOW}, 15.5),
+        (Drive.CONNECTION, {"building": True, "satisfied_at": NOW, "level": 0.6}, 24 + 60),
+        (Drive.CURIOSITY, {"building": True, "level": 0.85}, None),
+        (Drive.CURIOSITY, {"building": False, "level": 0.7}, None),
+        (Drive.REST, {"building": True}, None),
+    ],
+)
+def test_when_the_next_drive_presses(drive: Drive, state: dict[str, object], in_h: float | None) -> None:
+    found = next_urgent_at(drives(drive, **state), NOW)
+    if in_h is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found[1], found[0] - NOW) == (drive, pytest.approx(hours(in_h), abs=timedelta(seconds=1)))
+
+
+@given(
+    st.floats(0, 1),
+    st.floats(0, 500),
+    st.booleans(),
+    st.one_of(st.none(), st.floats(-50, 0)),
+    st.sampled_from(Drive),
+)
+def test_a_level_never_leaves_its_range_and_presses_when_it_was_said_to(
+    level: float, after_h: float, building: bool, satisfied_h: float | None, drive: Drive
+) -> None:
+    at = None if satisfied_h is None else NOW + hours(satisfied_h)
+    found = drives(drive, level=level, building=building, satisfied_at=at)
+    assert 0 <= found.level(drive, NOW + hours(after_h)) <= 1
+    following = next_urgent_at(found, NOW)
+    if following is not None:
+        assert found.level(following[1], following[0] + timedelta(seconds=1)) >= URGENT - 1e-6
+
+
+@pytest.mark.parametrize(
+    "stored", [None, {}, {"states": {}}, {"states": {"curiosity": {"level": 7}}}, {"x": 1}]
+)
+def test_what_cannot_be_read_begins_at_the_baseline(stored: dict[str, object] | None) -> None:
+    assert {state.level for state in read_drives(stored, NOW).states.values()} == {BASELINE}
+
+
+def test_drives_survive_being_stored() -> None:
+    given = drives(Drive.REST, level=0.7, building=True, satisfied_at=NOW - hours(1))
+    assert read_drives(given.model_dump(mode="json"), NOW) == given

@@ -1,0 +1,139 @@
+"""Trust in others, evidence for beliefs, lessons and habits: the rules as tables."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.errors import Invalid
+from arbor.selves.evidence import LARGEST_STEP, check_step, limited, standing, weigh
+from arbor.selves.experiences import Outcome, lesson
+from arbor.selves.patterns import patterns
+from arbor.selves.trust import impression, trust
+from arbor.selves.values import Standing
+
+
+@pytest.mark.parametrize(
+    ("successes", "interactions", "tick", "last", "expected"),
+    [
+        (0, 0, 10, 0, 0.5),
+        (4, 4, 10, 10, 1.0),
+        (3, 4, 10, 10, 0.75),
+        (0, 3, 10, 10, 0.0),
+        (4, 4, 1000, 0, math.exp(-1)),
+        (1, 2, 700, 7, 0.5 * math.exp(-0.693)),
+        (1, 1, 5, 9, 1.0),
+    ],
+)
+def test_trust_is_the_share_that_went_well_faded_since(
+    successes: int, interactions: int, tick: int, last: int, expected: float
+) -> None:
+    found = trust(successes=successes, interactions=interactions, tick=tick, last_tick=last)
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("old", "new", "after"), [(0.5, None, 0.5), (0.5, 1.0, 0.65), (0.5, 0.0, 0.35)])
+def test_an_impression_counts_for_a_part(old: float, new: float | None, after: float) -> None:
+    assert impression(old, new) == pytest.approx(after)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "stability", "supports", "strength", "after"),
+    [
+        (0.5, 0.0, True, 1.0, 0.7),  # three to one is 0.75, and a step is 0.2
+        (0.5, 0.5, True, 1.0, 0.634),
+        (0.5, 0.5, False, 1.0, 0.366),
+        (0.5, 1.0, False, 1.0, 0.5),
+        (0.5, 0.5, False, 0.0, 0.5),
+        (0.9, 0.8, False, 1.0, 0.8784),
+        (1.0, 0.0, False, 1.0, 0.9423),
+        (0.0, 0.0, True, 1.0, 0.0577),
+    ],
+)
+def test_evidence_moves_a_belief_by_its_odds(
+    confidence: float, stability: float, supports: bool, strength: float, after: float
+) -> None:
+    found = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
+    assert found == pytest.approx(after, abs=1e-3)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.booleans(), st.floats(0, 1))
+def test_no_evidence_moves_a_belief_out_of_range_or_by_more_than_a_step(
+    confidence: float, stability: float, supports: bool, strength: float
+) -> None:
+    found = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
+    assert 0 <= found <= 1
+    assert abs(found - confidence) <= LARGEST_STEP + 1e-4
+
+
+@pytest.mark.parametrize(
+    ("now", "confidence", "then"),
+    [
+        (Standing.HELD, 0.39, Standing.QUESTIONED),
+        (Standing.HELD, 0.4, Standing.HELD),
+        (Standing.QUESTIONED, 0.45, Standing.QUESTIONED),
+        (Standing.QUESTIONED, 0.5, Standing.HELD),
+        (Standing.DROPPED, 0.9, Standing.DROPPED),
+    ],
+)
+def test_below_a_bound_a_belief_is_in_doubt(now: Standing, confidence: float, then: Standing) -> None:
+    assert standing(now, confidence) is then
+
+
+@pytest.mark.parametrize("wanted", [0.1, 0.8, float("nan"), 1.2])
+def test_one_decision_moves_a_belief_by_one_step(wanted: float) -> None:
+    check_step(0.5, 0.7)
+    with pytest.raises(Invalid):
+        check_step(0.5, wanted)
+    assert limited(0.5, 0.9) == 0.7
+
+
+@pytest.mark.parametrize(
+    ("outcome", "attempts", "successes", "begins"),
+    [
+        (Outcome.FAILURE, 5, 5, "Avoid doing recall (the tide) the same way again: no luck"),
+        (Outcome.PARTIAL, 5, 5, "Do recall (the tide) differently next time: no luck"),
+        (Outcome.SUCCESS, 0, 0, "Do recall (the tide) again"),
+        (Outcome.SUCCESS, 5, 2, "Do recall (the tide) again"),
+        (Outcome.SUCCESS, 4, 2, ""),
+        (Outcome.UNKNOWN, 0, 0, ""),
+    ],
+)
+def test_a_lesson_says_what_to_do_again_and_what_to_avoid(
+    outcome: Outcome, attempts: int, successes: int, begins: str
+) -> None:
+    found = lesson(
+        action="recall",
+        about="the tide",
+        outcome=outcome,
+        summary="no luck",
+        attempts=attempts,
+        successes=successes,
+    )
+    assert found.startswith(begins)
+    assert bool(found) is bool(begins)
+
+
+@pytest.mark.parametrize(
+    ("actions", "found"),
+    [
+        ("", []),
+        ("ab" * 2, []),
+        ("ab" * 3, [("ab", 3)]),
+        ("aaaaaaaaa", []),
+        ("abcxabcyabc", [("abc", 3)]),
+        ("abcdabcdabcd", [("abcd", 3)]),
+        ("ab" * 3 + "x" + "abc" * 3, [("abc", 3), ("ab", 6)]),
+    ],
+)
+def test_what_comes_again_three_times_is_a_habit(actions: str, found: list[tuple[str, int]]) -> None:
+    assert [("".join(each.actions), each.seen) for each in patterns(list(actions))] == found
+
+
+def test_a_habit_says_itself() -> None:
+    (habit,) = patterns(["recall", "reach_out_user"] * 3)
+    assert habit.in_words() == "When I act I often do this: recall, then reach out user (3 times)."
+    assert (habit.key, habit.confidence) == ("reach_out_user>recall", 0.5)
