@@ -15,13 +15,17 @@ from arbor.heartbeat.parsing import parse_reply
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """One section of the prompt; `share` is percent of all tokens, `hue` its colour's place in the palette."""
+    """One section of the prompt; `share` is percent of all tokens, `hue` its colour's place in the palette.
+
+    `cut` counts the entries for which it had no room.
+    """
 
     name: str
     text: str
     tokens: int
     share: float
     hue: int
+    cut: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +88,7 @@ def _sections(stored: Any) -> list[Section]:
             tokens=tokens,
             share=round(tokens / total * 100, 2),
             hue=place % _HUES,
+            cut=each["cut"] if isinstance(each.get("cut"), int) else 0,
         )
         for place, (each, tokens) in enumerate(zip(rows, sizes, strict=True))
     ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from apps.console.pipeline_ranks import ranks_of
 from arbor.pipeline.dot import Reading, read_dot
 from arbor.pipeline.values import Edge, Node, NodeKind
 
@@ -151,16 +151,10 @@ def _places(reading: Reading) -> tuple[dict[str, tuple[int, int, int]], list[int
     """Return each node's row, column and lane, and how many lanes each row has."""
     following: dict[str, list[str]] = {}
     for edge in reading.edges:
-        following.setdefault(edge.source, []).append(edge.target)
+        if edge.target in reading.nodes and edge.source in reading.nodes:
+            following.setdefault(edge.source, []).append(edge.target)
     starts = [node.name for node in reading.nodes.values() if node.kind is NodeKind.START]
-    ranks: dict[str, int] = dict.fromkeys(starts or list(reading.nodes)[:1], 0)
-    waiting = deque(ranks)
-    while waiting:
-        name = waiting.popleft()
-        for target in following.get(name, []):
-            if target in reading.nodes and target not in ranks:
-                ranks[target] = ranks[name] + 1
-                waiting.append(target)
+    ranks = ranks_of(following, starts or list(reading.nodes)[:1])
     filled: dict[int, int] = {}
     places: dict[str, tuple[int, int, int]] = {}
     # What leads on to a good end keeps to the first lane.

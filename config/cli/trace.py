@@ -30,7 +30,7 @@ _COLOURS = {
 
 def trace_of(beat: Heartbeat) -> dict[str, Any]:
     """Return everything a person asks about a heartbeat, as JSON would hold it. Inside the tenant's transaction."""
-    calls = list(ExternalCall.objects.filter(heartbeat_id=beat.id).defer("request", "sections"))
+    calls = list(ExternalCall.objects.filter(heartbeat_id=beat.id).defer("request"))
     paid = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=calls)}
     return {
         "id": str(beat.id),
@@ -41,6 +41,8 @@ def trace_of(beat: Heartbeat) -> dict[str, Any]:
         "reason": beat.reason,
         "mode": beat.mode,
         "trigger": beat.trigger,
+        "tier": beat.tier,
+        "turns": beat.turns,
         "model": beat.model,
         "language_model": bool(beat.model) and not is_reflex(beat.model),
         "slot_at": beat.slot_at.isoformat(),
@@ -88,6 +90,11 @@ def _call(call: ExternalCall, paid: LedgerEntry | None) -> dict[str, Any]:
         "input_tokens": paid.input_tokens if paid else None,
         "output_tokens": paid.output_tokens if paid else None,
         "cost_usd": _dollars(paid.cost_usd) if paid and paid.cost_usd is not None else None,
+        # Estimates, section by section, with the entries for which there was no room.
+        "sections": [
+            {"name": each["name"], "tokens": each["tokens"], "cut": each.get("cut", 0)}
+            for each in call.sections
+        ],
         "error": f"{call.error_kind}: {call.error}" if call.error else "",
     }
 
@@ -127,7 +134,7 @@ def _parts(trace: dict[str, Any]) -> Iterator[RenderableType]:
     if trace["steps"]:
         yield _title("Steps")
         yield from (render_step(step) for step in trace["steps"])
-    yield from _section("Model", (_call_line(call) for call in trace["calls"]))
+    yield from _section("Model", (line for call in trace["calls"] for line in _call_lines(call)))
     yield from _section("Thought", [escape(trace["reasoning"])] if trace["reasoning"] else [])
     if trace["actions"]:
         yield _title("Actions")
@@ -145,6 +152,9 @@ def _head(trace: dict[str, Any]) -> RenderableType:
         + (f", {escape(trace['reason'])}" if trace["reason"] else "")
     ]
     facts = [trace["mode"].replace("_", " ")] if trace["mode"] else []
+    if trace["tier"]:
+        turns = f", {trace['turns']} turns" if trace["turns"] > 1 else ""
+        facts.append(f"{trace['tier']} thinking{turns}")
     if trace["energy_start"] is not None:
         end = trace["energy_end"]
         facts.append(f"energy {trace['energy_start']:g}" + (f" → {end:g}" if end is not None else ""))
@@ -173,6 +183,18 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[RenderableType]:
 
 def _title(title: str) -> Text:
     return Text.from_markup(f"\n[bold]{title}[/bold]")
+
+
+def _call_lines(call: dict[str, Any]) -> Iterator[str]:
+    yield _call_line(call)
+    if call["sections"]:
+        parts = [
+            f"{each['name'].replace('_', ' ')} {each['tokens']}"
+            + (f" ({each['cut']} not shown)" if each["cut"] else "")
+            for each in call["sections"]
+        ]
+        total = sum(each["tokens"] for each in call["sections"])
+        yield f"[dim]prompt of about {total} tokens: {escape(', '.join(parts))}[/dim]"
 
 
 def _call_line(call: dict[str, Any]) -> str:

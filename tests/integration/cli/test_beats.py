@@ -78,6 +78,11 @@ def test_without_a_fleet_the_beat_runs_here_and_says_so(arbor: Arbor, vega: str)
     assert [step["sequence"] for step in trace["steps"]] == list(range(1, len(trace["steps"]) + 1))
     assert {"observe", "process", "act", "record"} <= {step["node"] for step in trace["steps"]}
     assert [call["status"] for call in trace["calls"]] == ["complete"]
+    assert trace["turns"] == 1
+    assert trace["tier"] in ("strategic", "standard", "reflex")
+    sizes = {each["name"]: each["tokens"] for each in trace["calls"][0]["sections"]}
+    assert sizes["world_rules"] > 100
+    assert sizes["goals"] > 10
     assert trace["narrative"]
 
 
@@ -86,7 +91,9 @@ def test_the_trace_reads_like_a_story(arbor: Arbor, vega: str) -> None:
     text = arbor("agent", "tick", vega).out
     for part in (
         "Vega, heartbeat 1: done",
-        "conversation · energy 20 →",
+        "conversation · standard thinking · energy 20 →",
+        "prompt of about ",
+        "world rules ",
         "reflex: no language model",
         "Steps",
         "observe",
