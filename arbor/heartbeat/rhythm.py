@@ -94,8 +94,11 @@ def next_beat(
     by_drive = urgent_at is not None and urgent_at < due
     if urgent_at is not None and by_drive:
         due = max(now, urgent_at)
-    if rhythm.hours is not None:
-        due = rhythm.hours.at_or_after(due)
+    if rhythm.hours is not None and not rhythm.hours.contain(due):
+        opening = rhythm.hours.at_or_after(due)
+        # A fleet with the same hours does not wake in one moment.
+        spread = opening + rhythm.interval * abs(shift)
+        due = spread if rhythm.hours.contain(spread) else opening
     return NextBeat(due_at=due, by_drive=by_drive)
 
 

@@ -55,7 +55,8 @@ class Idle:
             urgent_at=urgent_at(context),
         )
         if until is not None and following.due_at < until:
-            following = NextBeat(due_at=until)
+            # Not all that wait for the new day in one moment.
+            following = NextBeat(due_at=until + rhythm_of(pulse).interval * random.uniform(0, JITTER))  # noqa: S311
         return NodeResult(
             updates={
                 "idle": reason,

@@ -41,7 +41,7 @@ PULSE_SEEN = """
             SELECT beats, tokens, cost_usd::text AS usd, level FROM heartbeats_dailyusage
             WHERE tenant_id = a.tenant_id AND agent_id = a.id AND day = (now() AT TIME ZONE 'UTC')::date) u),
         'idle_beats', s.idle_beats, 'nops', s.nops, 'drives', s.drives, 'reached_out_at', s.last_reach_out_at,
-        'reached_out', (SELECT count(*) FROM contacts_outboxmessage WHERE tenant_id = a.tenant_id AND agent_id = a.id
+        'reached_out', (SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage WHERE tenant_id = a.tenant_id AND agent_id = a.id
             AND created_at > now() - interval '24 hours' AND audience = 'user'),
         'percepts', (SELECT count(*) FROM (SELECT FROM heartbeats_percept WHERE tenant_id = a.tenant_id
             AND agent_id = a.id AND heartbeat_id IS NULL LIMIT %(pulse_counted)s) w),

@@ -39,7 +39,7 @@ _NOTICED = 10_000
 _NOTICES = """
 SELECT notice ->> 'kind', count(*) FROM (
     SELECT notices FROM agents_agentstate WHERE NOT (notices = '[]'::jsonb) LIMIT %s
-) state, jsonb_array_elements(state.notices) notice GROUP BY 1
+) state, jsonb_array_elements(state.notices) notice WHERE jsonb_typeof(notice) = 'object' GROUP BY 1
 """
 _CALLS = "SELECT count(*) FROM heartbeats_externalcall WHERE status = 'pending'"
 

@@ -130,6 +130,8 @@ def test_a_night_is_a_night_also_for_an_urgent_drive() -> None:
         Rhythm(interval=HOUR, hours=DAY), now=late, idle_beats=0, shift=0, urgent_at=late + HOUR / 2
     )
     assert following.due_at == at("2026-01-06 07:00")
+    spread = next_beat(Rhythm(interval=HOUR, hours=DAY), now=late, idle_beats=0, shift=-0.05)
+    assert spread.due_at == at("2026-01-06 07:03")  # a fleet does not wake in one moment
 
 
 @given(idle=st.integers(0, 100), shift=st.floats(-0.05, 0.05))

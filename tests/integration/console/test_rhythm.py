@@ -1,0 +1,55 @@
+"""How agents live, on the console's pages and in `/metrics`: notices, budgets, policies."""
+
+from __future__ import annotations
+
+from datetime import time
+from typing import Any
+
+from django.test import Client
+from django.urls import reverse
+
+from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.heartbeats.models import DailyUsage
+from apps.tenants.scope import tenant_transaction
+from tests.integration.console.conftest import World, page_of
+from tests.integration.console.test_metrics import TOKEN, scrape, values
+
+
+def lives_badly(world: World) -> Agent:
+    """Let the world's first agent be in a loop, and short of money."""
+    with tenant_transaction(world.tenant.id):
+        usage = DailyUsage.objects.first()
+        assert usage is not None
+        agent: Agent = Agent.objects.get(id=usage.agent_id)
+        DailyUsage.objects.filter(id=usage.id).update(level="halt")
+        AgentPolicy.objects.filter(agent_id=agent.id).update(
+            active_from=time(8), active_until=time(22), time_zone="Europe/Berlin", daily_usd=1
+        )
+        notices = [{"kind": "loop", "text": "You have turned to <b>tides</b> in 4 heartbeats."}, "nonsense"]
+        AgentState.objects.filter(agent_id=agent.id).update(notices=notices, idle_beats=3)
+    return agent
+
+
+def test_an_agents_page_shows_how_it_lives(viewer: Client, world: World) -> None:
+    agent = lives_badly(world)
+    page = viewer.get(page_of(agent)).content.decode()
+    assert "You have turned to &lt;b&gt;tides&lt;/b&gt; in 4 heartbeats." in page
+    assert "budget: halt" in page
+    assert "3 idle heartbeats in a row: it beats slower" in page
+    assert "Beats from 08:00 to 22:00, Europe/Berlin" in page
+    assert "of 24 heartbeats" in page
+
+
+def test_the_first_page_raises_an_alarm_for_budgets_that_run_low(viewer: Client, world: World) -> None:
+    assert "runs low" not in viewer.get(reverse("admin:index")).content.decode()
+    lives_badly(world)
+    page = viewer.get(reverse("admin:index")).content.decode()
+    assert "The day&#x27;s budget of 1 runs low" in page
+    assert "1 of them until tomorrow" in page
+
+
+def test_metrics_count_what_is_noticed(world: World, settings: Any) -> None:
+    settings.ARBOR_METRICS_TOKEN = TOKEN
+    lives_badly(world)
+    found = values(scrape(Client(), f"Bearer {TOKEN}").content.decode())["arbor_agents_noticed"]
+    assert (found["loop"], found["hoarding"]) == (1.0, 0.0)
