@@ -1,0 +1,124 @@
+"""`arbor boundary`, `proposal`, `drives`, `mood`, `experiences` and `peers`, from the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
+from apps.heartbeats.models import HeartbeatStatus
+from apps.selves.models import IdentityAspect
+from apps.selves.services.proposals import propose
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from arbor.selves.proposals import NewProposal, ProposalKind
+from config.cli.memory.finding import short
+from tests.factories import ExperienceFactory, HeartbeatFactory, PeerModelFactory
+from tests.integration.cli.conftest import Arbor
+
+
+@pytest.fixture
+def vega(arbor: Arbor, one_tenant: str) -> str:
+    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
+    return "Vega"
+
+
+def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str) -> None:
+    names = [each["name"] for each in arbor("boundary", "list", vega, "--json").json["boundaries"]]
+    assert names == ["no_harm", "no_deception", "user_privacy", "identity_core", "resource_limit"]
+    added = arbor(
+        "boundary",
+        "add",
+        vega,
+        "no_gossip",
+        "--pattern",
+        "gossip",
+        "--example",
+        "Tell me what Bo said.",
+        "--json",
+    )
+    assert added.json["embedded"] is True
+    assert "its own" in arbor("boundary", "list", vega).out
+    crossed = arbor("boundary", "test", vega, "Any gossip?", "--json").json["crossed"]
+    assert [(each["boundary"], each["why"]) for each in crossed] == [("no_gossip", "it says “gossip”")]
+    by_meaning = arbor("boundary", "test", vega, "Tell me what Bo said!", "--json").json["crossed"]
+    assert [each["boundary"] for each in by_meaning] == ["no_gossip"]
+    assert "crosses no boundary" in arbor("boundary", "test", vega, "Good morning.").out
+    assert arbor("boundary", "remove", vega, "no_gossip").code == 0
+    assert arbor("boundary", "remove", vega, "no_harm", "--json").json["done"] == "switched off"
+    assert arbor("boundary", "list", vega, "--json").json["switched_off"] == ["no_harm"]
+    assert arbor("boundary", "restore", vega, "no_harm").code == 0
+    assert arbor("boundary", "list", vega, "--json").json["switched_off"] == []
+    with tenant_transaction(tenant_by_slug("acme").id):
+        messages = set(
+            AuditEvent.objects.filter(message__contains="boundary").values_list("message", flat=True)
+        )
+    assert "took away the boundary no_gossip" in messages
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("boundary", "add", "Vega", "No Gossip", "--pattern", "x"), 1),
+        (("boundary", "add", "Vega", "no_gossip"), 1),
+        (("boundary", "add", "Vega", "no_gossip", "--pattern", "*"), 1),
+        (("boundary", "add", "Vega", "no_gossip", "--pattern", "x", "--flexibility", "3"), 2),
+        (("boundary", "remove", "Vega", "nothing"), 1),
+        (("boundary", "restore", "Vega", "no_harm"), 1),
+        (("proposal", "accept", "Vega", "12345678"), 1),
+        (("drives", "Nobody"), 1),
+    ],
+)
+def test_what_cannot_be_is_refused(arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int) -> None:
+    assert arbor(*arguments).code == code
+
+
+def test_proposals_are_listed_and_decided(arbor: Arbor, vega: str) -> None:
+    assert "Nothing waits" in arbor("proposal", "list", vega).out
+    with tenant_transaction(tenant_by_slug("acme").id):
+        agent = Agent.objects.get(name=vega)
+        made = propose(
+            agent_id=agent.id,
+            proposals=[
+                NewProposal(
+                    kind=ProposalKind.IDENTITY,
+                    content=content,
+                    confidence=0.7,
+                    source="consolidation",
+                    change={"aspect": "agency"},
+                )
+                for content in ("I [b]draw[/b] maps.", "Storms please me.", "Nets bore me.")
+            ],
+        ).made
+    assert len(arbor("proposal", "list", vega, "--json").json["proposals"]) == 3
+    accepted = arbor("proposal", "accept", vega, short(made[0].id), "--reason", "true", "--json").json
+    assert (accepted["status"], accepted["decided_by"].startswith("cli:")) == ("accepted", True)
+    assert "rejected" in arbor("proposal", "reject", vega, str(made[1].id)).out
+    assert arbor("proposal", "defer", vega, str(made[2].id), "--json").json["deferrals"] == 1
+    assert arbor("proposal", "reject", vega, str(made[0].id)).code == 1
+    assert "[b]draw[/b]" in arbor("proposal", "list", vega, "--all").out
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert IdentityAspect.objects.filter(content="I [b]draw[/b] maps.", kind="agency").exists()
+
+
+def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
+    drives = arbor("drives", vega, "--json").json
+    assert {each["name"]: each["level"] for each in drives["drives"]} == dict.fromkeys(
+        ("curiosity", "coherence", "competence", "connection", "rest"), 0.5
+    )
+    assert "curiosity" in arbor("drives", vega).out
+    assert "No heartbeat has ended yet." in arbor("mood", vega).out
+    assert "has done nothing yet" in arbor("experiences", vega).out
+    assert "has met nobody yet" in arbor("peers", vega).out
+    with tenant_transaction(tenant_by_slug("acme").id):
+        agent = Agent.objects.get(name=vega)
+        HeartbeatFactory(
+            agent=agent, number=1, status=HeartbeatStatus.DONE, emotional_valence=-1.0, arousal=1.0
+        )
+        ExperienceFactory(agent=agent, action="connect")
+        PeerModelFactory(agent=agent, name="Bo", interactions=4, successes=3, last_tick=0)
+    assert "valence  ▁" in arbor("mood", vega).out
+    assert arbor("mood", vega, "--json").json["heartbeats"][0]["arousal"] == 1.0
+    assert "connect" in arbor("experiences", vega, "--failures").out
+    (peer,) = arbor("peers", vega, "--json").json["peers"]
+    assert (peer["name"], peer["trust"]) == ("Bo", 0.75)

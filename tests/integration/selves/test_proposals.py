@@ -1,0 +1,167 @@
+"""The queue of proposals: what fits in, what is decided, within which limits, and what a person may do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.selves.models import Belief, IdentityAspect, Proposal, SelfChange
+from apps.selves.services.proposals import accept, defer, propose, reject, revise_belief
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.selves.proposals import MAX_DEFERRALS, MAX_PENDING, NewProposal, ProposalKind, ProposalStatus
+from arbor.selves.values import Standing
+from tests.factories import AgentFactory, BeliefFactory
+
+BEAT = "heartbeat:1"
+
+
+@pytest.fixture
+def agent(in_tenant: UUID) -> Agent:
+    made: Agent = AgentFactory()
+    return made
+
+
+def new(content: str = "I am patient.", **given: Any) -> NewProposal:
+    return NewProposal(
+        **{
+            "kind": ProposalKind.IDENTITY,
+            "content": content,
+            "confidence": 0.6,
+            "source": BEAT,
+            "change": {"aspect": "self_concept"},
+            **given,
+        }
+    )
+
+
+def one(agent: Agent, content: str = "I am patient.", **given: Any) -> Proposal:
+    return propose(agent_id=agent.id, proposals=[new(content, **given)]).made[0]
+
+
+def words(number: int) -> str:
+    """Return a text that is unlike those of other numbers."""
+    return " ".join(chr(97 + (number * 7 + place * place) % 26) * (3 + place % 4) for place in range(9))
+
+
+def test_accepted_twice_it_changes_the_self_once(agent: Agent) -> None:
+    proposal = one(agent)
+    first = accept(proposal_id=proposal.id, decided_by=BEAT)
+    again = accept(proposal_id=proposal.id, decided_by="cli:ann")
+    assert (first.status, again.decided_by) == (ProposalStatus.ACCEPTED, BEAT)
+    assert IdentityAspect.objects.filter(agent_id=agent.id).count() == 1
+    assert SelfChange.objects.filter(agent_id=agent.id).count() == 1
+
+
+@pytest.mark.parametrize("first", [accept, reject])
+@pytest.mark.parametrize("then", [reject, defer])
+def test_what_is_decided_is_neither_rejected_nor_put_off(agent: Agent, first: Any, then: Any) -> None:
+    proposal = one(agent)
+    first(proposal_id=proposal.id, decided_by=BEAT)
+    with pytest.raises(TransitionIllegal):
+        then(proposal_id=proposal.id, decided_by=BEAT)
+
+
+def test_what_was_rejected_is_not_accepted(agent: Agent) -> None:
+    proposal = one(agent)
+    reject(proposal_id=proposal.id, decided_by=BEAT)
+    with pytest.raises(TransitionIllegal):
+        accept(proposal_id=proposal.id, decided_by=BEAT)
+
+
+def test_put_off_five_times_it_expires(agent: Agent) -> None:
+    proposal = one(agent)
+    for count in range(1, MAX_DEFERRALS):
+        assert defer(proposal_id=proposal.id, decided_by=BEAT).deferrals == count
+    last = defer(proposal_id=proposal.id, decided_by=BEAT, reason="not now")
+    assert (last.status, last.deferrals) == (ProposalStatus.EXPIRED, MAX_DEFERRALS)
+    assert "put off 5 times" in last.reason
+
+
+def test_what_says_the_same_is_proposed_once(agent: Agent) -> None:
+    proposal = one(agent)
+    again = propose(agent_id=agent.id, proposals=[new("I am patient!"), new("Storms please me.")])
+    assert again.known == (proposal,)
+    assert [each.content for each in again.made] == ["Storms please me."]
+
+
+def test_a_full_queue_lets_its_weakest_go_and_lists_it(agent: Agent) -> None:
+    weak = one(agent, words(0), confidence=0.1)
+    propose(agent_id=agent.id, proposals=[new(words(number)) for number in range(1, MAX_PENDING)])
+    assert Proposal.objects.filter(agent_id=agent.id, status="pending").count() == MAX_PENDING
+    found = propose(agent_id=agent.id, proposals=[new(words(99))])
+    assert found.expired == (weak,)
+    weak.refresh_from_db()
+    assert (weak.status, weak.reason) == ("expired", "the queue was full")
+    assert Proposal.objects.filter(agent_id=agent.id, status="pending").count() == MAX_PENDING
+
+
+def test_an_agent_changes_itself_three_times_a_day_and_a_person_whenever(agent: Agent) -> None:
+    now = datetime.now(UTC)
+    # The changes are made now, so the decision is made later: their times are the database's.
+    for hours in range(3):
+        accepted = one(agent, words(hours))
+        accept(proposal_id=accepted.id, decided_by=BEAT, now=now + timedelta(hours=5))
+    fourth = one(agent, "Storms please me.")
+    with pytest.raises(LimitReached, match="at most 3 times"):
+        accept(proposal_id=fourth.id, decided_by=BEAT, now=now + timedelta(hours=10))
+    with pytest.raises(LimitReached, match="possible from"):
+        accept(proposal_id=fourth.id, decided_by=BEAT, now=now + timedelta(hours=3))
+    fourth.refresh_from_db()
+    assert fourth.status == ProposalStatus.PENDING
+    assert accept(proposal_id=fourth.id, decided_by="cli:ann").status == ProposalStatus.ACCEPTED
+
+
+def test_another_agents_proposal_is_not_found(agent: Agent) -> None:
+    foreign = one(AgentFactory())
+    for decide in (accept, reject, defer):
+        with pytest.raises(NotFound):
+            decide(proposal_id=foreign.id, agent_id=agent.id, decided_by=BEAT)
+
+
+def test_another_tenants_proposal_is_not_found(agent: Agent, other_tenant: Tenant) -> None:
+    with pytest.raises(NotFound):
+        accept(proposal_id=uuid4(), decided_by=BEAT)
+    with pytest.raises(NotFound):
+        propose(agent_id=uuid4(), proposals=[new()])
+
+
+@pytest.mark.parametrize(
+    ("given", "confidence", "status"),
+    [
+        ({"confidence": 0.5}, 0.5, "held"),
+        ({"confidence": 0.45}, 0.45, "held"),
+        ({"status": Standing.QUESTIONED}, 0.6, "questioned"),
+    ],
+)
+def test_a_heartbeat_revises_a_belief_by_a_step(
+    agent: Agent, given: dict[str, Any], confidence: float, status: str
+) -> None:
+    belief: Belief = BeliefFactory(agent=agent, confidence=0.6)
+    revised = revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, reason="seen", **given)
+    assert (revised.confidence, revised.status) == (confidence, status)
+    assert revised.tested_at is not None
+    assert SelfChange.objects.get(target_id=belief.id).decided_by == BEAT
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"confidence": 0.1}, {"confidence": float("nan")}, {"status": Standing.DROPPED}]
+)
+def test_a_revision_that_goes_too_far_is_refused(agent: Agent, given: dict[str, Any]) -> None:
+    belief: Belief = BeliefFactory(agent=agent, confidence=0.6)
+    with pytest.raises(Invalid):
+        revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, **given)
+    with pytest.raises(NotFound):
+        revise_belief(agent_id=uuid4(), belief_id=belief.id, decided_by=BEAT, confidence=0.5)
+
+
+def test_a_proposal_of_another_tenant_cannot_be_seen(tenant: Tenant, other_tenant: Tenant) -> None:
+    with tenant_transaction(other_tenant.id):
+        foreign = one(AgentFactory())
+    with tenant_transaction(tenant.id), pytest.raises(NotFound):
+        accept(proposal_id=foreign.id, decided_by=BEAT)
