@@ -13,10 +13,12 @@ from pydantic import BaseModel, ConfigDict
 
 from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS
 from arbor.contacts.values import Speaker
-from arbor.heartbeat.prompt import Prompt, PromptSection, estimate_tokens
+from arbor.heartbeat.context_budget import estimate_tokens
+from arbor.heartbeat.prompt import Prompt, PromptSection
 from arbor.heartbeat.sections import memories, selfhood
 from arbor.heartbeat.sections.text import Data, Section, line, when
-from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView, MoodView, PreferenceView
+from arbor.heartbeat.self_views import MoodView, PreferenceView
+from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView
 from arbor.heartbeat.working_memory import WorkingMemory
 
 SCHEMA_NAME = "answer"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.reply import MAX_NEW_GOALS, Reply
@@ -79,10 +80,11 @@ def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:
     """Return both turns as one reply: their thoughts one after the other, their lists joined."""
     if earlier is None:
         return reply
-    lists = {
+    whole: dict[str, Any] = {
         name: [*getattr(earlier, name), *getattr(reply, name)]
         for name in Reply.model_fields
         if name != "thinking"
     }
-    thinking = "\n\n".join(filter(None, (earlier.thinking, reply.thinking)))
-    return Reply.model_construct(thinking=thinking, **lists)
+    whole["thinking"] = "\n\n".join(filter(None, (earlier.thinking, reply.thinking)))
+    # Both were validated, and together they keep to a beat's limits (`within_beat`).
+    return Reply.model_construct(**whole)

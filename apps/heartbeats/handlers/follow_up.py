@@ -74,7 +74,8 @@ class FollowUp:
 def _room(model: str) -> int:
     """Return how many tokens a prompt may take for the reply to have its share of the model's window."""
     window = window_of(model, otherwise=settings.ARBOR_MODEL_CONTEXT)
-    return window - min(settings.ARBOR_MODEL_MAX_TOKENS, int(window * REPLY_SHARE))
+    reply: int = min(settings.ARBOR_MODEL_MAX_TOKENS, int(window * REPLY_SHARE))
+    return window - reply
 
 
 def _whole(context: Context) -> dict[str, Any]:
@@ -113,7 +114,7 @@ def _record(context: Context, *, turns: int) -> dict[str, Any]:
     earlier: dict[str, Any] = context.get("earlier_record") or {}
     actions = [{**action, "turn": turns} for action in record.get("actions", [])] if turns > 1 else None
     present = record if actions is None else {**record, "actions": actions}
-    whole = {name: [*earlier.get(name, []), *present.get(name, [])] for name in _LISTS}
+    whole: dict[str, Any] = {name: [*earlier.get(name, []), *present.get(name, [])] for name in _LISTS}
     whole["reasoning"] = "\n\n".join(filter(None, (earlier.get("reasoning"), record.get("reasoning"))))
     return {"record": {**record, **whole, "turns": turns}, "earlier_record": whole}
 

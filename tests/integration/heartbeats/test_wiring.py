@@ -117,6 +117,16 @@ def test_concerns_and_curiosity_are_on_its_mind_at_the_next_beat(beater: Beater)
     assert "what lives below" in prompt
 
 
+def test_what_is_settled_leaves_its_mind(beater: Beater) -> None:
+    beater.beat(_reply(concerns=["the anchor drags", "the sail is torn"], curiosity=["what lives below"]))
+    asked = beater.beat(_reply(resolved=["the anchor drags", "what lives below"]))
+    assert '- "resolved":' in asked
+    section = beater.beat(REST).partition("## On your mind")[2].partition("\n## ")[0]
+    assert "the sail is torn" in section
+    assert "the anchor drags" not in section
+    assert "what lives below" not in section
+
+
 def test_a_memory_note_becomes_a_memory_of_its_day(beater: Beater, agent: Agent) -> None:
     beater.beat(
         _reply(memory_notes=[{"text": "The reef was first charted.", "referenced_date": "1842-05-01"}])
@@ -468,8 +478,9 @@ def test_the_trace_names_every_node_in_order_and_what_it_changed(
     with tenant_transaction(agent.tenant_id):
         steps = steps_of(_last(agent))
     assert [step.node for step in steps] == [
-        "observe", "checks", "anything", "focus", "orient", "select_mode", "prompt", "llm_goal",
-        "llm_goal", "process", "decide", "embed", "act", "goals", "record", "next",
+        "observe", "checks", "anything", "focus", "guard", "orient", "inject", "select_mode", "prompt", "llm_goal",
+        "llm_goal", "process", "decide", "embed", "decompositions", "proposals", "insights", "act", "goals",
+        "check_loop", "feel", "record", "next",
     ]  # fmt: skip
     assert [step.outcome for step in steps].count("waiting") == 1
     assert any("Chart the reef" in line for step in steps for line in step.changed)

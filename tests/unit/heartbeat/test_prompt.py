@@ -10,8 +10,9 @@ import pytest
 
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.context_budget import estimate_tokens
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.prompt import FURTHER_FORMAT, Prompt, build_prompt, estimate_tokens, retry_note
+from arbor.heartbeat.prompt import FURTHER_FORMAT, Prompt, build_prompt, retry_note
 from arbor.heartbeat.reply import COMMON_KEYS, REPLY_KEYS
 from arbor.heartbeat.reply_schema import asked_keys, reply_schema
 from arbor.heartbeat.sections.moment import DIRECTIVES
