@@ -11,7 +11,8 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from arbor.agents.genome import AgentRole
-from arbor.goals.values import GoalLayer, GoalSource
+from arbor.goals.likeness import same_goal
+from arbor.goals.values import MAX_NEW_PER_BEAT, MAX_OPEN, GoalLayer, GoalSource
 
 # Seed 003, 10.4.
 CURIOSITY_AFTER = 10.0
@@ -52,6 +53,8 @@ class Circumstances:
 
     #: Rules of which a goal is open.
     open_rules: frozenset[str] = frozenset()
+    #: Titles of all open goals.
+    open_titles: Sequence[str] = ()
     #: Whether an aspiration is open.
     has_aspiration: bool = False
     role: AgentRole | None = None
@@ -113,9 +116,18 @@ def curiosity_pressure(stale_beats: int, risk_tolerance: float) -> float:
 
 
 def injected_goals(now: Circumstances) -> list[Injected]:
-    """Return the goals that the rules make in these circumstances, the most pressing first."""
-    found = [_survival(now), _opportunity(now), _role(now), _standing(now), _curiosity(now)]
-    return [goal for goal in found if goal is not None and goal.rule not in now.open_rules]
+    """Return the goals that the rules make in these circumstances, the most pressing first; none where there is no room."""
+    if len(now.open_titles) >= MAX_OPEN:
+        return []
+    made = (_survival(now), _opportunity(now), _role(now), _standing(now), _curiosity(now))
+    wanted = [
+        goal
+        for goal in made
+        if goal is not None
+        and goal.rule not in now.open_rules
+        and not any(same_goal(goal.title, title) for title in now.open_titles)
+    ]
+    return wanted[:MAX_NEW_PER_BEAT]
 
 
 def _survival(now: Circumstances) -> Injected | None:

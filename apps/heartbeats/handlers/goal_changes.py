@@ -129,10 +129,6 @@ class Changes:
         self._note(goal, GoalChangeKind.CREATED, f"it is {goal.state}; it came by itself ({injected.rule})")
         return goal
 
-    def leave_out(self, injected: Injected, reason: str) -> None:
-        """List a goal that came by itself and could not be taken up."""
-        self._dropped.append({"path": f"injected.{injected.rule}", "value": injected.title, "reason": reason})
-
     def update(self, update: GoalUpdate) -> None:
         """Note progress, what stands in its way, and a move, in this order: what is moved may be closed."""
         if update.progress is not None or update.note:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from apps.goals.models import Goal
 from apps.heartbeats.handlers.goal_changes import Changes
 from apps.heartbeats.models import PerceptKind
 from arbor.agents.genome import AgentRole
 from arbor.clock import Clock
 from arbor.errors import ArborError
 from arbor.goals.injection import Circumstances, injected_goals
-from arbor.goals.values import GoalLayer
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.situation import GoalView, Situation
 from arbor.heartbeat.usage import Degradation
 from arbor.pipeline.engine import Context, NodeResult, Phase
@@ -32,30 +33,31 @@ class InjectGoals:
         if not found:
             return NodeResult(updates={"circumstances": None})
         changes = Changes(context, self._clock.now())
-        made = []
+        made: list[GoalView] = []
+        left_out: list[str] = []
         for injected in found:
             try:
-                goal = changes.inject(injected)
+                made.append(_view(changes.inject(injected)))
             except ArborError as error:
-                # The backlog is full, or holds such a goal by another name: there is nothing to add.
-                changes.leave_out(injected, str(error))
-                continue
-            made.append(
-                GoalView(
-                    id=str(goal.id),
-                    title=goal.title,
-                    description=goal.description,
-                    state=goal.state,
-                    layer=goal.layer,
-                    source=goal.source,
-                    rule=goal.rule,
-                )
-            )
+                left_out.append(f"{injected.title}: not taken up, for {error}")
         saved = changes.save()
         seen = situation.model_copy(update={"goals": [*situation.goals, *made]})
         return NodeResult(
-            updates={**saved.updates, "situation": seen, "circumstances": None}, changed=saved.changed
+            updates={**saved.updates, "situation": seen, "circumstances": None},
+            changed=(*saved.changed, *left_out),
         )
+
+
+def _view(goal: Goal) -> GoalView:
+    return GoalView(
+        id=str(goal.id),
+        title=goal.title,
+        description=goal.description,
+        state=GoalState(goal.state),
+        layer=GoalLayer(goal.layer),
+        source=GoalSource(goal.source),
+        rule=goal.rule,
+    )
 
 
 def _circumstances(situation: Situation, seen: Mapping[str, Any]) -> Circumstances:
@@ -64,6 +66,7 @@ def _circumstances(situation: Situation, seen: Mapping[str, Any]) -> Circumstanc
         **{
             **seen,
             "role": AgentRole(role) if role else None,
+            "open_titles": [goal.title for goal in situation.goals],
             "open_rules": frozenset(goal.rule for goal in situation.goals if goal.rule),
             "has_aspiration": any(goal.layer is GoalLayer.ASPIRATION for goal in situation.goals),
             "budget_runs_low": situation.degradation.rank >= Degradation.DEGRADATION.rank,

@@ -45,6 +45,7 @@ from tests.factories import (
     ExperienceFactory,
     ExternalCallFactory,
     GoalFactory,
+    GoalMemoryLinkFactory,
     HeartbeatFactory,
     IdentityAspectFactory,
     IntentFactory,
@@ -57,11 +58,14 @@ from tests.factories import (
     OutboxMessageFactory,
     PeerModelFactory,
     PerceptFactory,
+    PlanFactory,
+    PlanStepFactory,
     PracticeFactory,
     PreferenceFactory,
     ProcessFactory,
     ProgressNoteFactory,
     ProposalFactory,
+    SatisfactionFactory,
     ScheduleFactory,
     SelfChangeFactory,
     TemplateFactory,
@@ -192,6 +196,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             PreferenceFactory(agent=agent, key=text[:60], value=text, source=text),
             CodeSnippetFactory(agent=agent, language=text[:40], title=text, code=text, source=text),
             *_selfhood(agent, memory, text),
+            *_planned(agent, goal, memory, text),
             *_said(agent, text),
             *_wrote(agent, text),
             ScheduleFactory(agent=agent, last_error=text),
@@ -206,6 +211,18 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
         HeartbeatFactory(agent=agent, status=HeartbeatStatus.SKIPPED, number=0, reason=text)
         HeartbeatFactory(agent=agent, status=HeartbeatStatus.WAITING, ended_at=None, narrative="")
     return world
+
+
+def _planned(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]:
+    """Make what serves a goal: a part of it, a plan with a step, a memory of it, and what it was worth."""
+    plan = PlanFactory(agent=agent, goal=goal, reason=text, dependencies=[text])
+    return [
+        GoalFactory(agent=agent, parent=goal, title=f"Part of {text}"),
+        plan,
+        PlanStepFactory(plan=plan, description=text, precondition=text, postcondition=text),
+        GoalMemoryLinkFactory(goal=goal, memory=memory),
+        SatisfactionFactory(agent=agent, goal=goal),
+    ]
 
 
 def _wrote(agent: Agent, text: str) -> list[Model]:

@@ -55,8 +55,11 @@ def test_curiosity_presses_as_the_seed_says(stale: int, risk: float, pressure: f
         ({"standing": 0.71, "dealings": 9, "open_rules": frozenset({"mentoring"})}, []),
         (
             {"stale_beats": 99, "exhausted_beats": 3, "chances": ["x"], "standing": 0.9, "dealings": 3},
-            [Rule.SURVIVAL, Rule.OPPORTUNITY, Rule.MENTORING, Rule.CURIOSITY],
+            [Rule.SURVIVAL, Rule.OPPORTUNITY, Rule.MENTORING],
         ),
+        ({"stale_beats": 99, "open_titles": ["Explore something unfamiliar"]}, []),
+        ({"stale_beats": 99, "open_titles": ["exploring something unfamilar"]}, []),
+        ({"stale_beats": 99, "open_titles": [f"Goal {number}" for number in range(50)]}, []),
     ],
 )
 def test_a_goal_comes_when_its_rule_says_and_not_while_one_is_open(
