@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from arbor.runtime import AgentRuntime
 
 if TYPE_CHECKING:
-    from apps.heartbeats.services.runtime import Runtime
+    from apps.agents.services.runtime import Runtime
 
 #: Who the record of acts names when the program does not say.
 ACTOR = "program"
@@ -25,7 +25,7 @@ def open_runtime(*, tenant: str, actor: str = ACTOR) -> AgentRuntime:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     # Sets Django up, once per process.
     importlib.import_module("workers.app")
-    services = importlib.import_module("apps.heartbeats.services.runtime")
+    services = importlib.import_module("apps.agents.services.runtime")
     tenants = importlib.import_module("apps.tenants.services")
     made: Runtime = services.Runtime(tenant_id=tenants.tenant_by_slug(tenant).id, actor=actor)
     return made

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from apps.agents.models import Agent
+from apps.agents.services.runtime import Runtime
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import HeartbeatStatus, Trigger
-from apps.heartbeats.services.runtime import Runtime
 from apps.selves.models import PeerModel
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
