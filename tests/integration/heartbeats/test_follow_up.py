@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.console.call_page import read_call
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
@@ -21,8 +22,10 @@ from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.errors import ModelRefused, ModelTimeout, ModelUnavailable
 from arbor.goals.values import GoalState
+from arbor.heartbeat.tiers import parse_tier_models
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ModelRequest, ScriptedModel
+from config.cli.trace import trace_of
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -316,3 +319,48 @@ def test_a_model_that_refuses_is_not_passed_over(
 
     assert _beat(agent, fleet).status == HeartbeatStatus.FAILED
     assert models.asked == ["openai/deep"]
+
+
+def test_an_agent_without_a_model_of_its_own_asks_the_installations_by_tier(
+    agent: Agent,
+    new_agent: Callable[..., Agent],
+    fleet: Fleet,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+) -> None:
+    settings.ARBOR_TIER_MODELS = parse_tier_models("strategic=openai/deep,standard=openai/usual")
+    own = new_agent(agent.tenant, name="Grace", model="openai/own")
+    models = _Models(monkeypatch, deep=REST, own=REST)
+    for each in (agent, own):
+        _goal(each)
+        _beat(each, fleet)
+
+    assert models.asked == ["openai/deep", "openai/own"]
+
+
+# --- Shares --------------------------------------------------------------------------------------------
+
+
+def test_what_a_prompt_has_no_room_for_is_counted_in_it_and_in_the_trace(
+    agent: Agent, fleet: Fleet, scripted: Script, settings: Any
+) -> None:
+    settings.ARBOR_MODEL_CONTEXT = 4_096
+    remember(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        memories=[
+            NewMemory(content=f"Day {day}: {'rain ' * 200}", occurred_at=SystemClock().now())
+            for day in range(5)
+        ],
+    )
+    model = scripted(REST)
+
+    beat = _beat(agent, fleet)
+
+    assert "Not shown, for want of room: " in model.requests[0].messages[0].content
+    with tenant_transaction(agent.tenant_id):
+        (call,) = trace_of(Heartbeat.objects.select_related("agent").get(id=beat.id))["calls"]
+        shown = read_call(ExternalCall.objects.get(heartbeat_id=beat.id), None)
+    cut = {each["name"]: each["cut"] for each in call["sections"] if each["cut"]}
+    assert cut
+    assert {each.name: each.cut for each in shown.sections if each.cut} == cut
