@@ -34,7 +34,8 @@ from arbor.contacts.chat_prompt import (
     build_chat_prompt,
     shown_turns,
 )
-from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView, MoodView, PreferenceView
+from arbor.heartbeat.self_views import MoodView, PreferenceView
+from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX

@@ -23,7 +23,7 @@ SELECT DISTINCT agent_id FROM (
 ) old
 """  # noqa: S608 (our own words)
 _EMPTY = f"""
-UPDATE heartbeats_externalcall SET request = '{{}}'::jsonb
+UPDATE heartbeats_externalcall SET request = '{{}}'::jsonb, sections = '[]'::jsonb
 WHERE tenant_id = %(tenant)s AND id IN (
     SELECT id FROM heartbeats_externalcall
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_OLD} ORDER BY ended_at LIMIT %(step)s

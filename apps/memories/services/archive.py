@@ -64,10 +64,11 @@ DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = ANY(
 """
 _PURGE = "DELETE FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
 
-# What models were asked about a memory repeats its text: alone, or within an episode. One that is still open is ended; what
-# else it was about is asked anew.
+# What models were asked about a memory repeats its text: alone, within an episode, or in a conversation that it is a turn of
+# or that recalled it. One that is still open is ended; what else it was about is asked anew.
 _EMPTY_ERRANDS = """
 UPDATE heartbeats_externalcall c SET request = '{}'::jsonb, reply = '', error = '', dropped = '[]'::jsonb,
+    sections = '[]'::jsonb,
     status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
     ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL
 WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.subject_key <> '' AND (
@@ -76,7 +77,21 @@ WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.su
         SELECT episode_id::text FROM memories_memory
         WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) AND episode_id IS NOT NULL
     )
+    OR 'chat:' || (c.subject ->> 'chat') IN (
+        SELECT session FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
+    )
+    OR EXISTS (
+        SELECT FROM jsonb_array_elements(c.subject -> 'recalled') recalled
+        WHERE recalled ->> 'id' = ANY(%(names)s::text[])
+    )
 )
+"""
+# A turn of a conversation is the same text once more.
+_EMPTY_TURNS = """
+UPDATE contacts_chatmessage t SET content = '', detail = '{}'::jsonb, error = 'purged'
+FROM memories_memory m
+WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[]) AND m.session LIKE 'chat:%%'
+    AND t.tenant_id = m.tenant_id AND t.session_id::text = substr(m.session, 6) AND t.content = m.content
 """
 
 type _Locked = dict[UUID, list[UUID]]
@@ -151,6 +166,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
         hashes[memory_id] = bytes(digest).hex()
     _mark_around(ids)
     change(_EMPTY_ERRANDS, ids=ids, names=[str(each) for each in ids], agents=list(by_agent))
+    change(_EMPTY_TURNS, ids=ids)
     change(_CUT, ids=ids, agents=list(by_agent))
     change(_LET_GO, ids=ids, agents=list(by_agent), digests=[bytes(row[3]) for row in rows])
     change(_PURGE, ids=ids)

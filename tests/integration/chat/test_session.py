@@ -14,11 +14,12 @@ from apps.agents.models import Agent, AgentState
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import end_session, hear, open_session
 from apps.contacts.services.chat_sweep import LONGEST_WAIT, tend_chats
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.mind import rebuild_mind
 from apps.heartbeats.services.schedule import _CLAIM_DUE
 from apps.heartbeats.services.thoughts import thoughts_of
-from apps.memories.models import CodeSnippet
+from apps.memories.models import CodeSnippet, Memory
+from apps.memories.services.archive import purge
 from apps.queues import Task
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
@@ -265,3 +266,20 @@ def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Flee
         snippet = CodeSnippet.objects.get(agent_id=agent.id)
         assert (snippet.language, snippet.code) == ("sh", "make test")
         assert snippet.source == f"heartbeat:{Heartbeat.objects.get().id}"
+
+
+def test_what_is_purged_is_gone_from_the_conversation_and_from_its_prompts(
+    agent: Agent, talk: Talk, scripted: Script
+) -> None:
+    scripted(answering("Noted."), answering("4711."), answering("Fine."))
+    talk("The gate code is 4711, says Orson.")
+    talk("What is the gate code?", person="user:orson")
+    with tenant_transaction(agent.tenant_id):
+        told = Memory.objects.get(agent_id=agent.id, content__startswith="The gate code is 4711")
+
+        purge(memory_ids=[told.id], reason="asked", actor="test")
+
+        assert not ChatMessage.objects.filter(content__contains="4711, says").exists()
+        calls = ExternalCall.objects.filter(agent_id=agent.id, purpose="chat")
+        assert [(call.request, call.sections, call.reply) for call in calls] == [({}, [], "")] * 2
+    assert talk("Are you there?").content == "Fine."
