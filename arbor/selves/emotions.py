@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -186,7 +187,7 @@ def in_words(valence: float, arousal: float) -> str:
 
 
 def _faded(value: float, baseline: float, half_lives: float) -> float:
-    return round(baseline + (value - baseline) * 0.5**half_lives, 4)
+    return round(baseline + (value - baseline) * math.exp2(-half_lives), 4)
 
 
 def _within(value: float, low: float) -> float:
