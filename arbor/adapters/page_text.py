@@ -28,7 +28,7 @@ def read_page(content: bytes, *, kind: str, charset: str | None) -> tuple[str, s
         return "", storable(text)
     # Bytes without a charset are decoded by what the page says of itself.
     found = _extractor().bare_extraction(
-        text if charset else content, include_comments=False, favor_recall=True, with_metadata=True
+        text if charset else content, include_comments=False, with_metadata=True
     )
     if found is None:
         return "", ""

@@ -39,6 +39,10 @@ class WebFetch:
             url = came
         raise WebFailed(f"{_shown(url)}: more than {MOST_REDIRECTS} redirects")
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
     def _checked(self, url: str) -> httpx.URL:
         try:
             parsed = httpx.URL(url)

@@ -57,6 +57,10 @@ class SearxngSearch:
         found = [read for each in results if (read := _read(each))] if isinstance(results, list) else []
         return found[:limit]
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
 
 def _read(result: Any) -> SearchResult | None:
     if not isinstance(result, dict):

@@ -60,9 +60,15 @@ class Webhook:
             check_url(message.target, allow_http=self._allow_http)
         except Invalid as error:
             raise DeliveryFailed(str(error), final=True) from error
-        host = httpx.URL(message.target).host
+        host, body = httpx.URL(message.target).host, body_of(message)
+        headers = _headers(message, body)
         try:
-            with deadline(self._deadline_s), self._client.stream("POST", **_request(message)) as response:
+            with (
+                deadline(self._deadline_s),
+                self._client.stream(
+                    "POST", message.target, content=body, headers=headers, follow_redirects=False
+                ) as response,
+            ):
                 status = response.status_code
         except httpx.UnsupportedProtocol as error:
             raise DeliveryFailed(
@@ -94,18 +100,12 @@ def body_of(message: Outgoing) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
 
 
-def _request(message: Outgoing) -> dict[str, object]:
-    body = body_of(message)
+def _headers(message: Outgoing, body: bytes) -> dict[str, str]:
     return {
-        "url": message.target,
-        "content": body,
-        "headers": {
-            "Content-Type": "application/json",
-            "User-Agent": "Arbor",
-            KEY_HEADER: message.key,
-            SIGNATURE_HEADER: signature(message.secret, at=int(time.time()), body=body),
-        },
-        "follow_redirects": False,
+        "Content-Type": "application/json",
+        "User-Agent": "Arbor",
+        KEY_HEADER: message.key,
+        SIGNATURE_HEADER: signature(message.secret, at=int(time.time()), body=body),
     }
 
 

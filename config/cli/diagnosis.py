@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+import httpx
 from django.conf import settings
 from django.db import DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
+from apps import web
 from apps.agents.models import AgentKey
 from apps.contacts.services.figures import installation_figures
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
@@ -24,6 +26,7 @@ from apps.queues import Queue
 from apps.tenants.checks import unprotected_tables, unsafe_role
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
+from apps.web import web_missing
 from arbor.agents.identity import SealedKey, open_private_key
 from arbor.embedding.models import AtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
@@ -87,6 +90,7 @@ def diagnose() -> Iterator[Finding]:
     yield check_broker()
     yield check_model()
     yield check_embedder()
+    yield check_web()
 
 
 def _guarded(check: Callable[[], Finding]) -> Iterator[Finding]:
@@ -295,6 +299,21 @@ def check_embedder() -> Finding:
     if found.error:
         return _fail("embedder", found.error, _EMBEDDER_REMEDY)
     return _ok("embedder", f"{found.made_by}, {found.model.dimension} dimensions, {_milliseconds(found)}")
+
+
+def check_web() -> Finding:
+    """See whether agents can inquire on the web; that they cannot is no fault."""
+    if missing := web_missing():
+        return _ok("web", f"closed: {missing}; no agent inquires")
+    try:
+        web.search()
+        web.fetch()
+    except ConfigurationInvalid as error:
+        return _fail("web", str(error), "correct ARBOR_SEARCH_URL and ARBOR_WEB_ALLOW")
+    allowed = ", ".join(sorted(settings.ARBOR_WEB_ALLOW)[:5])
+    if "*" in settings.ARBOR_WEB_ALLOW:
+        allowed = "every public address"
+    return _ok("web", f"searched by {httpx.URL(settings.ARBOR_SEARCH_URL).host}; agents may read {allowed}")
 
 
 def check_minds() -> Finding:

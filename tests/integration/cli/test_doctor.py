@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from apps import web
 from apps.memories.models import EmbedderFault, Mind
 from apps.memories.services import embedding
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.ports import HashEmbedder
-from config.cli.diagnosis import Verdict, check_backlog, check_embedder, check_minds, check_vectors
+from config.cli.diagnosis import Verdict, check_backlog, check_embedder, check_minds, check_vectors, check_web
 from tests.integration.cli.conftest import Arbor
 
 
@@ -93,3 +94,19 @@ def test_settings_that_name_no_possible_model_are_told(remembering: Arbor, setti
 def test_a_setting_that_says_nothing_is_told(remembering: Arbor, settings: Any) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = "sometimes"
     assert "is auto, always, never, got 'sometimes'" in check_embedder().detail
+
+
+def test_a_closed_web_is_well_and_an_open_one_is_described(settings: Any) -> None:
+    found = check_web()
+    assert (found.verdict, "ARBOR_SEARCH_URL" in found.detail, "ARBOR_WEB_ALLOW" in found.detail) == (
+        Verdict.OK,
+        True,
+        True,
+    )
+    settings.ARBOR_SEARCH_URL, settings.ARBOR_WEB_ALLOW = "http://search.example:8888/", ["example.org"]
+    web.search.cache_clear()
+    web.fetch.cache_clear()
+    assert check_web().detail == "searched by search.example; agents may read example.org"
+    settings.ARBOR_WEB_ALLOW = ["https://example.org/"]
+    web.fetch.cache_clear()
+    assert check_web().verdict is Verdict.FAIL

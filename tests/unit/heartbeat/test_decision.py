@@ -23,9 +23,7 @@ def judge(
     *actions: tuple[str, dict[str, Any]], allowed: tuple[str, ...] = ALL, energy: float = 10, most: int = 10
 ) -> tuple[Decision, ...]:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
-    return decide(
-        proposed, registry=ACTIONS, allowed=allowed, energy=energy, budget=ByEnergy(), most=most
-    )
+    return decide(proposed, registry=ACTIONS, allowed=allowed, energy=energy, budget=ByEnergy(), most=most)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +32,14 @@ def judge(
         ("recall", RECALL, ALL, 1, Verdict.RUN, ""),
         ("rest", {}, ALL, 0, Verdict.RUN, ""),
         ("remember", {"content": "x"}, ALL, 0, Verdict.RUN, ""),
-        ("fly", {}, ALL, 9, Verdict.UNKNOWN, "there is no action 'fly'; possible: observe, review_goals, recall"),
+        (
+            "fly",
+            {},
+            ALL,
+            9,
+            Verdict.UNKNOWN,
+            "there is no action 'fly'; possible: observe, review_goals, recall",
+        ),
         ("reflect", REFLECT, ("rest",), 9, Verdict.NOT_PERMITTED, "does not allow reflect; possible: rest"),
         ("reflect", REFLECT, (), 9, Verdict.NOT_PERMITTED, "possible: none"),
         ("recall", {}, ALL, 9, Verdict.INVALID, "query: Field required"),
@@ -221,3 +226,17 @@ def test_every_offered_parameter_is_described() -> None:
     for offer in ACTIONS.offers(ALL):
         assert offer.summary
         assert all(offer.params.values())
+
+
+def test_what_this_installation_cannot_do_is_refused_with_what_is_missing_and_not_offered_instead() -> None:
+    missing = {"inquire_deep": "no web search is set up"}
+    proposed = [ProposedAction(action=name) for name in ("inquire_deep", "fly")]
+
+    inquire, fly = decide(
+        proposed, registry=ACTIONS, allowed=ALL, energy=20, budget=ByEnergy(), missing=missing, first=4
+    )
+
+    assert (inquire.verdict, inquire.cost) == (Verdict.UNAVAILABLE, 0)
+    assert inquire.reason == "inquire_deep is not possible here: no web search is set up"
+    assert "inquire_deep" not in fly.reason
+    assert (inquire.index, fly.index) == (4, 5)

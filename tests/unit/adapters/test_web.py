@@ -1,0 +1,385 @@
+"""Fetching and searching against a real server: what may be read, from where, how much, how long, of what type."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from arbor.adapters.web_fetch import WebFetch
+from arbor.adapters.web_search import SearxngSearch
+from arbor.errors import ConfigurationInvalid, WebFailed
+from arbor.web.allow import AllowList
+from arbor.web.ports import SearchResult
+
+HTML = (
+    b"<html><head><title>The reef</title></head><body><nav><ul><li><a href='/'>Home</a></li></ul></nav><article>"
+    b"<h1>The reef</h1><p>The reef is eleven fathoms deep at its northern end, as it was sounded in the year 1842.</p>"
+    b"<p>It was sounded again when the harbour was built, by the same hands, and found to be as deep as before.</p>"
+    b"</article><footer>Imprint</footer><script>alert('x')</script></body></html>"
+)
+#: Stands for the public network: the one address that is permitted here.
+PUBLIC = "127.0.0.1"
+
+
+class Server(ThreadingHTTPServer):
+    """Answers as its routes say, and keeps what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__((PUBLIC, 0), _Handler)
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.routes: dict[str, Callable[[_Handler], None]] = {}
+
+    @property
+    def url(self) -> str:
+        """Return its address."""
+        return f"http://{PUBLIC}:{self.server_port}"
+
+    def answers(self, path: str, body: bytes = b"", *, status: int = 200, **headers: str) -> str:
+        """Let a path answer; return its address."""
+
+        def answer(handler: _Handler) -> None:
+            handler.send_response(status)
+            told = {"Content_Length": str(len(body)), "Content_Type": "text/html", **headers}
+            for name, value in told.items():
+                handler.send_header(name.replace("_", "-"), value)
+            handler.end_headers()
+            handler.wfile.write(body)
+
+        self.routes[path] = answer
+        return self.url + path
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, dict(self.headers)))
+        self.server.routes[urlsplit(self.path).path](self)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Return a server on this machine."""
+    made = Server()
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield made
+    made.shutdown()
+    made.server_close()
+    thread.join()
+
+
+def fetch(*allowed: str, page_bytes: int = 100_000, permits: Callable[[str], bool] | None = None) -> WebFetch:
+    """Return a fetch that may read these domains, at the one address that counts as public."""
+    made = WebFetch(
+        allow=AllowList.of(allowed or ("*",)),
+        page_bytes=page_bytes,
+        permits=permits or (lambda ip: ip == PUBLIC),
+    )
+    return opened(made)
+
+
+_opened: list[WebFetch | SearxngSearch] = []
+
+
+def opened[T: (WebFetch, SearxngSearch)](client: T) -> T:
+    """Have a client closed when the test is over."""
+    _opened.append(client)
+    return client
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Close what the test has opened."""
+    yield
+    while _opened:
+        _opened.pop().close()
+
+
+def refused(url: str, said: str, by: WebFetch | None = None, *, deadline_s: float = 5) -> None:
+    """Check that an address is not read, and why."""
+    with pytest.raises(WebFailed, match=said):
+        (by or fetch()).fetch(url, deadline_s=deadline_s)
+
+
+def test_a_page_is_its_title_and_text_and_is_asked_for_without_cookies(server: Server) -> None:
+    url = server.answers("/reef", HTML, Set_Cookie="seen=1; Path=/")
+    reader = fetch()
+
+    page = reader.fetch(f"{url}?q=1#part", deadline_s=5)
+    reader.fetch(url, deadline_s=5)
+
+    assert (page.url, page.title) == (f"{url}?q=1", "The reef")
+    assert "eleven fathoms" in page.text
+    assert "alert" not in page.text
+    assert "Home" not in page.text
+    for _, headers in server.asked:
+        assert headers["User-Agent"].startswith("Arbor/")
+        assert "Cookie" not in headers
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "text"),
+    [
+        ("text/plain; charset=latin-1", "Tiefe: fünf".encode("latin-1"), "Tiefe: fünf"),
+        ("text/plain; charset=no-such", b"deep", "deep"),
+        ("application/json", b'{"deep": 11}', '{"deep": 11}'),
+        ("application/feed+json", b"[]", "[]"),
+        ("application/atom+xml", b"<a>deep</a>", "<a>deep</a>"),
+        ("text/plain", b"a\0b", "a\ufffdb"),
+    ],
+)
+def test_plain_types_are_read_as_they_are(server: Server, kind: str, body: bytes, text: str) -> None:
+    url = server.answers("/x", body, Content_Type=kind)
+    assert fetch().fetch(url, deadline_s=5).text == text
+
+
+@pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/octet-stream", "text/css", ""])
+def test_other_types_are_not_read(server: Server, kind: str) -> None:
+    refused(server.answers("/x", b"x", Content_Type=kind), "which is not read as text")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("ftp://example.org/x", "only http and https"),
+        ("file:///etc/passwd", "only http and https"),
+        ("javascript:alert(1)", "only http and https"),
+        ("//example.org", "only http and https"),
+        ("http://", "only http and https"),
+        ("", "only http and https"),
+        ("http://user:secret@example.org/", "with a user and password"),
+        ("http://exa mple.org\0/", "no address|only http"),
+        ("http://[::1", "no address"),
+    ],
+)
+def test_what_is_no_address_of_a_page_is_refused(url: str, said: str) -> None:
+    refused(url, said)
+
+
+def test_a_domain_that_is_not_allowed_is_refused_before_it_is_looked_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: pytest.fail("it was looked up"))
+    refused("https://example.net/", "not among the domains", fetch("example.org"))
+    refused(
+        "https://example.org/",
+        "not among the domains",
+        opened(WebFetch(allow=AllowList.of([]), page_bytes=1)),
+    )
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "localhost",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0.0.0.0",
+        "10.0.0.1",
+        "172.16.3.4",
+        "192.168.1.1",
+        "100.64.0.1",
+        "169.254.169.254",
+        "224.0.0.1",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "[fe80::1]",
+        "[fd00::1]",
+        "[ff02::1]",
+    ],
+)
+def test_addresses_that_are_not_public_are_refused_however_they_are_written(host: str) -> None:
+    real = opened(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
+    refused(f"http://{host}:9/latest/meta-data", "may not be read|cannot be reached|no address", real)
+
+
+def test_the_refusal_of_an_inner_address_comes_before_any_byte_is_sent(server: Server) -> None:
+    real = opened(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
+    refused(server.answers("/secret", HTML), "which is not permitted", real)
+    assert server.asked == []
+
+
+def test_redirects_are_followed_by_hand_and_each_is_checked(server: Server) -> None:
+    server.answers("/end", HTML)
+    url = server.answers("/start", status=302, Location="/end")
+    assert fetch().fetch(url, deadline_s=5).url == f"{server.url}/end"
+
+    inner = f"http://127.0.0.2:{server.server_port}/end"
+    refused(server.answers("/in", status=301, Location=inner), "127.0.0.2, which is not permitted")
+    refused(server.answers("/meta", status=307, Location="http://169.254.169.254/"), "which is not permitted")
+    refused(server.answers("/file", status=302, Location="file:///etc/passwd"), "only http and https")
+    refused(
+        server.answers("/away", status=302, Location="https://example.net/"),
+        "example.net is not among the domains",
+        fetch(PUBLIC),
+    )
+
+
+def test_at_most_five_redirects_are_followed(server: Server) -> None:
+    for number in range(7):
+        server.answers(f"/{number}", status=302, Location=f"/{number + 1}")
+    refused(f"{server.url}/0", "more than 5 redirects")
+    assert len(server.asked) == 6
+
+
+def names_lead(monkeypatch: pytest.MonkeyPatch, addresses: Callable[[], list[str]]) -> None:
+    """Let names lead to these addresses; an address leads to itself."""
+    real = socket.getaddrinfo
+
+    def resolve(host: str, port: int, *rest: Any, **named: Any) -> list[Any]:
+        if not host.endswith(".example"):
+            return list(real(host, port, *rest, **named))
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in addresses()]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+
+def test_a_name_that_leads_inside_the_second_time_does_not_get_through(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS rebinding: what is checked is the very address that is connected to."""
+    led = iter([[PUBLIC], ["127.0.0.2"], ["127.0.0.2"]])
+    names_lead(monkeypatch, lambda: next(led))
+    port = server.server_port
+    server.answers("/", status=302, Location=f"http://rebind.example:{port}/secret", Connection="close")
+    server.answers("/secret", HTML)
+
+    refused(f"http://rebind.example:{port}/", "127.0.0.2, which is not permitted")
+    assert [path for path, _ in server.asked] == ["/"]
+
+
+def test_a_name_with_an_inner_address_among_others_is_read_at_the_public_one(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names_lead(monkeypatch, lambda: ["10.0.0.1", PUBLIC])
+    server.answers("/", HTML)
+    page = fetch().fetch(f"http://two.example:{server.server_port}/", deadline_s=5)
+    assert "eleven fathoms" in page.text
+
+
+def test_what_is_too_large_is_refused_announced_or_not(server: Server) -> None:
+    small = fetch(page_bytes=100)
+    refused(server.answers("/announced", b"x" * 101), "is larger than 100 bytes", small)
+
+    def endless(handler: _Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/plain")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        handler.close_connection = True
+        for _ in range(100):
+            handler.wfile.write(b"x" * 10)
+
+    server.routes["/endless"] = endless
+    refused(f"{server.url}/endless", "is larger than 100 bytes", small)
+
+
+def test_a_compressed_page_is_refused_for_it_could_become_any_size(server: Server) -> None:
+    refused(server.answers("/bomb", b"x", Content_Encoding="gzip"), "compressed")
+
+
+def test_a_slow_server_meets_the_deadline(server: Server) -> None:
+    over = threading.Event()
+
+    def drip(handler: _Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/plain")
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        handler.close_connection = True
+        while not over.wait(0.05):
+            handler.wfile.write(b"x")
+            handler.wfile.flush()
+
+    server.routes["/slow"] = drip
+    started = time.monotonic()
+    try:
+        refused(f"{server.url}/slow?token=secret", r"/slow did not answer within 0\.3 s", deadline_s=0.3)
+    finally:
+        over.set()
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("status", [204, 400, 404, 500, 304])
+def test_another_status_is_told(server: Server, status: int) -> None:
+    server.answers("/x", status=status)
+    with pytest.raises(WebFailed) as failure:
+        fetch().fetch(f"{server.url}/x?key=secret", deadline_s=5)
+    assert f"answered {status}" in str(failure.value)
+    assert "secret" not in str(failure.value)
+
+
+class TestSearch:
+    """The search server is the operator's own: it may stand anywhere."""
+
+    def test_results_are_read_and_what_is_no_address_left_out(self, server: Server) -> None:
+        results = [
+            {"url": "https://a.example", "title": "A\0", "content": "about a", "engine": "x"},
+            {"url": "javascript:alert(1)"},
+            {"title": "nothing"},
+            "text",
+            {"url": "http://b.example", "title": None},
+            {"url": "http://c.example"},
+        ]
+        server.answers("/search", json.dumps({"results": results}).encode(), Content_Type="application/json")
+
+        found = opened(SearxngSearch(server.url)).search("reef & depth", 2, deadline_s=5)
+
+        assert found == [
+            SearchResult(url="https://a.example", title="A\ufffd", snippet="about a"),
+            SearchResult(url="http://b.example"),
+        ]
+        assert parse_qs(urlsplit(server.asked[0][0]).query) == {"q": ["reef & depth"], "format": ["json"]}
+
+    @pytest.mark.parametrize("path", ["", "/", "/search", "/searx/"])
+    def test_the_address_may_be_written_with_or_without_its_path(self, server: Server, path: str) -> None:
+        for place in ("/search", "/searx/search"):
+            server.answers(place, b'{"results": []}')
+        assert opened(SearxngSearch(server.url + path)).search("q", 3, deadline_s=5) == []
+
+    @pytest.mark.parametrize(
+        ("body", "status", "said"),
+        [
+            (b"<html>", 200, "did not answer with JSON"),
+            (b"{}", 200, "did not answer with JSON"),
+            (b"[]", 200, "did not answer with JSON"),
+            (b"", 500, "answered 500"),
+            (b"", 403, "`search.formats` has json"),
+            (b"", 302, "answered 302"),
+        ],
+    )
+    def test_whatever_else_it_answers_is_a_failure(
+        self, server: Server, body: bytes, status: int, said: str
+    ) -> None:
+        server.answers("/search", body, status=status)
+        with pytest.raises(WebFailed, match=said):
+            opened(SearxngSearch(server.url)).search("secret question", 3, deadline_s=5)
+
+    def test_a_server_that_is_away_is_a_failure(self) -> None:
+        with pytest.raises(WebFailed, match=r"the search at 127\.0\.0\.1 cannot be reached"):
+            opened(SearxngSearch("http://127.0.0.1:9")).search("q", 3, deadline_s=5)
+
+    @pytest.mark.parametrize("url", ["localhost:8888", "ftp://x", "/search", "http://"])
+    def test_what_is_no_address_is_told(self, url: str) -> None:
+        with pytest.raises(ConfigurationInvalid, match="ARBOR_SEARCH_URL"):
+            SearxngSearch(url)
