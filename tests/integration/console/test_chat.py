@@ -26,7 +26,7 @@ from tests.integration.console.conftest import World
 @pytest.fixture
 def agent(tenant: Tenant) -> Agent:
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory(name="Vega")
+        made: Agent = AgentFactory(name="Vega", character={"name": "Vega"})
         AgentStateFactory(agent=made)
         ScheduleFactory(agent=made)
         return made
