@@ -192,9 +192,14 @@ def test_an_urgent_drive_is_felt_and_what_satisfies_it_calms_it(beater: Beater, 
     building = {"level": 0.9, "at": long_ago.isoformat(), "building": True}
     set_state(agent, drives={"states": {"coherence": building}})
     prompt = beater.beat(_reply(actions=[_action("reflect", insight="It all fits.", focus="the whole")]))
-    assert "- coherence (1.00 of 1): something speaks against what you believe. It calms down by: connect" in prompt
+    assert (
+        "- coherence (1.00 of 1): something speaks against what you believe. It calms down by: connect"
+        in prompt
+    )
     now = datetime.now(UTC)
-    assert read_drives(state_of(agent).drives, now).level(Drive.COHERENCE, now) == pytest.approx(0.8, abs=0.01)
+    assert read_drives(state_of(agent).drives, now).level(Drive.COHERENCE, now) == pytest.approx(
+        0.8, abs=0.01
+    )
 
 
 def test_calm_drives_are_not_mentioned(beater: Beater) -> None:
