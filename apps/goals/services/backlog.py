@@ -7,17 +7,15 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-import structlog
-
-from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote, Satisfaction
+from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote
+from apps.goals.services.endings import Endings
 from apps.goals.services.loading import OPEN_STATES, Loaded, load
 from apps.goals.services.steps import Steps
 from apps.goals.services.unit import Unit
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid, LimitReached, NotFound
-from arbor.goals.hierarchy import Child, fraction_of, is_reached, require_place
+from arbor.goals.hierarchy import require_place
 from arbor.goals.plans import PlanDraft, StepDraft
-from arbor.goals.satisfaction import satisfaction
 from arbor.goals.values import (
     MAX_NEW_PER_BEAT,
     BacklogCounts,
@@ -29,8 +27,6 @@ from arbor.goals.values import (
     move,
     require_room,
 )
-
-log = structlog.get_logger(__name__)
 
 TITLE_LENGTH = 300
 BLOCKER_LENGTH = 500
@@ -48,13 +44,10 @@ class Backlog:
         self._agent_id = agent_id
         self._now = now
         self._heartbeat_id = heartbeat_id
-        self._loaded = loaded
         self._goals = loaded.goals
         self._unit = Unit()
-        self._signals: list[tuple[Goal, Satisfaction]] = []
         self.steps = Steps(agent_id, loaded, self._unit, now)
-        #: Goals that were completed because all their parts are, in this unit of work.
-        self.reached: list[Goal] = []
+        self._endings = Endings(agent_id, loaded, self._unit, self.steps, now, by_person=heartbeat_id is None)
 
     @classmethod
     def lock(cls, agent_id: UUID, *, now: datetime, heartbeat_id: UUID | None = None) -> Self:
@@ -66,6 +59,11 @@ class Backlog:
         """How many goals are in each open state."""
         states = [goal.state for goal in self._goals.values()]
         return BacklogCounts(**{state.value: states.count(state) for state in OPEN_STATES})
+
+    @property
+    def reached(self) -> list[Goal]:
+        """Goals that were completed because all their parts are; whoever has told of them clears the list."""
+        return self._endings.reached
 
     def goal(self, goal_id: str | UUID) -> Goal:
         """Return an open goal; raises NotFound."""
@@ -132,7 +130,7 @@ class Backlog:
         self._set_blocker(goal, blocked_by)
         self._goals[goal.id] = goal
         self._unit.new(goal)
-        self._lift(goal)
+        self._endings.lift(goal)
         return goal
 
     def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "") -> Goal:
@@ -148,7 +146,7 @@ class Backlog:
         goal.state = to
         self._touch(goal)
         if not to.is_open:
-            self._close(goal, reason.strip())
+            self._endings.close(goal, reason.strip())
         elif to is GoalState.ACTIVE:
             self.steps.commit_next(goal)
         return goal
@@ -168,7 +166,7 @@ class Backlog:
                 raise Invalid(f"a goal's progress is 0 to 1, got {fraction}")
             goal.fraction = fraction
             # What somebody said of a goal with parts stands, whatever its parts come to.
-            goal.fraction_by_hand = bool(self._children(goal))
+            goal.fraction_by_hand = bool(self._endings.children(goal))
         if note.strip():
             text = note.strip().replace("\0", "")
             self._unit.new(
@@ -183,7 +181,7 @@ class Backlog:
         if fraction == 1 and goal.state == GoalState.ACTIVE:
             self.move(goal.id, GoalState.COMPLETED)
         else:
-            self._lift(goal)
+            self._endings.lift(goal)
         return goal
 
     def block(self, goal_id: str | UUID, by: str) -> Goal:
@@ -204,7 +202,7 @@ class Backlog:
             require_place(goal.id, parent.id, self._parents())
         goal.parent = parent
         self._touch(goal)
-        self._lift(goal)
+        self._endings.lift(goal)
         return goal
 
     def due(self, goal_id: str | UUID, deadline: datetime | None) -> Goal:
@@ -252,18 +250,7 @@ class Backlog:
     def save(self) -> None:
         """Write what changed: at most two statements."""
         self._unit.save()
-        for goal, signal in self._signals:
-            log.info(
-                "goal_closed",
-                goal_id=str(goal.id),
-                state=str(goal.state),
-                outcome=signal.outcome,
-                reward=signal.reward_actual,
-                expected=round(signal.reward_expected, 3),
-                novelty=signal.novelty,
-                effort=signal.effort,
-            )
-        self._signals.clear()
+        self._endings.report()
 
     def _require_place_in_beat(self) -> None:
         if self._heartbeat_id is None:
@@ -275,77 +262,6 @@ class Backlog:
     def _touch(self, goal: Goal) -> None:
         goal.touched_at = self._now
         self._unit.changed(goal)
-
-    def _close(self, goal: Goal, reason: str) -> None:
-        completed = goal.state == GoalState.COMPLETED
-        signal = satisfaction(
-            GoalSource(goal.source),
-            completed=completed,
-            fraction=goal.fraction,
-            stated=goal.expected_reward,
-            experienced=self._loaded.experienced.get(GoalSource(goal.source)),
-            effort=goal.effort,
-        )
-        row = Satisfaction(
-            tenant_id=current_tenant(),
-            agent_id=self._agent_id,
-            goal=goal,
-            outcome=signal.outcome.value,
-            reward_actual=signal.reward_actual,
-            reward_expected=signal.reward_expected,
-            reputation_delta=signal.reputation_delta,
-            novelty=signal.novelty,
-            effort=signal.effort,
-        )
-        if completed:
-            goal.fraction, goal.completed_at = 1.0, self._now
-        else:
-            goal.abandoned_at, goal.abandonment_reason = self._now, reason
-        self._unit.new(row)
-        self._signals.append((goal, row))
-        self._release(goal)
-        dropped = self.steps.drop(goal)
-        if self._heartbeat_id is None:
-            self._tell_of_end(goal, dropped)
-        self._lift(goal)
-
-    def _tell_of_end(self, goal: Goal, dropped: int) -> None:
-        """What a person closed, the agent hears of."""
-        why = f": {goal.abandonment_reason}" if goal.abandonment_reason else ""
-        steps = f" {dropped} open steps towards it were dropped." if dropped else ""
-        self.steps.tell(f"Your goal {goal.title!r} was {goal.state} by a person{why}.{steps}", goal)
-
-    def _release(self, goal: Goal) -> None:
-        for other in self._goals.values():
-            if other.blocked_by_goal_id == goal.id:
-                other.blocked_by_goal = None
-                self._unit.changed(other)
-
-    def _lift(self, goal: Goal) -> None:
-        """Carry what happened to a goal on to what it is a part of, upwards."""
-        parent = self._goals.get(goal.parent_id) if goal.parent_id else None
-        if parent is None or not GoalState(parent.state).is_open:
-            return
-        children = self._children(parent)
-        if not GoalState(goal.state).is_open and is_reached(children):
-            parent.state = GoalState.COMPLETED
-            self._touch(parent)
-            self.reached.append(parent)
-            self._close(parent, "")
-            return
-        fraction = fraction_of(children)
-        if fraction is not None and not parent.fraction_by_hand and fraction != parent.fraction:
-            parent.fraction = fraction
-            self._touch(parent)
-            self._lift(parent)
-
-    def _children(self, parent: Goal) -> list[Child]:
-        here = [
-            Child(state=GoalState(each.state), fraction=each.fraction)
-            for each in self._goals.values()
-            if each.parent_id == parent.id
-        ]
-        return [*here, *self._loaded.ended_children.get(parent.id, ())]
 
     def _parents(self) -> Mapping[UUID, UUID | None]:
         return {

@@ -1,0 +1,154 @@
+"""Goals, their notes and steps in the operator's console."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
+
+from apps.console import cells
+from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
+from apps.goals.admin.inlines import (
+    IntentInline,
+    MemoryInline,
+    NoteInline,
+    PartInline,
+    PlanInline,
+    SatisfactionInline,
+)
+from apps.goals.models import Goal, Intent, ProgressNote
+
+
+@admin.register(Goal)
+class GoalAdmin(AgentRowsAdmin):
+    """What agents want."""
+
+    list_display = ("title", "agent_link", "state_badge", "layer", "source", "done", "touched")
+    list_filter = (
+        ("agent", AutocompleteSelectFilter),
+        ("state", ChoicesDropdownFilter),
+        ("layer", ChoicesDropdownFilter),
+        ("source", ChoicesDropdownFilter),
+    )
+    text_fields = ("title", "description")
+    inlines = (PartInline, PlanInline, IntentInline, NoteInline, MemoryInline, SatisfactionInline)
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    "title",
+                    "description",
+                    "agent",
+                    "parent",
+                    "state_badge",
+                    "layer",
+                    "source",
+                    "rule",
+                    "done",
+                    "expected_reward",
+                    "emotional_valence",
+                    "effort",
+                )
+            },
+        ),
+        ("Time", {"fields": ("created_at", "touched_at", "deadline", "completed_at", "abandoned_at")}),
+        ("Trouble", {"fields": ("blocked_by", "blocked_by_goal", "abandonment_reason")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Goal]:
+        """Read the agent's name in the same query."""
+        goals: QuerySet[Goal] = super().get_queryset(request).select_related("parent", "blocked_by_goal")
+        return goals.defer(*self.unread)
+
+    @admin.display(description="state")
+    def state_badge(self, goal: Goal) -> SafeString:
+        """Show where it stands in the backlog."""
+        return cells.badge(goal.state)
+
+    @admin.display(description="done")
+    def done(self, goal: Goal) -> SafeString:
+        """Show how far it is."""
+        return cells.meter(round(goal.fraction, 2), 1)
+
+    @admin.display(description="touched")
+    def touched(self, goal: Goal) -> SafeString:
+        """Say when somebody last worked on it."""
+        return cells.when(goal.touched_at)
+
+
+@admin.register(ProgressNote)
+class ProgressNoteAdmin(FoundByIdAdmin):
+    """Notes on how goals are going."""
+
+    list_display = ("beginning", "goal_link", "written")
+    agent_path = "goal__agent"
+    sortable_by = ()
+    fields = ("text", "goal", "heartbeat_id", "at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ProgressNote]:
+        """Read the goal's title in the same query."""
+        notes: QuerySet[ProgressNote] = super().get_queryset(request).select_related("goal")
+        return notes
+
+    @admin.display(description="note")
+    def beginning(self, note: ProgressNote) -> SafeString:
+        """Begin it."""
+        return cells.clipped(note.text)
+
+    @admin.display(description="goal")
+    def goal_link(self, note: ProgressNote) -> SafeString:
+        """Name its goal."""
+        return cells.link("goals_goal", note.goal_id, note.goal.title)
+
+    @admin.display(description="written")
+    def written(self, note: ProgressNote) -> SafeString:
+        """Say when it was written."""
+        return cells.when(note.at)
+
+
+@admin.register(Intent)
+class IntentAdmin(AgentRowsAdmin):
+    """Committed steps towards goals."""
+
+    list_display = ("beginning", "action", "goal_link", "agent_link", "status_badge", "attempts", "made")
+    list_filter = (("agent", AutocompleteSelectFilter), ("status", ChoicesDropdownFilter))
+    text_fields = ("description",)
+    fields = (
+        "action",
+        "description",
+        "agent",
+        "goal",
+        "status",
+        "attempts",
+        "last_error",
+        "ticks_used",
+        "tick_limit",
+        "step",
+        "locked_by",
+        "locked_at",
+        "created_at",
+        "ended_at",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Intent]:
+        """Read the names in the same query."""
+        intents: QuerySet[Intent] = super().get_queryset(request).select_related("goal", "step")
+        return intents.defer(*self.unread)
+
+    @admin.display(description="step")
+    def beginning(self, intent: Intent) -> SafeString:
+        """Begin it."""
+        return cells.clipped(intent.description)
+
+    @admin.display(description="goal")
+    def goal_link(self, intent: Intent) -> SafeString:
+        """Name its goal."""
+        return cells.link("goals_goal", intent.goal_id, intent.goal.title)
+
+    @admin.display(description="made")
+    def made(self, intent: Intent) -> SafeString:
+        """Say when it was committed."""
+        return cells.when(intent.created_at)

@@ -1,0 +1,135 @@
+"""How goals end, and what that is to the goals they are parts of."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+import structlog
+
+from apps.goals.models import Goal, Satisfaction
+from apps.goals.services.loading import Loaded
+from apps.goals.services.steps import Steps
+from apps.goals.services.unit import Unit
+from apps.tenants.scope import current_tenant
+from arbor.goals.hierarchy import Child, fraction_of, is_reached
+from arbor.goals.satisfaction import satisfaction
+from arbor.goals.values import GoalSource, GoalState
+
+log = structlog.get_logger(__name__)
+
+
+class Endings:
+    """Closes goals of one backlog, in memory."""
+
+    def __init__(
+        self,
+        agent_id: UUID,
+        loaded: Loaded,
+        unit: Unit,
+        steps: Steps,
+        now: datetime,
+        *,
+        by_person: bool,
+    ) -> None:
+        self._agent_id = agent_id
+        self._loaded = loaded
+        self._goals = loaded.goals
+        self._unit = unit
+        self._steps = steps
+        self._now = now
+        self._by_person = by_person
+        self._signals: list[tuple[Goal, Satisfaction]] = []
+        self.reached: list[Goal] = []
+
+    def close(self, goal: Goal, reason: str) -> None:
+        """Let go of what served a goal that is completed or given up, note what it was worth, and lift what it is part of."""
+        completed = goal.state == GoalState.COMPLETED
+        signal = satisfaction(
+            GoalSource(goal.source),
+            completed=completed,
+            fraction=goal.fraction,
+            stated=goal.expected_reward,
+            experienced=self._loaded.experienced.get(GoalSource(goal.source)),
+            effort=goal.effort,
+        )
+        row = Satisfaction(
+            tenant_id=current_tenant(),
+            agent_id=self._agent_id,
+            goal=goal,
+            outcome=signal.outcome.value,
+            reward_actual=signal.reward_actual,
+            reward_expected=signal.reward_expected,
+            reputation_delta=signal.reputation_delta,
+            novelty=signal.novelty,
+            effort=signal.effort,
+        )
+        if completed:
+            goal.fraction, goal.completed_at = 1.0, self._now
+        else:
+            goal.abandoned_at, goal.abandonment_reason = self._now, reason
+        self._unit.new(row)
+        self._signals.append((goal, row))
+        self._release(goal)
+        dropped = self._steps.drop(goal)
+        if self._by_person:
+            self._tell_of_end(goal, dropped)
+        self.lift(goal)
+
+    def _tell_of_end(self, goal: Goal, dropped: int) -> None:
+        """What a person closed, the agent hears of."""
+        why = f": {goal.abandonment_reason}" if goal.abandonment_reason else ""
+        steps = f" {dropped} open steps towards it were dropped." if dropped else ""
+        self._steps.tell(f"Your goal {goal.title!r} was {goal.state} by a person{why}.{steps}", goal)
+
+    def _release(self, goal: Goal) -> None:
+        for other in self._goals.values():
+            if other.blocked_by_goal_id == goal.id:
+                other.blocked_by_goal = None
+                self._unit.changed(other)
+
+    def lift(self, goal: Goal) -> None:
+        """Carry what happened to a goal on to what it is a part of, upwards."""
+        parent = self._goals.get(goal.parent_id) if goal.parent_id else None
+        if parent is None or not GoalState(parent.state).is_open:
+            return
+        children = self.children(parent)
+        if not GoalState(goal.state).is_open and is_reached(children):
+            parent.state = GoalState.COMPLETED
+            self._touch(parent)
+            self.reached.append(parent)
+            self.close(parent, "")
+            return
+        fraction = fraction_of(children)
+        if fraction is not None and not parent.fraction_by_hand and fraction != parent.fraction:
+            parent.fraction = fraction
+            self._touch(parent)
+            self.lift(parent)
+
+    def children(self, parent: Goal) -> list[Child]:
+        """Return a goal's parts, those that ended included."""
+        here = [
+            Child(state=GoalState(each.state), fraction=each.fraction)
+            for each in self._goals.values()
+            if each.parent_id == parent.id
+        ]
+        return [*here, *self._loaded.ended_children.get(parent.id, ())]
+
+    def report(self) -> None:
+        """Log each goal that ended, with what it was worth."""
+        for goal, signal in self._signals:
+            log.info(
+                "goal_closed",
+                goal_id=str(goal.id),
+                state=str(goal.state),
+                outcome=signal.outcome,
+                reward=signal.reward_actual,
+                expected=round(signal.reward_expected, 3),
+                novelty=signal.novelty,
+                effort=signal.effort,
+            )
+        self._signals.clear()
+
+    def _touch(self, goal: Goal) -> None:
+        goal.touched_at = self._now
+        self._unit.changed(goal)
