@@ -16,9 +16,11 @@ from typing import Any
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.modes import CONSOLIDATION_EVERY, Mode
 from arbor.heartbeat.reflex_draft import Draft, excerpt
+from arbor.heartbeat.reflex_habits import decide_proposals, potential_goals
 from arbor.heartbeat.situation import GoalView, IntentView, MemoryView, Situation
 from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType
+from arbor.selves.boundaries import BoundaryResponse
 
 # What reads like a request in what a user says.
 _REQUEST = re.compile(
@@ -48,6 +50,7 @@ def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
     situation = Situation.model_validate(situation_json)
     draft = Draft(situation)
     _POLICIES[situation.mode](situation, draft)
+    decide_proposals(situation.proposals, draft)
     if not draft.actions and draft.may("rest"):
         draft.act("rest", {}, "There is nothing I can afford that is worth doing.")
     return draft.reply()
@@ -62,6 +65,14 @@ def _converse(situation: Situation, draft: Draft) -> None:
     for percept in heard:
         said = excerpt(percept.content, 300)
         draft.think(f"I was told: “{said}”")
+        kept = [
+            each.boundary
+            for each in situation.crossed
+            if each.about == percept.id and each.response is not BoundaryResponse.FLAG
+        ]
+        if kept:
+            draft.think(f"I do not do that: it crosses my boundary {', '.join(kept)}.")
+            continue
         text = f"{percept.kind.replace('_', ' ').capitalize()}: “{percept.content.strip()[:2_000]}”"
         params = {"content": text, "type": "episodic", "importance": 0.7}
         if not draft.act("remember", params, "What is said to me is worth keeping."):
@@ -137,7 +148,8 @@ def _consolidate(situation: Situation, draft: Draft) -> None:
     draft.think(f"{both} both speak of {about}.")
     draft.act("connect", _connection(first, second), f"Both speak of {about}.")
     insight = f"Looking back at heartbeat {situation.beat_number}, {about} comes up again: {both}."
-    draft.act("reflect", {"insight": insight, "focus": about}, "A pattern is worth keeping.")
+    params = {"insight": insight, "focus": about, "rests_on": [first.id, second.id]}
+    draft.act("reflect", params, "A pattern is worth keeping.")
 
 
 def _reflect(situation: Situation, draft: Draft) -> None:
@@ -177,13 +189,10 @@ def _want_something(situation: Situation, draft: Draft, about: str) -> None:
                 "reprioritize", params, f"“{excerpt(goal.title)}” has waited long enough.", goal_id=goal.id
             )
             return
-    subject = excerpt(about, 100) or f"what being {situation.name} is for"
-    draft.new_goal(
-        f"Find out more about {subject.rstrip('?.!')}",
-        "I can say in my own words what it is about and how I know.",
-        GoalLayer.OBJECTIVE,
-        GoalSource.CURIOSITY,
-    )
+    goals = potential_goals(about or f"what being {situation.name} is for")
+    if not draft.act("brainstorm_goals", {"goals": goals}, "I want nothing yet."):
+        first = goals[0]
+        draft.new_goal(first["title"], first["description"], GoalLayer.OBJECTIVE, GoalSource.CURIOSITY)
 
 
 def _carry_out(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:

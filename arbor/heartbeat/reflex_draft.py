@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.reply import ProposalChoice
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.working_memory import clip
 
@@ -133,6 +134,12 @@ class Draft:
                 "risk": None,
                 "dependencies": [],
             }
+        )
+
+    def decide(self, proposal_id: str, choice: ProposalChoice, reason: str) -> None:
+        """Decide about a proposal."""
+        self._lists["proposal_decisions"].append(
+            {"proposal_id": proposal_id, "decision": choice.value, "reason": reason}
         )
 
     def concern(self, text: str) -> None:

@@ -9,10 +9,12 @@ import pytest
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.self_views import ProposalView
 from arbor.heartbeat.situation import (
     WorkingMemory,
 )
 from arbor.memory.values import MemoryType
+from arbor.selves.proposals import ProposalKind
 from tests.unit.heartbeat.builders import (
     full_situation,
     goal,
@@ -189,18 +191,45 @@ def test_reflection_without_goals_finds_one_in_what_it_wonders_about() -> None:
         situation(recent=[memory("pier")], working_memory=WorkingMemory(curiosity=["who built the pier?"]))
     )
 
-    assert actions(reply) == ["reflect"]
+    assert actions(reply) == ["reflect", "brainstorm_goals"]
     assert "The pier was rebuilt" in reply["actions"][0]["params"]["insight"]
-    assert reply["new_goals"][0]["title"] == "Find out more about who built the pier"
-    assert reply["new_goals"][0]["source"] == "curiosity"
+    ideas = reply["actions"][1]["params"]["goals"]
+    assert [(each["title"], each["state"]) for each in ideas] == [
+        ("Find out more about who built the pier", "queued"),
+        ("Put in order what I know about who built the pier", "backburner"),
+    ]
+    assert reply["new_goals"] == []
     assert "The pier was rebuilt" in reply["curiosity"][0]
 
 
 def test_a_new_mind_with_nothing_in_it_still_finds_something_to_want() -> None:
-    reply = reflex(situation())
+    poor = reflex(situation(energy=2))
+    rich = reflex(situation())
 
-    assert reply["new_goals"][0]["title"] == "Find out more about what being Mira is for"
-    assert actions(reply) == ["rest"]
+    assert poor["new_goals"][0]["title"] == "Find out more about what being Mira is for"
+    assert actions(poor) == ["rest"]
+    assert actions(rich) == ["brainstorm_goals"]
+
+
+def test_a_proposal_is_accepted_when_it_is_sure_else_put_off_once_and_then_rejected() -> None:
+    def proposal(confidence: float, deferrals: int = 0) -> ProposalView:
+        return ProposalView(
+            id=f"p-{confidence}-{deferrals}",
+            kind=ProposalKind.IDENTITY,
+            content="I am patient.",
+            confidence=confidence,
+            deferrals=deferrals,
+        )
+
+    reply = reflex(situation(proposals=[proposal(0.8), proposal(0.79), proposal(0.79, 1), proposal(0.9, 1)]))
+
+    assert [(each["proposal_id"], each["decision"]) for each in reply["proposal_decisions"]] == [
+        ("p-0.8-0", "accept"),
+        ("p-0.79-0", "defer"),
+        ("p-0.79-1", "reject"),
+        ("p-0.9-1", "accept"),
+    ]
+    assert all(each["reason"] for each in reply["proposal_decisions"])
 
 
 @pytest.mark.parametrize(("state", "up"), [(GoalState.QUEUED, "active"), (GoalState.BACKBURNER, "queued")])

@@ -67,6 +67,10 @@ class Life:
             if decision.intent_id:
                 done = self.intents[decision.intent_id]
                 self.intents[done.id] = done.model_copy(update={"status": IntentStatus.COMPLETED})
+            if decision.action == "brainstorm_goals":
+                for idea in decision.params["goals"]:
+                    thought = goal(f"{len(self.goals)}", title=idea["title"], state=GoalState(idea["state"]))
+                    self.goals[thought.id] = thought
             if decision.action == "reprioritize":
                 self._move(decision.params["goal_id"], GoalState(decision.params["state"]))
         for plan in reply.decompositions:
