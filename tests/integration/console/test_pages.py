@@ -312,15 +312,3 @@ def test_an_agents_page_says_plainly_that_reflex_decides(viewer: Client, world: 
 
 def test_the_first_page_says_that_no_model_is_in_use(viewer: Client, world: World) -> None:
     assert "No language model is in use." in viewer.get(reverse("admin:index")).content.decode()
-
-
-def test_an_agents_page_shows_its_goals_with_their_parts_below_them(viewer: Client, world: World) -> None:
-    with tenant_transaction(world.tenant.id):
-        coast = GoalFactory(agent=world.agent, title="Chart the coast")
-        reef = GoalFactory(agent=world.agent, title="Sound the reef", parent=coast)
-        GoalFactory(agent=world.agent, title="Drop the lead", parent=reef)
-    text = viewer.get(world.agents_page).content.decode()
-    tree = text[text.index('id="goal-tree"') :]
-    places = [tree.index(title) for title in ("Chart the coast", "Sound the reef", "Drop the lead")]
-    assert places == sorted(places)
-    assert "padding: 4px 0 4px 36px" in tree

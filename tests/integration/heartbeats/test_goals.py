@@ -180,7 +180,7 @@ def test_over_five_beats_a_goal_is_planned_pursued_and_reached_and_its_parent_wi
 
     prompt = beat(REST)
     assert "You have no goals." in prompt
-    assert "Chart the coast: is done" in prompt or "Chart the coast is done" in prompt
+    assert "My goal “Chart the coast” is done: all its parts are done." in prompt
     assert "brainstorm: You have no goals. Think of some worth wanting." in prompt
 
 

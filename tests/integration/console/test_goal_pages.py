@@ -1,0 +1,41 @@
+"""Goals, plans and what belongs to them on the operator's pages."""
+
+from __future__ import annotations
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from apps.tenants.scope import tenant_transaction
+from tests.factories import GoalFactory
+from tests.integration.console.conftest import World
+from tests.integration.console.test_pages import LIST_QUERIES_AT_MOST, QUERIES_AT_MOST
+
+
+def test_every_page_of_goals_opens_with_few_queries(viewer: Client, world: World) -> None:
+    pages = [page for page in world.pages if "/goals/" in page]
+    assert len(pages) >= 14
+    for page in pages:
+        viewer.get(page)  # content types and the like are read once for a process
+        with CaptureQueriesContext(connection) as queries:
+            assert viewer.get(page).status_code == 200, page
+        assert len(queries) <= (LIST_QUERIES_AT_MOST if page.count("/") == 4 else QUERIES_AT_MOST), page
+
+
+def test_a_goals_page_shows_its_parts_plans_memories_and_worth(viewer: Client, world: World) -> None:
+    page = next(page for page in world.pages if "/goals/goal/" in page and page.endswith("/change/"))
+    text = viewer.get(page).content.decode()
+    for words in ("Part of", "steps", "Recall", "progress", "0.8"):
+        assert words in text
+
+
+def test_an_agents_page_shows_its_goals_with_their_parts_below_them(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        coast = GoalFactory(agent=world.agent, title="Chart the coast")
+        reef = GoalFactory(agent=world.agent, title="Sound the reef", parent=coast)
+        GoalFactory(agent=world.agent, title="Drop the lead", parent=reef)
+    text = viewer.get(world.agents_page).content.decode()
+    tree = text[text.index('id="goal-tree"') :]
+    places = [tree.index(title) for title in ("Chart the coast", "Sound the reef", "Drop the lead")]
+    assert places == sorted(places)
+    assert "padding: 4px 0 4px 36px" in tree
