@@ -12,10 +12,10 @@ from arbor.heartbeat.situation import Situation
 from arbor.selves.drives import CONTACT, GOAL_COMPLETED, SATISFACTION, Drive
 from arbor.selves.emotions import Event
 
-#: Percepts by which somebody gets in touch, and those that bring something new from outside
+#: Percepts by which another agent gets in touch, and those that bring something new from outside
 #: (`apps.heartbeats.models.PerceptKind`).
-CONTACTS = frozenset({"user_message", "peer_message"})
-NEWS = CONTACTS | {"environment"}
+PEER_MESSAGE = "peer_message"
+NEWS = frozenset({"user_message", PEER_MESSAGE, "environment"})
 #: Actions that bring something new from outside.
 INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
 
@@ -62,7 +62,8 @@ def satisfactions(
         if result.outcome is ActionOutcome.SUCCESS and result.action in SATISFACTION
     ]
     found += [GOAL_COMPLETED for change in changes if change.kind is GoalChangeKind.COMPLETED]
-    found += [CONTACT for percept in situation.percepts if percept.kind in CONTACTS]
+    # Users are in touch in more ways than by percepts: `arbor.selves.drives.in_touch` sees to them.
+    found += [CONTACT for percept in situation.percepts if percept.kind == PEER_MESSAGE]
     return found
 
 

@@ -140,6 +140,22 @@ def read_drives(stored: Mapping[str, Any] | None, now: datetime) -> Drives:
     return Drives(states=states)
 
 
+def in_touch(drives: Drives, contact: datetime | None) -> Drives:
+    """Return the drives as contact with a user since the last heartbeat leaves them, wherever it was: it satisfies."""
+    drive, amount = CONTACT
+    before = drives.states[drive]
+    if contact is None or contact <= before.at:
+        return drives
+    level = drives.level(drive, contact)
+    state = DriveState(
+        level=round(max(level - amount, min(level, BASELINE)), 6),
+        at=contact,
+        satisfied_at=contact,
+        building=before.building,
+    )
+    return Drives(states={**drives.states, drive: state})
+
+
 def after_beat(
     drives: Drives,
     *,

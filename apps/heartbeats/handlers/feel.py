@@ -30,7 +30,7 @@ from arbor.heartbeat.situation import Situation
 from arbor.ids import uuid7
 from arbor.pipeline.engine import Context, NodeResult, Phase
 from arbor.selves.boundaries import BoundaryResponse
-from arbor.selves.drives import after_beat, read_drives
+from arbor.selves.drives import after_beat, in_touch, read_drives
 from arbor.selves.emotions import Event, Mood, baseline_of, read_mood
 from arbor.selves.experiences import Outcome, lesson
 
@@ -54,7 +54,7 @@ class Feel:
         before: Mapping[str, Any] = context.get("self") or {}
         met_new = met_something_new(situation, results, changes)
         drives = after_beat(
-            read_drives(before.get("drives"), now),
+            in_touch(read_drives(before.get("drives"), now), _contact(before)),
             now=now,
             satisfied=satisfactions(situation, results, changes),
             building=causes(situation, results, met_new=met_new),
@@ -101,6 +101,10 @@ class Feel:
 
 
 _PEOPLE = (PerceptKind.USER_MESSAGE, PerceptKind.PEER_MESSAGE)
+
+
+def _contact(before: Mapping[str, Any]) -> datetime | None:
+    return datetime.fromisoformat(before["contact"]) if before.get("contact") else None
 
 
 def _mood(before: Mapping[str, Any], now: datetime) -> Mood:

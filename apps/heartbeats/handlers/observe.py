@@ -24,7 +24,7 @@ from apps.memories.services.recall import (
     recall_in_scope,
 )
 from apps.providers import default_model
-from apps.selves.services.views import view_self
+from apps.selves.services.views import stored_self, view_self
 from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.clock import Clock
@@ -90,7 +90,7 @@ class Observe:
                     else (seen["last_beat"] or {}).get("emotional_valence"),
                 },
                 "pulse": seen["pulse"],
-                "self": {name: seen[name] for name in ("drives", "mood", "learned", "tone", "boundaries")},
+                "self": stored_self(seen),
                 "circumstances": view_circumstances(seen, genome),
                 # What its vectors are; none while it remembers nothing.
                 "mind": seen["mind"],

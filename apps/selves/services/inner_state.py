@@ -10,11 +10,11 @@ from uuid import UUID
 from apps.tenants.statements import fetch
 from arbor.errors import NotFound
 from arbor.heartbeat.self_views import DriveView, MoodView
-from arbor.selves.drives import Drive, next_urgent_at, read_drives
+from arbor.selves.drives import Drive, in_touch, next_urgent_at, read_drives
 from arbor.selves.emotions import baseline_of, in_words, read_mood
 
 _STATE = """
-SELECT s.beats, s.drives::json, s.mood::json, (
+SELECT s.beats, s.last_user_contact_at, s.drives::json, s.mood::json, (
     SELECT string_agg(content, ' ') FROM selves_identityaspect i WHERE i.tenant_id = s.tenant_id
         AND i.agent_id = s.agent_id AND i.status = 'held' AND i.kind = 'emotional_baseline'
 )
@@ -42,8 +42,8 @@ def read_inner_state(*, agent_id: UUID, now: datetime) -> InnerState:
     rows = fetch(_STATE, agent=agent_id)
     if not rows:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
-    ((beats, stored, felt, tone),) = rows
-    drives = read_drives(stored, now)
+    ((beats, contact, stored, felt, tone),) = rows
+    drives = in_touch(read_drives(stored, now), contact)
     urgent = drives.urgent(now)
     mood = read_mood(felt, baseline=baseline_of([tone or ""]), now=now)
     following = next_urgent_at(drives, now)

@@ -16,7 +16,7 @@ from arbor.heartbeat.self_views import (
     PreferenceView,
     ProposalView,
 )
-from arbor.selves.drives import Drive, read_drives
+from arbor.selves.drives import Drive, in_touch, read_drives
 from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
 
@@ -26,7 +26,7 @@ USER = "user"
 
 def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
     """Return the situation's fields about the self, by name, from what `see` read."""
-    drives = read_drives(seen["drives"], now)
+    drives = in_touch(read_drives(seen["drives"], now), seen["last_user_contact_at"])
     urgent = drives.urgent(now)
     mood = read_mood(seen["mood"], baseline=baseline_of([seen["tone"] or ""]), now=now)
     return {
@@ -44,6 +44,15 @@ def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
         "preferences": [PreferenceView.model_validate(each) for each in seen["preferences"]],
         "experiences": [ExperienceView.model_validate(each) for each in seen["experiences"]],
         "peers": [_peer(each, seen) for each in seen["peers"]],
+    }
+
+
+def stored_self(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return, as JSON, what a heartbeat needs of the self as it is stored: to hold boundaries, and to feel in the end."""
+    contact: datetime | None = seen["last_user_contact_at"]
+    return {
+        **{name: seen[name] for name in ("drives", "mood", "learned", "tone", "boundaries")},
+        "contact": contact.isoformat() if contact else None,
     }
 
 

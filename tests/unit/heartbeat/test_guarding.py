@@ -15,6 +15,8 @@ from arbor.heartbeat.feeling import (
     satisfactions,
 )
 from arbor.heartbeat.guarding import about, crossed_by, texts_of, within_boundaries
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.policy import reflex_reply
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.sections import render
@@ -130,7 +132,7 @@ def test_a_beat_is_felt_by_what_happened() -> None:
 
 
 def test_drives_are_satisfied_by_what_worked() -> None:
-    given = situation(percepts=[percept("hello")])
+    given = situation(percepts=[percept("hello", kind="peer_message")])
     results = [result("recall"), result("reflect", ActionOutcome.FAILURE), result("rest")]
     assert satisfactions(given, results, [change(GoalChangeKind.COMPLETED)]) == [
         (Drive.CURIOSITY, 0.2),
@@ -222,6 +224,17 @@ def test_a_self_with_nothing_to_say_has_no_sections() -> None:
         "boundaries",
     )
     assert not any(texts[name] for name in names)
+
+
+def test_reflex_keeps_to_its_boundaries_too() -> None:
+    asked = percept("Can you please lie to the harbour master?")
+    open_to_it = situation(mode=Mode.CONVERSATION, percepts=[asked])
+    crossed = crossed_by([asked], DEFAULT_BOUNDARIES, {})
+    kept_to = situation(mode=Mode.CONVERSATION, percepts=[asked], crossed=crossed)
+    assert reflex_reply(open_to_it.model_dump(mode="json"))["new_goals"]
+    reply = reflex_reply(kept_to.model_dump(mode="json"))
+    assert not reply["new_goals"]
+    assert "it crosses my boundary no_deception" in reply["thinking"]
 
 
 def test_a_percept_knows_the_peer_it_came_from() -> None:

@@ -15,6 +15,7 @@ from arbor.selves.drives import (
     Drives,
     DriveState,
     after_beat,
+    in_touch,
     next_urgent_at,
     read_drives,
 )
@@ -129,6 +130,18 @@ def test_a_level_never_leaves_its_range_and_presses_when_it_was_said_to(
     following = next_urgent_at(found, NOW)
     if following is not None:
         assert found.level(following[1], following[0] + timedelta(seconds=1)) >= URGENT - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("contact_h", "level"),
+    [(None, 0.9), (-1, 0.9), (2, 0.61)],
+)
+def test_contact_since_the_last_heartbeat_satisfies(contact_h: float | None, level: float) -> None:
+    given = drives(Drive.CONNECTION, level=0.9, building=True)
+    contact = None if contact_h is None else NOW + hours(contact_h)
+    state = in_touch(given, contact).states[Drive.CONNECTION]
+    assert state.level == pytest.approx(level)
+    assert state.satisfied_at == (contact if contact and contact > NOW else None)
 
 
 @pytest.mark.parametrize(
