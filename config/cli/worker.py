@@ -48,7 +48,7 @@ def _read_queues(_context: click.Context, _parameter: click.Parameter, value: st
 def worker(queues: list[str], pool: str, concurrency: int | None, name: str | None) -> None:
     """Run one pool of workers, such as `arbor worker --queues heartbeat`.
 
-    Pools that wait for models use threads: `arbor worker --queues llm,embedding --pool threads -c 200`.
+    Pools that wait for others use threads: `arbor worker --queues llm,outbox --pool threads -c 200`.
     """
     if pool == PoolKind.THREADS:
         # Read by the settings, which are not loaded yet: hundreds of threads share a few connections.

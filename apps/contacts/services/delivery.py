@@ -42,11 +42,12 @@ _SWEPT = 500
 _REASON_LENGTH = 1_000
 _SUBJECT_QUOTED = 160
 
+# A machine's clock may be a little ahead of the database's, and no try is wanted sooner than after a minute.
 _TAKE = """
 UPDATE contacts_outboxmessage m SET status = 'sending', attempts = m.attempts + 1, lease_until = now() + %(lease)s
 FROM agents_agent a, contacts_outboxmessage o
 LEFT JOIN contacts_channel c ON c.tenant_id = o.tenant_id AND c.id = o.channel_id
-WHERE m.tenant_id = %(tenant)s AND m.id = %(message)s AND m.status = 'pending' AND m.due_at <= now()
+WHERE m.tenant_id = %(tenant)s AND m.id = %(message)s AND m.status = 'pending' AND m.due_at <= now() + interval '5 seconds'
     AND a.tenant_id = m.tenant_id AND a.id = m.agent_id AND o.tenant_id = m.tenant_id AND o.id = m.id
 RETURNING m.attempts, m.agent_id, a.name, m.kind, m.audience, m.target, m.subject, m.content, m.idempotency_key,
     m.heartbeat_id, m.created_at, m.channel_id, c.sealed_secret::json, coalesce(c.enabled, false)
@@ -69,7 +70,7 @@ WITH due AS MATERIALIZED (
     WHERE m.status = 'pending' AND m.due_at <= now() AND (m.lease_until IS NULL OR m.lease_until < now())
     ORDER BY m.due_at LIMIT %(budget)s FOR UPDATE OF m SKIP LOCKED
 )
-UPDATE contacts_outboxmessage m SET lease_until = now() + %(lease)s FROM due
+UPDATE contacts_outboxmessage m SET lease_until = now() + %(lease_s)s * interval '1 second' FROM due
 WHERE m.tenant_id = due.tenant_id AND m.id = due.id
 RETURNING m.id, m.tenant_id, m.kind
 """
@@ -147,10 +148,11 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
 def sweep_outbox() -> Swept:
     """Tell the workers of messages that wait untold, and give up tries whose worker was lost. Any number may sweep."""
     with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
-        shared = {"active": TenantStatus.ACTIVE.value, "budget": _SWEPT}
+        shared: dict[str, Any] = {"active": TenantStatus.ACTIVE.value, "budget": _SWEPT}
         cursor.execute(_GIVE_UP_LOST, {**shared, "tries": MAX_TRIES, "waits": list(WAITS)})
         lost = len(cursor.fetchall())
-        cursor.execute(_TELL_DUE, {**shared, "lease": settings.ARBOR_QUEUE_LEASE})
+        lease_s = settings.ARBOR_QUEUE_LEASE.total_seconds()
+        cursor.execute(_TELL_DUE, {**shared, "lease_s": lease_s})
         due = cursor.fetchall()
         for message_id, tenant_id, kind in due:
             enqueue(deliver_message(message_id=message_id, tenant_id=tenant_id, kind=kind), using=OPS)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import cast
 
 
 @dataclass(kw_only=True)
@@ -93,7 +92,7 @@ def a_mail_receiver() -> Iterator[MailReceiver]:
             while (line := self.rfile.readline()).rstrip() != b".":
                 lines.append(line)
             mail = message_from_bytes(b"".join(lines), policy=policy.default)
-            receiver.mails.append(cast("EmailMessage", mail))
+            receiver.mails.append(mail)
 
         def _say(self, line: bytes) -> None:
             self.wfile.write(line + b"\r\n")

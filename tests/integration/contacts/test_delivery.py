@@ -236,15 +236,14 @@ def test_a_worker_killed_between_send_and_note_sends_again_with_the_same_key(
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
-    really_change = delivery.change
 
-    def die(statement: str, **values: Any) -> int:
+    def die(*_: Any, **__: Any) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(delivery, "change", die)
-    with pytest.raises(KeyboardInterrupt):
-        work(messages)
-    monkeypatch.setattr(delivery, "change", really_change)
+    with monkeypatch.context() as patch:
+        patch.setattr(delivery, "change", die)
+        with pytest.raises(KeyboardInterrupt):
+            work(messages)
     assert as_it_stands(message).status == DeliveryStatus.SENDING
     assert sweep_outbox().lost == 0
     let_time_pass(message)

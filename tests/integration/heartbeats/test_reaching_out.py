@@ -79,8 +79,8 @@ def allow_public(agent: Agent) -> None:
 def some_hours_pass(agent: Agent, hours: float) -> None:
     with connections["ops"].cursor() as cursor:
         cursor.execute(
-            "UPDATE contacts_outboxmessage SET created_at = created_at - %s WHERE agent_id = %s",
-            [timedelta(hours=hours), agent.id],
+            "UPDATE contacts_outboxmessage SET created_at = created_at - %s * interval '1 hour' WHERE agent_id = %s",
+            [hours, agent.id],
         )
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)

@@ -103,9 +103,13 @@ def test_a_message_names_its_agent_for_people_and_carries_ids_only(
             assert isinstance(value, int) or UUID(value)
 
 
-@pytest.mark.parametrize("task", [Task.ADVANCE, Task.FULFIL])
+@pytest.mark.parametrize("task", [Task.ADVANCE, Task.FULFIL, Task.DELIVER])
 def test_a_message_without_a_tenant_is_refused(task: Task, celery: Celery) -> None:
-    arguments = {"agent_id": str(uuid4()), "epoch": 1} if task is Task.ADVANCE else {"call_id": str(uuid4())}
+    arguments: dict[str, Any] = {
+        Task.ADVANCE: {"agent_id": str(uuid4()), "epoch": 1},
+        Task.FULFIL: {"call_id": str(uuid4())},
+        Task.DELIVER: {"message_id": str(uuid4())},
+    }[task]
     with pytest.raises(TenantRequired, match=f"a message for {task} came without its header {TENANT_HEADER}"):
         celery.tasks[task.value].apply(kwargs=arguments, throw=True)
 
