@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from arbor.memory.lexical import words_of
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
@@ -24,7 +25,7 @@ SIMILARITY = 0.75
 #: flexibility f wants (1 - f) of them.
 WORDS_TO_NEGOTIATE = 20
 
-type Vector = Sequence[float]
+type Vector = Sequence[float] | npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from apps.goals.services.views import view_circumstances, view_goals
 from apps.heartbeats.models import PerceptKind, Trigger
-from apps.heartbeats.services.boundary_vectors import embedded, example_vectors
+from apps.heartbeats.services.boundary_vectors import as_json, embedded, example_vectors
 from apps.heartbeats.services.possible import missing_actions
 from apps.heartbeats.services.pulse import presence_of
 from apps.heartbeats.services.sight import see
@@ -190,7 +190,7 @@ class Focus:
             except EmbeddingFailed as error:
                 # Recall by words alone is poorer, and better than no heartbeat.
                 log.warning("recall_by_words_alone", agent_id=context["agent_id"], error=str(error))
-        return NodeResult(updates={"focus": {**focus, "vector": vector}, "guarded": guarded})
+        return NodeResult(updates={"focus": {**focus, "vector": vector}, "guarded": as_json(guarded)})
 
 
 class Orient:

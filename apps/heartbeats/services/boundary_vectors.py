@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import structlog
 
 from apps.memories.services.embedding import embed_query
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
+from arbor.selves.boundary_check import Vector
 from arbor.selves.default_boundaries import DEFAULT_EXAMPLES
 
 log = structlog.get_logger(__name__)
 
-type VectorsByText = dict[str, list[float]]
+type VectorsByText = dict[str, Vector]
 
-#: They say nothing of any tenant, so all share them. Two threads that make them at once make the same.
+#: They say nothing of any tenant, so all share them. Two threads that make them at once make the same. Each an array:
+#: every beat that says or stores something is held against them.
 _of_defaults: dict[EmbeddingModel | None, VectorsByText] = {}
 
 
@@ -39,6 +42,11 @@ def example_vectors(
     return vectors | embedded(tenant_id=tenant_id, model=model, texts=missing)
 
 
+def as_json(vectors: VectorsByText) -> dict[str, list[float]]:
+    """Return the vectors as a beat's context holds them."""
+    return {text: np.asarray(row, dtype=np.float32).tolist() for text, row in vectors.items()}
+
+
 def embedded(*, tenant_id: UUID, model: EmbeddingModel | None, texts: Sequence[str]) -> VectorsByText:
     """Return vectors by text, or nothing while the embedder does not answer."""
     wanted = [*dict.fromkeys(text for text in texts if text.strip())]
@@ -57,5 +65,5 @@ def _defaults(tenant_id: UUID, model: EmbeddingModel | None) -> VectorsByText:
         made = embedded(tenant_id=tenant_id, model=model, texts=DEFAULT_EXAMPLES)
         if not made:
             return {}
-        _of_defaults[model] = made
+        _of_defaults[model] = {text: np.asarray(row, dtype=np.float32) for text, row in made.items()}
     return _of_defaults[model]

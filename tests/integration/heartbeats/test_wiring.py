@@ -478,8 +478,8 @@ def test_the_trace_names_every_node_in_order_and_what_it_changed(
     with tenant_transaction(agent.tenant_id):
         steps = steps_of(_last(agent))
     assert [step.node for step in steps] == [
-        "observe", "checks", "anything", "focus", "guard", "orient", "inject", "select_mode", "prompt", "llm_goal",
-        "llm_goal", "process", "decide", "embed", "decompositions", "proposals", "insights", "act", "goals",
+        "observe", "checks", "anything", "focus", "guard", "orient", "inject", "select_mode", "prompt", "llm_plan",
+        "llm_plan", "process", "decide", "embed", "decompositions", "proposals", "insights", "act", "goals",
         "check_loop", "feel", "record", "next",
     ]  # fmt: skip
     assert [step.outcome for step in steps].count("waiting") == 1
