@@ -1,0 +1,26 @@
+"""The panel of an agent's page that shows how it feels and what moves it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.test import Client
+from django.urls import reverse
+
+from apps.agents.models import AgentState
+from apps.tenants.scope import tenant_transaction
+from tests.integration.console.conftest import World
+
+
+def test_an_agents_page_shows_its_mood_and_its_drives(viewer: Client, world: World) -> None:
+    at = datetime.now(UTC).isoformat()
+    with tenant_transaction(world.tenant.id):
+        AgentState.objects.filter(agent_id=world.agent.id).update(
+            mood={"valence": 0.9, "arousal": 0.9, "at": at},
+            drives={"states": {"curiosity": {"level": 0.9, "at": at, "building": True}}},
+        )
+    text = viewer.get(reverse("admin:agents_agent_change", args=[world.agent.id])).content.decode()
+    assert "very good and stirred up" in text
+    assert 'data-drive="curiosity"' in text
+    assert "curiosity <strong>presses</strong>" in text
+    assert "rest <strong>" not in text
