@@ -133,8 +133,11 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
 def _give_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
     """Write what the agent has in mind, wants, knows and takes itself to be; return what was shortened."""
     mind = first_mind(template.spec, now=now)
+    own = {"agent_id": str(agent.id), "name": agent.name, "started_at": now}
     AgentState.objects.create(
-        tenant_id=agent.tenant_id, agent=agent, working_memory=mind.working_memory.model_dump(mode="json")
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        working_memory=mind.working_memory.model_copy(update=own).model_dump(mode="json"),
     )
     backlog = Backlog.lock(agent.id, now=now)
     for goal in first_goals(template.spec):

@@ -61,6 +61,9 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: Make, tenant: Te
         assert agent.allowed_actions == list(spec.actions)
         assert [each["text"] for each in state.working_memory["thoughts"]] == list(spec.initial_thoughts)
         assert state.working_memory["curiosity"] == list(spec.initial_interests)
+        assert state.working_memory["agent_id"] == str(state.agent_id)
+        assert state.working_memory["name"] == state.agent.name
+        assert state.working_memory["started_at"]
         assert {goal.title for goal in Goal.objects.all()} == {goal.heading for goal in spec.initial_goals}
         known = set(Memory.objects.filter(type=MemoryType.SEMANTIC).values_list("content", flat=True))
         assert {item.content for item in spec.character.knowledge} < known

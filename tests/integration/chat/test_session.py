@@ -277,7 +277,7 @@ def test_what_is_purged_is_gone_from_the_conversation_and_from_its_prompts(
     with tenant_transaction(agent.tenant_id):
         told = Memory.objects.get(agent_id=agent.id, content__startswith="The gate code is 4711")
 
-        purge(memory_ids=[told.id], reason="asked", actor="test")
+        purge(memory_ids=[told.id], reason="asked", actor="cli:nora")
 
         assert not ChatMessage.objects.filter(content__contains="4711, says").exists()
         calls = ExternalCall.objects.filter(agent_id=agent.id, purpose="chat")
