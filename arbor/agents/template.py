@@ -26,6 +26,7 @@ from arbor.agents.fields import FROZEN, LINE_LENGTH, Line, Lines, OptionalLine, 
 from arbor.agents.genome import AgentGenome
 from arbor.agents.template_file import ReadTemplate, faults_of, read_template_file
 from arbor.errors import CapabilityInvalid, TemplateInvalid
+from arbor.goals.likeness import same_goal
 from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer, title_key
 
 # What a new agent can take in at once: working memory holds 20 thoughts and 10 points of curiosity (the origin's
@@ -189,12 +190,14 @@ class TemplateSpec(BaseModel):
     @classmethod
     def _no_goal_twice(cls, goals: tuple[InitialGoal, ...]) -> tuple[InitialGoal, ...]:
         # The backlog holds no two open goals of one title, so the agent could not be made.
-        titles = [title_key(goal.heading) for goal in goals]
-        for at, title in enumerate(titles):
-            if title in titles[:at]:
-                raise ValueError(
-                    f"goals {titles.index(title)} and {at} have the same title: {goals[at].heading!r}"
-                )
+        for at, goal in enumerate(goals):
+            for before, other in enumerate(goals[:at]):
+                if title_key(goal.heading) == title_key(other.heading):
+                    raise ValueError(f"goals {before} and {at} have the same title: {goal.heading!r}")
+                if same_goal(goal.heading, other.heading):
+                    raise ValueError(
+                        f"the titles of goals {before} and {at} say the same: {other.heading!r}, {goal.heading!r}"
+                    )
         return goals
 
     @field_validator("trust_tier", mode="before")

@@ -288,6 +288,7 @@ def test_wrapped_paragraphs_are_joined_and_lists_and_code_are_left_alone() -> No
         (changed("    description: Keep the tables true.\n", ""), "line 30, initial_goals[0].description: is required"),
         (changed("type: maintain", "type: dream"), "line 30, initial_goals[0].type: must be one of 'achieve', "),
         (changed("title: Learn the estuary", "title: keep the  Tables true."), "initial_goals: goals 0 and 1 have the same"),
+        (changed("title: Learn the estuary", "title: Keep tables true"), "initial_goals: the titles of goals 0 and 1 say the"),
         (changed("arbor://fs/read/", "arbor://fs/../x"), "required_capabilities[0].resource: 'arbor://fs/../x': a segment"),
         (changed("resource: arbor://fs/read/\n    desc", "desc"), "required_capabilities[0].resource: is required"),
         (changed("rate_limit: 10", "from: 2024-01-02"), "required_capabilities[0].constraints.from: is read as a date"),
