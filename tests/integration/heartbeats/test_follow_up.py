@@ -18,6 +18,7 @@ from apps.heartbeats.services.schedule import tick_now
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import Memory
 from apps.memories.services.remember import remember
+from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.errors import ModelRefused, ModelTimeout, ModelUnavailable
@@ -322,6 +323,7 @@ def test_a_model_that_refuses_is_not_passed_over(
 
 
 def test_an_agent_without_a_model_of_its_own_asks_the_installations_by_tier(
+    tenant: Tenant,
     agent: Agent,
     new_agent: Callable[..., Agent],
     fleet: Fleet,
@@ -329,7 +331,7 @@ def test_an_agent_without_a_model_of_its_own_asks_the_installations_by_tier(
     settings: Any,
 ) -> None:
     settings.ARBOR_TIER_MODELS = parse_tier_models("strategic=openai/deep,standard=openai/usual")
-    own = new_agent(agent.tenant, name="Grace", model="openai/own")
+    own = new_agent(tenant, name="Grace", model="openai/own")
     models = _Models(monkeypatch, deep=REST, own=REST)
     for each in (agent, own):
         _goal(each)
