@@ -112,7 +112,7 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
 def profile(**options: Any) -> dict[str, Any]:
     """Where a heartbeat's own work goes: processor time by leg, node, statement and function, in one process."""
     with stub_model() as stub:
-        return _on_servers("bench.profile", settings=_asking(stub), stub=stub, **options)
+        return _on_servers("bench.profile", settings=_asking(stub), **options)
 
 
 @_measured

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from typing import Any
+from uuid import UUID
 
 from django.db import connections
 from django.db.models import JSONField, Model
@@ -51,8 +52,20 @@ def run[T](statement: str, values: dict[str, Any], read: Callable[[Any], T], *, 
     execute = partial(_execute, connection, raw, binary)
     for wrapper in reversed(connection.execute_wrappers):
         execute = partial(wrapper, execute)
-    execute(text, [values[name] for name in names], False, {"connection": connection, "cursor": raw})
+    execute(
+        text, [_written(values[name]) for name in names], False, {"connection": connection, "cursor": raw}
+    )
     return read(raw)
+
+
+def _written(value: Any) -> Any:
+    """Return a list of ids or numbers as PostgreSQL writes an array; the driver does it element by element."""
+    if type(value) is list and value and set(map(type, value)) <= _PLAIN:
+        return f"{{{','.join(map(str, value))}}}"
+    return value
+
+
+_PLAIN = frozenset({UUID, int, float})
 
 
 def _execute(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time
 from functools import cache
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import structlog
 from django.db.models import F
 
@@ -23,8 +23,9 @@ from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.services.appraisal import lasting, weigh
 from apps.memories.services.buffer import hold
 from apps.memories.services.code import keep_code
+from apps.memories.services.embedding import embed_for_storage, embeds_here
 from apps.memories.services.provenance import learned_from
-from apps.memories.services.remember import store
+from apps.memories.services.remember import Remembered, store
 from apps.tenants.statements import change
 from arbor.clock import Clock
 from arbor.heartbeat.learning import LEARNING_ACTIONS, learned
@@ -97,7 +98,8 @@ class Record:
         )
         # The percepts point at the heartbeat's row, which exists: this node comes after a suspension.
         seen = [UUID(percept.id) for percept in situation.percepts]
-        Percept.objects.filter(id__in=seen).update(heartbeat_id=UUID(heartbeat_id))
+        if seen:
+            Percept.objects.filter(id__in=seen).update(heartbeat_id=UUID(heartbeat_id))
         record: dict[str, Any] = {
             **context["record"],
             "situation": on_record(context),
@@ -121,29 +123,17 @@ class Record:
         now: datetime,
     ) -> UUID:
         agent_id, source = UUID(context["agent_id"]), f"heartbeat:{context['heartbeat_id']}"
-        noted: Sequence[UUID] = ()
-        if reply.memory_notes:
-            texts = [note.text for note in reply.memory_notes]
-            notes = [
-                learned(
-                    _noted(
-                        note.text,
-                        at=datetime.combine(note.referenced_date, time(12), UTC)
-                        if note.referenced_date
-                        else now,
-                        source=source,
-                    ),
-                    situation=situation,
-                )
-                for note in reply.memory_notes
-            ]
-            stored = store(
-                agent_id=agent_id,
-                memories=notes,
-                vectors=vectors_of(texts, context["vectors"]),
-                model=model_in(context),
+        notes = [
+            learned(
+                _noted(
+                    note.text,
+                    at=datetime.combine(note.referenced_date, time(12), UTC) if note.referenced_date else now,
+                    source=source,
+                ),
+                situation=situation,
             )
-            noted = [each for each in stored.ids if each not in stored.duplicates]
+            for note in reply.memory_notes
+        ]
         beat = NewMemory(
             content=narrative,
             type=MemoryType.EPISODIC,
@@ -156,11 +146,38 @@ class Record:
             source=source,
             detail={"mode": situation.mode.value},
         )
-        # The narrative is known only now, and embedding is not for transactions: upkeep embeds it, with many others.
-        beat_id = store(agent_id=agent_id, memories=[beat], vectors=None).ids[0]
-        learned_ids = [*noted, *_kept(results)]
-        learned_from(agent_id=agent_id, memory_ids=learned_ids, origin_id=beat_id, origin=source)
+        *noted, beat_id = _store(context, notes, beat)
+        learned_from(
+            agent_id=agent_id, memory_ids=[*noted, *_kept(results)], origin_id=beat_id, origin=source
+        )
         return beat_id
+
+
+def _store(context: Context, notes: list[NewMemory], beat: NewMemory) -> tuple[UUID, ...]:
+    """Store the notes and the beat itself, at once if all their vectors are at hand; return the ids of those not known
+    before, the beat's last.
+
+    The narrative is known only now. Where its vector would have to be waited for, upkeep embeds it, with many others.
+    """
+    agent_id, model = UUID(context["agent_id"]), model_in(context)
+    vectors = vectors_of([note.content for note in notes], context["vectors"]) if notes else None
+    told = None
+    if embeds_here(model):
+        told = embed_for_storage(tenant_id=UUID(context["tenant_id"]), texts=[beat.content], model=model)
+    if notes and (vectors is None or told is None):
+        stored = store(agent_id=agent_id, memories=notes, vectors=vectors, model=model)
+        known = store(agent_id=agent_id, memories=[beat], vectors=told, model=model)
+        return (*_fresh(stored), *known.ids)
+    if notes:
+        told = np.concatenate([vectors, told])
+    stored = store(agent_id=agent_id, memories=[*notes, beat], vectors=told, model=model)
+    return (*_fresh(stored, but_last=True), stored.ids[-1])
+
+
+def _fresh(stored: Remembered, *, but_last: bool = False) -> list[UUID]:
+    """Return the ids of what was not known before."""
+    ids = stored.ids[:-1] if but_last else stored.ids
+    return [each for each in ids if each not in stored.duplicates]
 
 
 def _hold(agent_id: UUID, situation: Situation, heartbeat_id: str) -> None:
