@@ -19,7 +19,7 @@ from apps.heartbeats.services.mind import rebuild_mind
 from apps.heartbeats.services.schedule import _CLAIM_DUE
 from apps.heartbeats.services.thoughts import thoughts_of
 from apps.memories.models import CodeSnippet, Memory
-from apps.memories.services.archive import purge
+from apps.memories.services.archive import archive, purge
 from apps.queues import Task
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
@@ -277,6 +277,7 @@ def test_what_is_purged_is_gone_from_the_conversation_and_from_its_prompts(
     with tenant_transaction(agent.tenant_id):
         told = Memory.objects.get(agent_id=agent.id, content__startswith="The gate code is 4711")
 
+        archive(memory_ids=[told.id], reason="asked", actor="cli:nora")
         purge(memory_ids=[told.id], reason="asked", actor="cli:nora")
 
         assert not ChatMessage.objects.filter(content__contains="4711, says").exists()
