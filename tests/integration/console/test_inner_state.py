@@ -24,3 +24,12 @@ def test_an_agents_page_shows_its_mood_and_its_drives(viewer: Client, world: Wor
     assert 'data-drive="curiosity"' in text
     assert "curiosity <strong>presses</strong>" in text
     assert "rest <strong>" not in text
+
+
+def test_every_part_of_a_self_has_a_page_and_a_list(viewer: Client, world: World) -> None:
+    pages = [page for page in world.pages if "/selves/" in page]
+    names = ("belief", "beliefevidence", "boundary", "experience", "identityaspect", "peermodel")
+    for name in (*names, "preference", "proposal", "selfchange"):
+        assert any(f"/selves/{name}/" in page for page in pages), name
+    for page in pages:
+        assert viewer.get(page).status_code == 200, page
