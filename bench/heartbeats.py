@@ -38,6 +38,11 @@ SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE status = 
     count(*) FILTER (WHERE status = 'skipped'), max(reason) FILTER (WHERE status = 'failed')
 FROM heartbeats_heartbeat WHERE ended_at > %s AND ended_at <= %s
 """
+#: How often the model was asked: a beat that recalls goes on with what it found.
+_TURNS = """
+SELECT greatest(1, turns), count(*) FROM heartbeats_heartbeat
+WHERE status = 'done' AND ended_at > %s AND ended_at <= %s GROUP BY 1 ORDER BY 1
+"""
 #: A slot with two heartbeats, a heartbeat with two memories of itself, an agent that counted one twice.
 _DOUBLED = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM heartbeats_heartbeat WHERE status = 'done' GROUP BY agent_id, slot_at
@@ -139,6 +144,7 @@ class _Fleet:
                 [since, until],
             )
         ]
+        turns = dict(self._database.execute(_TURNS, [since, until]).fetchall())
         done = max(completed, 1)
         _say_costliest(sent, done)
         return {
@@ -146,6 +152,8 @@ class _Fleet:
             "beats_per_s": round(completed / took_s, 1),
             "own_ms_p50": quantile(own_ms, 0.5),
             "own_ms_p95": quantile(own_ms, 0.95),
+            "beats_by_turns": {str(number): count for number, count in turns.items()},
+            "calls_per_beat": round(sum(number * count for number, count in turns.items()) / done, 2),
             "queries_per_beat": round(sum(each.calls for each in sent if not is_control(each)) / done, 1),
             "transactions_per_beat": round(_calls(sent, "COMMIT") / done, 1),
             "claim_ms_per_agent": _claim_ms(sent),

@@ -15,7 +15,7 @@ from tests.integration.heartbeats.fleet import Fleet
 
 #: Dispatching, walking, asking and walking on, for a beat that recalls twice, stores and moves a goal: the last recall finds
 #: nothing clear, and asks for a theme that is on the tip of the tongue. Without BEGIN and COMMIT.
-MOST = 47
+MOST = 39
 
 
 def test_a_reflex_beat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
