@@ -8,7 +8,11 @@ from arbor.errors import ConfigurationInvalid
 
 #: Of each exchange with the server; all ten of a mail end within the lease of its worker.
 _LONGEST_TIMEOUT_S = 30.0
-_SECURITIES: dict[str, dict[str, bool]] = {"starttls": {"use_tls": True}, "tls": {"use_ssl": True}, "none": {}}
+_SECURITIES: dict[str, dict[str, bool]] = {
+    "starttls": {"use_tls": True},
+    "tls": {"use_ssl": True},
+    "none": {},
+}
 
 
 def mailers(

@@ -286,6 +286,8 @@ class BuiltinTemplateAdmin(_TemplateAdmin):
 class AgentPolicyAdmin(AgentRowsAdmin):
     """How agents may live, where it is not by the defaults; changed by `arbor policy set`."""
 
+    ordering = ("-agent_id",)
+    search_fields = ("agent__name",)
     list_display = ("agent_link", "budget", "hours", "adaptive", "daily_beats", "daily_tokens", "daily_usd")
     fields = (
         "agent",
