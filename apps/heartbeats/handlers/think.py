@@ -13,12 +13,14 @@ from django.conf import settings
 from apps.contacts.services.limits import seen_refusals
 from apps.heartbeats.handlers.observe import boundaries_in, budget_in, model_in, own_boundaries
 from apps.heartbeats.handlers.terms import on_record
-from apps.heartbeats.models import CallStatus, ExternalCall
+from apps.heartbeats.models import CallStatus
 from apps.heartbeats.services.asked import request_json, request_of, sections_of
 from apps.heartbeats.services.boundary_vectors import example_vectors
 from apps.memories.services.embedding import embed_for_storage, embed_query, embeds_here
 from apps.memories.services.recall import meaning_texts
 from apps.providers import default_model
+from apps.tenants.encoding import from_json
+from apps.tenants.statements import fetch
 from arbor.errors import EmbeddingFailed, ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.context_budget import estimate_tokens
@@ -165,20 +167,28 @@ class Think:
         )
 
 
+# The first call, or the one that was answered last.
+_ASKED = """
+SELECT request, sections, reply FROM heartbeats_externalcall
+WHERE tenant_id = %(tenant)s AND heartbeat_id = %(beat)s AND purpose = %(purpose)s
+    AND (%(call)s::uuid IS NULL OR id = %(call)s::uuid)
+ORDER BY requested_at LIMIT 1
+"""
+
+
 def _asked_before(context: Context) -> tuple[str, list[Message], list[dict[str, Any]]]:
     """Return what the heartbeat has asked so far: its prompt, or the conversation that this turn goes on with."""
-    calls = ExternalCall.objects.filter(
-        heartbeat_id=UUID(context["heartbeat_id"]), purpose=CallPurpose.THINK.value
+    answered = context.get("answered")
+    ((asked, parts, reply),) = fetch(
+        _ASKED, beat=UUID(context["heartbeat_id"]), purpose=CallPurpose.THINK.value, call=answered
     )
-    if not context.get("answered"):
-        call = calls.earliest("requested_at")
-        request = request_of(call.request)
-        return request.system, [request.messages[0]], sections_of(call.sections, call.request)
-    call = calls.get(id=context["answered"])
-    request = request_of(call.request)
+    stored = from_json(asked)
+    request, before = request_of(stored), sections_of(from_json(parts), stored)
+    if not answered:
+        return request.system, [request.messages[0]], before
     messages = [
         *request.messages,
-        Message(role="assistant", content=call.reply),
+        Message(role="assistant", content=reply),
         Message(role="user", content=context["follow_up"]),
     ]
     sections = [
