@@ -151,6 +151,8 @@ class Message:
     arguments: dict[str, Any]
     #: How Flower shows the arguments: names for people.
     shown: str
+    #: Nothing else goes with it: it may be what its last worker died of.
+    alone: bool = False
 
 
 _gather: ContextVar[Callable[[Message], None] | None] = ContextVar("arbor_gathering", default=None)
@@ -169,7 +171,7 @@ def enqueue(message: Message, *, using: str = APP) -> None:
 def publish(message: Message) -> bool:
     """Publish now, or with what is being gathered; tell whether the broker took it, as far as that is known."""
     gather = _gather.get() or _gather_all
-    if gather is not None and message.task in TOGETHER:
+    if gather is not None and message.task in TOGETHER and not message.alone:
         gather(message)
         return True
     return _send([message])

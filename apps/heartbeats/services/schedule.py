@@ -92,10 +92,12 @@ def dispatch() -> Dispatched:
             cursor, _RECLAIM_LOST, budget=settings.ARBOR_CLAIM_BATCH, active=TenantStatus.ACTIVE.value
         )
         due = _claim_due(cursor)
-        for agent_id, tenant_id, epoch, name in (*lost, *due):
-            enqueue(
-                advance_message(agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name), using=OPS
-            )
+        for rows, alone in ((lost, True), (due, False)):
+            for agent_id, tenant_id, epoch, name in rows:
+                hint = advance_message(
+                    agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name, alone=alone
+                )
+                enqueue(hint, using=OPS)
     return Dispatched(due=len(due), lost=len(lost))
 
 
@@ -125,13 +127,16 @@ def _run(cursor: Any, statement: str, **parameters: Any) -> list[tuple[UUID, UUI
     return rows
 
 
-def advance_message(*, agent_id: UUID, tenant_id: UUID, epoch: int, name: str) -> Message:
-    """Return the hint that this agent's heartbeat can be walked on."""
+def advance_message(
+    *, agent_id: UUID, tenant_id: UUID, epoch: int, name: str, alone: bool = False
+) -> Message:
+    """Return the hint that this agent's heartbeat can be walked on; `alone`: no other agent's goes with it."""
     return Message(
         task=Task.ADVANCE,
         tenant_id=tenant_id,
         arguments={"agent_id": str(agent_id), "epoch": epoch},
         shown=f"agent={name} ({agent_id}) epoch={epoch}",
+        alone=alone,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -52,6 +53,14 @@ def test_what_is_told_together_goes_together_and_tenants_take_turns(
         (str(THERE), [99]),
         (str(HERE), list(range(MOST_TOGETHER, many))),
     ]
+
+
+def test_what_was_lost_goes_alone(celery: Celery, broker: redis.Redis) -> None:
+    celery.set_current()
+    with gathered():
+        publish(_hint(HERE, 1))
+        publish(replace(_hint(HERE, 2), alone=True))
+        assert _waiting(broker) == [(str(HERE), [2])]
 
 
 def test_what_threads_tell_is_gathered_and_published(celery: Celery, broker: redis.Redis) -> None:
