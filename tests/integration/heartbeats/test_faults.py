@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 from django.db import connections
 
-from apps.agents.models import Agent
+from apps import web
+from apps.agents.models import Agent, AgentState
 from apps.heartbeats.handlers.registry import HANDLERS
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.tenants.scope import tenant_transaction
+from arbor.heartbeat.modes import CONSOLIDATION_EVERY
 from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+
+#: What leads to the node that looks things up.
+INQUIRES = json.dumps(
+    {
+        "thinking": "",
+        "actions": [{"action": "inquire_shallow", "params": {"question": "How deep is the reef?"}}],
+        "memory_notes": [],
+        "goal_updates": [],
+    }
+)
 
 
 @pytest.mark.parametrize("node", sorted(set(HANDLERS) - {"nop"}))
@@ -26,8 +40,13 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     def fault(*_: object) -> None:
         raise ZeroDivisionError("on purpose")
 
-    scripted(REST)
+    monkeypatch.setattr(web.settings, "ARBOR_SEARCH_URL", "http://search.invalid")
+    monkeypatch.setattr(web.settings, "ARBOR_WEB_ALLOW", ["*"])
+    scripted(INQUIRES if node == "work" else REST)
     monkeypatch.setattr(type(HANDLERS[node]), "run", fault)
+    with tenant_transaction(agent.tenant_id):
+        # The next one tends the memory, and so passes every node but that of inquiries.
+        AgentState.objects.filter(agent_id=agent.id).update(beats=CONSOLIDATION_EVERY - 1)
     make_due(agent)
     fleet.dispatch()
     fleet.run()
