@@ -58,8 +58,13 @@ def test_nobody_waits_for_an_embedder_inside_a_transaction(tenant: Tenant, remot
 def test_the_embedder_in_this_process_leaves_nothing_in_the_database(
     tenant: Tenant, statements: list[str]
 ) -> None:
-    embed_texts(tenant_id=tenant.id, texts=TEXTS)
+    outside = embed_texts(tenant_id=tenant.id, texts=TEXTS)
     assert statements == []
+    with tenant_transaction(tenant.id):
+        statements.clear()
+        inside = embed_texts(tenant_id=tenant.id, texts=TEXTS)
+        assert statements == []
+    np.testing.assert_array_equal(inside, outside)
 
 
 def test_a_remote_embedder_is_asked_once_for_a_text(

@@ -9,7 +9,6 @@ import pytest
 from django.db import transaction
 
 from apps.agents.models import Agent
-from apps.memories.services.embedding import embed_texts
 from apps.memories.services.remember import Remembered, remember, store
 from apps.memories.services.upkeep import expire_memories
 from apps.tenants.models import Tenant
@@ -230,11 +229,6 @@ def test_when_the_embedder_fails_memories_are_stored_without_vectors(
     assert keep(mind, a_memory("The lighthouse is dark.")).stored == 1
     (row,) = memories_of(mind)
     assert (row.embedding, row.embedding_model) == (None, "")
-
-
-def test_texts_are_never_embedded_inside_a_transaction(mind: Agent) -> None:
-    with tenant_transaction(mind.tenant_id), pytest.raises(RuntimeError, match="before the transaction"):
-        embed_texts(tenant_id=mind.tenant_id, texts=["too late"])
 
 
 @pytest.mark.parametrize(
