@@ -20,7 +20,7 @@ from apps.console.access import actor_of, holds
 from apps.console.acts import carry_out
 from apps.console.agent_forms import DestroyAgentForm, NewAgentForm
 from apps.console.agent_page import read_agent
-from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
+from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, is_list
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid
@@ -52,8 +52,10 @@ class AgentAdmin(ConsoleAdmin):
     actions = ("beat_selected", "start_selected", "pause_selected", "resume_selected", "stop_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        """Read what the list shows, in one query."""
+        """Read what the list shows, or one agent's page, in one query."""
         agents: QuerySet[Agent] = super().get_queryset(request).select_related("state", "schedule")
+        if not is_list(request):
+            return agents
         return agents.defer("character", "genome", "pipeline", "state__working_memory")
 
     def has_operate_permission(self, request: HttpRequest, _object_id: Any = None) -> bool:

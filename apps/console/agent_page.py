@@ -119,8 +119,8 @@ class AgentPage:
 
 
 def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
-    """Read what belongs to the agent, in the current tenant."""
-    state = AgentState.objects.filter(agent_id=agent.id).first()
+    """Read what belongs to the agent, in the current tenant; its state and schedule come with it, joined."""
+    state: AgentState | None = getattr(agent, "state", None)
     beats = last_beats([agent.id], each=STRIP_CELLS).get(agent.id, [])
     energy = state.energy if state else 0.0
     goals = _goals(agent)
@@ -128,7 +128,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
     return AgentPage(
         agent=agent,
         state=state,
-        schedule=HeartbeatSchedule.objects.filter(agent_id=agent.id).first(),
+        schedule=getattr(agent, "schedule", None),
         key=_public_key(agent),
         model=agent.model or default_model(),
         own_model=bool(agent.model),

@@ -24,14 +24,14 @@ from apps.console.views import refuse
 from apps.contacts.services.chat import end_session, hear, open_session
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
-from arbor.errors import Invalid, NotFound
+from arbor.errors import Invalid, NotFound, PermissionDenied
 
 
 @require_http_methods(["GET", "POST"])
 def chat_with_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Show the agent's conversations; operators say something, or end theirs."""
     if access_of(request) is None:
-        raise NotFound("there is no tenant to look into")
+        raise PermissionDenied("only members of a tenant see what its agents say")
     if request.method == "GET":
         return _page(request, agent_id, conversation=_conversation(request))
     if not holds(request, Role.OPERATOR):

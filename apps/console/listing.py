@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -10,11 +10,9 @@ from django.contrib.admin import ModelAdmin as DjangoModelAdmin
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.options import ActionLocation
 from django.core.exceptions import PermissionDenied
-from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
@@ -23,32 +21,10 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.console import cells
 from apps.console.access import actor_of, holds, is_platform_operator
+from apps.console.paging import BoundedPaginator
 from apps.tenants.models import Role
 
-#: A list shows so many rows at most; filters and search lead to the others. Counting further would read them all.
-ROWS_COUNTED = 1_000
 ROWS_A_PAGE = 50
-
-
-class BoundedPaginator(Paginator):  # type: ignore[type-arg]
-    """Pages through the first rows of a table of any size; never counts it."""
-
-    template_name = "console/parts/pagination.html"
-
-    @cached_property
-    def found(self) -> int:
-        """Return how many rows there are, one too many standing for "more"."""
-        return cast("QuerySet[Any]", self.object_list)[: ROWS_COUNTED + 1].count()
-
-    @cached_property
-    def count(self) -> int:
-        """Return how many rows can be paged through."""
-        return min(self.found, ROWS_COUNTED)
-
-    @property
-    def more(self) -> bool:
-        """Tell whether there are rows beyond the last page."""
-        return self.found > ROWS_COUNTED
 
 
 class BoundedList(ChangeList):  # type: ignore[misc]
@@ -105,6 +81,14 @@ class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedList]:
         """Name the kind of list."""
         return BoundedList
+
+    def get_paginator(
+        self, request: HttpRequest, queryset: QuerySet[Any], per_page: int, *options: Any, **named: Any
+    ) -> BoundedPaginator:
+        """Let the count of rows answer for the navigation too."""
+        paginator = BoundedPaginator(queryset, per_page, *options, **named)
+        paginator.request = request
+        return paginator
 
     def get_action_choices(
         self,

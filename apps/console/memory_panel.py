@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from apps.console.listing import ROWS_COUNTED
+from apps.console.paging import ROWS_COUNTED
 from apps.memories.models import Cluster
 from apps.memories.services.activation import activated_clusters
 from apps.tenants.statements import fetch

@@ -30,9 +30,14 @@ def inbox(*, agent_id: UUID | None = None, unread: bool = False) -> QuerySet[Out
     return found.filter(read_at__isnull=True) if unread else found
 
 
+def unread_to_count() -> QuerySet[OutboxMessage]:
+    """Return the messages nobody has read, a hundred at most, to be counted."""
+    return inbox(unread=True).order_by()[:COUNTED_AT_MOST]
+
+
 def count_unread() -> int:
     """Return how many messages nobody has read, counted up to a hundred. One statement."""
-    return inbox(unread=True).order_by()[:COUNTED_AT_MOST].count()
+    return unread_to_count().count()
 
 
 @transaction.atomic

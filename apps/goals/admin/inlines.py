@@ -6,25 +6,23 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from unfold.admin import TabularInline
 
 from apps.console import cells
 from apps.console.listing import NothingToEdit
+from apps.console.paging import BoundedInline
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
 
 #: Of a text in a table, so much is shown.
 BEGINNING = 100
 
 
-class NoteInline(NothingToEdit, TabularInline):  # type: ignore[misc]
+class NoteInline(NothingToEdit, BoundedInline):
     """The notes of one goal."""
 
     model = ProgressNote
     fields = ("text", "at", "heartbeat_link")
     readonly_fields = fields
     ordering = ("-at",)
-    per_page = 20
-    show_title = False
 
     @admin.display(description="heartbeat")
     def heartbeat_link(self, note: ProgressNote) -> SafeString | str:
@@ -32,26 +30,22 @@ class NoteInline(NothingToEdit, TabularInline):  # type: ignore[misc]
         return cells.link("heartbeats_heartbeat", note.heartbeat_id, "open") if note.heartbeat_id else "–"
 
 
-class IntentInline(NothingToEdit, TabularInline):  # type: ignore[misc]
+class IntentInline(NothingToEdit, BoundedInline):
     """The steps towards one goal."""
 
     model = Intent
     fields = ("action", "description", "status", "attempts", "last_error", "created_at", "ended_at")
     readonly_fields = fields
     ordering = ("-id",)
-    per_page = 20
-    show_title = False
 
 
-class MemoryInline(NothingToEdit, TabularInline):  # type: ignore[misc]
+class MemoryInline(NothingToEdit, BoundedInline):
     """The memories tied to one goal."""
 
     model = GoalMemoryLink
     fields = ("kind", "memory_link", "created_at")
     readonly_fields = fields
     ordering = ("-created_at",)
-    per_page = 20
-    show_title = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[GoalMemoryLink]:
         """Read the memories' texts in the same query."""
@@ -64,7 +58,7 @@ class MemoryInline(NothingToEdit, TabularInline):  # type: ignore[misc]
         return cells.link("memories_memory", link.memory_id, link.memory.content[:BEGINNING])
 
 
-class PartInline(NothingToEdit, TabularInline):  # type: ignore[misc]
+class PartInline(NothingToEdit, BoundedInline):
     """The parts of one goal."""
 
     model = Goal
@@ -73,8 +67,6 @@ class PartInline(NothingToEdit, TabularInline):  # type: ignore[misc]
     fields = ("part_link", "state", "fraction", "touched_at")
     readonly_fields = fields
     ordering = ("id",)
-    per_page = 20
-    show_title = False
 
     @admin.display(description="goal")
     def part_link(self, part: Goal) -> SafeString:
@@ -82,15 +74,13 @@ class PartInline(NothingToEdit, TabularInline):  # type: ignore[misc]
         return cells.link("goals_goal", part.id, part.title)
 
 
-class PlanInline(NothingToEdit, TabularInline):  # type: ignore[misc]
+class PlanInline(NothingToEdit, BoundedInline):
     """The plans of one goal."""
 
     model = Plan
     fields = ("plan_link", "status", "risk", "estimated_ticks", "reason", "created_at", "ended_at")
     readonly_fields = fields
     ordering = ("-created_at",)
-    per_page = 20
-    show_title = False
 
     @admin.display(description="plan")
     def plan_link(self, plan: Plan) -> SafeString:
@@ -98,18 +88,16 @@ class PlanInline(NothingToEdit, TabularInline):  # type: ignore[misc]
         return cells.link("goals_plan", plan.id, "steps")
 
 
-class SatisfactionInline(NothingToEdit, TabularInline):  # type: ignore[misc]
+class SatisfactionInline(NothingToEdit, BoundedInline):
     """What one goal was worth."""
 
     model = Satisfaction
     fields = ("outcome", "reward_actual", "reward_expected", "reputation_delta", "novelty", "effort", "at")
     readonly_fields = fields
     ordering = ("-at",)
-    per_page = 20
-    show_title = False
 
 
-class StepInline(NothingToEdit, TabularInline):  # type: ignore[misc]
+class StepInline(NothingToEdit, BoundedInline):
     """The steps of one plan."""
 
     model = PlanStep
@@ -124,5 +112,3 @@ class StepInline(NothingToEdit, TabularInline):  # type: ignore[misc]
     )
     readonly_fields = fields
     ordering = ("position",)
-    per_page = 20
-    show_title = False
