@@ -21,7 +21,14 @@ app = Celery(
     "arbor",
     broker=settings.CELERY_BROKER_URL,
     # Runs are noted before connections go back.
-    include=["workers.tasks", "workers.batches", "workers.liveness", "workers.runs", "workers.connections"],
+    include=[
+        "workers.tasks",
+        "workers.batches",
+        "workers.warmth",
+        "workers.liveness",
+        "workers.runs",
+        "workers.connections",
+    ],
     # Celery's for Django: it would close the database's connections around every task (`workers.connections`).
     fixups=[],
 )
