@@ -6,6 +6,9 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 #: Translated to IPv4 on the way (RFC 6052); the last 32 bits are that address.
 _NAT64 = IPv6Network("64:ff9b::/96")
+#: All of IPv6 that is given out to the public network (RFC 4291, 2.4; IANA's registry of IPv6 address space). What lies
+#: outside of it is inside: site-local `fec0::/10`, and `::/96`, which once stood for IPv4 addresses.
+_GIVEN_OUT = IPv6Network("2000::/3")
 
 
 def is_public(address: str) -> bool:
@@ -31,6 +34,6 @@ def _within(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
 
 def _is_global(address: IPv4Address | IPv6Address) -> bool:
     # An IPv4 address in IPv6 clothes is not global by itself; what counts is the one within.
-    if isinstance(address, IPv6Address) and _within(address):
-        return True
+    if isinstance(address, IPv6Address):
+        return bool(_within(address)) or (address in _GIVEN_OUT and address.is_global)
     return address.is_global and not address.is_multicast
