@@ -19,26 +19,44 @@ from arbor.web.addresses import is_public
 #: The whole request, the look-up of the name and the answer's head included.
 DEADLINE_S = 15.0
 KEY_HEADER = "Idempotency-Key"
+#: Stands for what of a URL is not shown.
+HIDDEN = "…"
 #: Its receiver is gone and wants no more (RFC 9110, 15.5.11); every other answer may be another tomorrow.
 _GONE = 410
 
 
 def check_url(url: str, *, allow_http: bool) -> None:
-    """Raise Invalid unless the URL is one that a webhook can have: absolute, https (or http, if allowed), no user in it."""
+    """Raise Invalid unless the URL is one that a webhook can have: absolute, https (or http, if allowed), no user in it.
+
+    The error shows no more of it than `shown_url` does: it comes to stand in records and prompts.
+    """
     schemes = ("https", "http") if allow_http else ("https",)
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise Invalid(f"a webhook's URL must be one, got {url!r}: {error}") from error
+        # What the library says of it quotes it.
+        raise Invalid("a webhook's URL must be one, such as https://example.org/hook") from error
     if parsed.scheme not in schemes or not parsed.host:
         raise Invalid(
-            f"a webhook's URL begins with {' or '.join(f'{each}://' for each in schemes)} and a host, got {url!r}"
+            f"a webhook's URL begins with {' or '.join(f'{each}://' for each in schemes)} and a host, got {shown_url(url)!r}"
             + ("" if allow_http else "; ARBOR_WEBHOOK_ALLOW_HTTP=true allows http")
         )
     if parsed.userinfo:
         raise Invalid(
             "a webhook's URL holds no user and password: the signature tells from whom a request is"
         )
+
+
+def shown_url(url: str) -> str:
+    """Return a URL as it may be shown: scheme, host and port. Path and query may hold what only the receiver knows."""
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        return HIDDEN
+    if not parsed.scheme or not parsed.host:
+        return HIDDEN
+    place = f"{parsed.scheme}://{parsed.netloc.decode('ascii', errors='replace')}"
+    return f"{place}/{HIDDEN}" if parsed.raw_path not in (b"", b"/") or parsed.fragment else place
 
 
 class Webhook:

@@ -16,7 +16,7 @@ from apps.audit.services import record
 from apps.contacts.models import Channel
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.scope import current_tenant
-from arbor.adapters.webhook import check_url
+from arbor.adapters.webhook import check_url, shown_url
 from arbor.contacts.ports import Outgoing
 from arbor.contacts.signing import new_secret, open_secret, seal_secret
 from arbor.contacts.values import Audience, ChannelKind
@@ -205,10 +205,12 @@ def _master_key() -> bytes:
 
 
 def _note(channel: Channel, actor: str, message: str) -> None:
+    # Who knows the whole URL of a webhook may write to it.
+    target = shown_url(channel.target) if channel.kind == ChannelKind.WEBHOOK else channel.target
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=channel.agent_id,
         message=message,
-        detail={"channel": channel.name, "kind": channel.kind, "target": channel.target},
+        detail={"channel": channel.name, "kind": channel.kind, "target": target},
     )

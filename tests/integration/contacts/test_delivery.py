@@ -14,6 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services import delivery
 from apps.contacts.services.channels import remove_channel, switch_channel
@@ -159,6 +160,27 @@ def test_a_webhook_reaches_no_private_address_unless_that_is_allowed(
     work(messages)
     assert "begins with https://" in as_it_stands(message).last_error
     assert web.requests == []
+
+
+def test_what_is_secret_in_a_webhooks_url_stands_in_no_error_percept_or_audit(
+    agent: Agent, messages: list[Message], web: WebReceiver, settings: Any
+) -> None:
+    channel, _ = open_channel(
+        agent, ChannelKind.WEBHOOK, f"{web.url}/s3cret-path?token=s3cret-token", name="hook"
+    )
+    settings.ARBOR_WEBHOOK_ALLOW_HTTP = False
+    (message,) = say(agent)
+    work(messages)
+    with tenant_transaction(agent.tenant_id):
+        switch_channel(channel_id=channel.id, enabled=False, actor="test")
+        remove_channel(channel_id=channel.id, actor="test")
+        (percept,) = Percept.objects.filter(agent_id=agent.id)
+        acts = list(AuditEvent.objects.filter(detail__channel="hook"))
+    assert web.url in (error := as_it_stands(message).last_error)
+    assert [each.detail["target"] for each in acts] == [f"{web.url}/…"] * 3
+    assert "s3cret" not in " ".join(
+        [error, percept.content, *(str(each.detail) + each.message for each in acts)]
+    )
 
 
 def test_a_mail_leaves_with_the_same_message_id_at_every_try(
