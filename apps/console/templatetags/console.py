@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from typing import Literal
 from uuid import UUID
 
 from django import template
@@ -15,9 +16,10 @@ register = template.Library()
 
 
 @register.filter
-def ago(moment: datetime | None) -> SafeString:
+def ago(moment: datetime | Literal[""] | None) -> SafeString:
     """Write a moment in words, its exact time on hovering."""
-    return cells.when(moment)
+    # Of a row that is not there, a template takes every field for an empty text.
+    return cells.when(moment or None)
 
 
 @register.filter

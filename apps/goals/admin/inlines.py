@@ -43,6 +43,7 @@ class MemoryInline(NothingToEdit, BoundedInline):
     """The memories tied to one goal."""
 
     model = GoalMemoryLink
+    verbose_name_plural = "memories"
     fields = ("kind", "memory_link", "created_at")
     readonly_fields = fields
     ordering = ("-created_at",)
@@ -92,6 +93,7 @@ class SatisfactionInline(NothingToEdit, BoundedInline):
     """What one goal was worth."""
 
     model = Satisfaction
+    verbose_name_plural = "what it was worth"
     fields = ("outcome", "reward_actual", "reward_expected", "reputation_delta", "novelty", "effort", "at")
     readonly_fields = fields
     ordering = ("-at",)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from apps.console.paging import ROWS_BELOW
 from apps.tenants.scope import tenant_transaction
-from tests.factories import GoalFactory
-from tests.integration.console.conftest import World
+from tests.factories import GoalFactory, ProgressNoteFactory
+from tests.integration.console.conftest import World, page_of
 from tests.integration.console.test_pages import QUERIES_AT_MOST
 
 
@@ -39,3 +41,23 @@ def test_an_agents_page_shows_its_goals_with_their_parts_below_them(viewer: Clie
     places = [tree.index(title) for title in ("Chart the coast", "Sound the reef", "Drop the lead")]
     assert places == sorted(places)
     assert "padding: 4px 0 4px 36px" in tree
+
+
+def test_of_many_notes_a_goals_page_shows_the_first_and_says_so(
+    viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.console.paging.ROWS_COUNTED", 25)
+    with tenant_transaction(world.tenant.id):
+        goal = GoalFactory(agent=world.agent)
+        for number in range(30):
+            ProgressNoteFactory(goal=goal, text=f"Sounding number {number}.")
+    first = viewer.get(page_of(goal)).content.decode()
+    assert "the first 25 progress notes" in first
+    assert first.count("Sounding number") == ROWS_BELOW
+    assert viewer.get(page_of(goal), {"notes-page": 2}).content.decode().count("Sounding number") == 5
+
+
+def test_a_goal_without_parts_and_notes_says_so(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        goal = GoalFactory(agent=world.agent)
+    assert viewer.get(page_of(goal)).content.decode().count("none yet") == 6

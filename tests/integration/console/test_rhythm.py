@@ -11,6 +11,7 @@ from django.urls import reverse
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.heartbeats.models import DailyUsage
 from apps.tenants.scope import tenant_transaction
+from tests.factories import AgentFactory
 from tests.integration.console.conftest import World, page_of
 from tests.integration.console.test_metrics import TOKEN, scrape, values
 
@@ -53,3 +54,11 @@ def test_metrics_count_what_is_noticed(world: World, settings: Any) -> None:
     lives_badly(world)
     found = values(scrape(Client(), f"Bearer {TOKEN}").content.decode())["arbor_agents_noticed"]
     assert (found["loop"], found["hoarding"]) == (1.0, 0.0)
+
+
+def test_an_agents_page_opens_before_it_has_a_state(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        agent = AgentFactory()
+    text = viewer.get(page_of(agent)).content.decode()
+    assert "no schedule" in text
+    assert "by the defaults" in text
