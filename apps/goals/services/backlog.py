@@ -247,6 +247,12 @@ class Backlog:
         self.steps.attempt(intent, error=error, final=final, part=part)
         return intent
 
+    def put_off(self, intent_id: str | UUID) -> Intent:
+        """Let an intent wait on as it was before this heartbeat took it up: it was not tried."""
+        intent = self.intent(intent_id)
+        self.steps.put_off(intent)
+        return intent
+
     def save(self) -> None:
         """Write what changed: at most two statements."""
         self._unit.save()

@@ -167,6 +167,15 @@ class Steps:
             why = f"all {limit} heartbeats that it may take were spent; {error}" if used_up else error
             self._failed(intent, why)
 
+    def put_off(self, intent: Intent) -> None:
+        """Let a locked intent go without a try: neither the try nor the heartbeat counts."""
+        if intent.status != IntentStatus.LOCKED:
+            return
+        intent.status = move_intent(IntentStatus.LOCKED, IntentStatus.PENDING)
+        intent.ticks_used = max(0, intent.ticks_used - 1)
+        intent.locked_by, intent.locked_at = None, None
+        self._unit.changed(intent)
+
     def drop(self, goal: Goal) -> int:
         """Let go of everything that served a goal which is closed; return how many intents that were."""
         why = f"its goal is {goal.state}"

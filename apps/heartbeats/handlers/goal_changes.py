@@ -78,6 +78,10 @@ class Changes:
         goal = self._backlog.goal(intent.goal_id)
         self._note(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
 
+    def put_off(self, result: ActionResult) -> None:
+        """Let an intent wait on that was locked, and whose action was not possible yet: nothing was tried."""
+        self._backlog.put_off(str(result.intent_id))
+
     def decompose(self, decomposition: Decomposition) -> None:
         """Plan steps; the next of them are committed to."""
         draft = PlanDraft(

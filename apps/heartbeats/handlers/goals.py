@@ -25,11 +25,14 @@ class Goals:
         """Change the backlog; an item the backlog refuses is dropped with its reason, the others stand."""
         reply: Reply = context["reply"]
         served = _served(context["results"], context["decisions"])
-        if not (served or reply.goal_updates or reply.new_goals):
+        put_off = _put_off(context["results"], context["decisions"])
+        if not (served or put_off or reply.goal_updates or reply.new_goals):
             return NodeResult()
         changes = Changes(context, self._clock.now())
         for result in served:
             changes.apply(f"actions[{result.index}].intent_id", changes.intent, result)
+        for result in put_off:
+            changes.apply(f"actions[{result.index}].intent_id", changes.put_off, result)
         for place, goal in enumerate(reply.new_goals):
             changes.apply(f"new_goals[{place}]", changes.add, goal)
         for place, update in enumerate(reply.goal_updates):
@@ -40,5 +43,16 @@ class Goals:
 def _served(results: list[ActionResult], decisions: list[Decision]) -> list[ActionResult]:
     """Return the results of intents that were tried: what worked first, for a step that fails may end its plan."""
     put_off = {decision.index for decision in decisions if decision.verdict in _PUT_OFF}
+    put_off |= {result.index for result in _put_off(results, decisions)}
     tried = [result for result in results if result.intent_id and result.index not in put_off]
     return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
+
+
+def _put_off(results: list[ActionResult], decisions: list[Decision]) -> list[ActionResult]:
+    """Return the results of intents that were to be carried out, and whose action then found that it is too soon."""
+    ran = {decision.index for decision in decisions if decision.runs}
+    return [
+        result
+        for result in results
+        if result.intent_id and result.index in ran and result.outcome is ActionOutcome.BLOCKED
+    ]

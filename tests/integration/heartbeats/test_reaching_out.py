@@ -17,7 +17,7 @@ from apps.agents.services.dormancy import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import add_channel
-from apps.heartbeats.handlers import record
+from apps.heartbeats.handlers import record, think
 from apps.heartbeats.models import HeartbeatSchedule, HeartbeatStatus, Percept, Trigger
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Memory
@@ -27,6 +27,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.memory.values import MemoryType
 from arbor.models.ports import ModelRequest, ScriptedModel
+from tests.factories import GoalFactory, IntentFactory
 from tests.integration.heartbeats.conftest import REST, beats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -148,6 +149,28 @@ def test_two_messages_in_one_reply_are_one(beat: Callable[..., str], agent: Agen
     reply["actions"] += json.loads(writing("second"))["actions"]
     beat(json.dumps(reply))
     assert [each.content for each in outbox(agent)] == ["first"]
+
+
+def test_a_step_that_the_action_itself_finds_too_soon_waits_on_and_is_not_counted_as_tried(
+    beat: Callable[..., str], agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beat(writing("first"))
+    with tenant_transaction(agent.tenant_id):
+        goal = GoalFactory.create(agent=agent, state="active")
+        step = IntentFactory.create(agent=agent, goal=goal, action="reach_out_user")
+    # What a beat saw may be old when it acts.
+    monkeypatch.setattr(think, "seen_refusals", lambda _environment: {})
+    wanted = json.loads(writing("second"))
+    wanted["actions"][0]["intent_id"] = str(step.id)
+    for _ in range(4):
+        beat(json.dumps(wanted))
+        (tried,) = [each for each in beats_of(agent)[-1].actions if each["action"] == "reach_out_user"]
+        assert (tried["verdict"], tried["outcome"], tried["cost"]) == ("run", "blocked", 0)
+    assert [each.content for each in outbox(agent)] == ["first"]
+    with tenant_transaction(agent.tenant_id):
+        step.refresh_from_db()
+    assert (step.status, step.attempts, step.ticks_used, step.last_error) == ("pending", 0, 0, "")
+    assert step.locked_by is None
 
 
 def test_public_messages_are_bounded_in_a_day(beat: Callable[..., str], agent: Agent) -> None:
