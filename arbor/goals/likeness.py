@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from rapidfuzz.distance import JaroWinkler
 
@@ -10,15 +12,43 @@ from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of, words_of
 
 # Proposals are compared as whole texts, from 0.85 (seed 000, 2). Titles are shorter: "Chart the north reef" and "Chart
-# the south reef" reach 0.94, "Goal 1" and "Goal 2" 0.93. So they are compared word by word, and each pair must reach this:
-# a plural, an inflection and a slip of the pen do ("harbour", "harbor": 0.97), another word does not ("north", "south": 0.73).
-LIKE_FROM = 0.9
+# the south reef" reach 0.94, "Goal 1" and "Goal 2" 0.93. So they are compared word by word, inflections taken off, and each
+# pair must reach this: a slip of the pen does ("harbour", "harbor": 0.97), another word does not ("Jon", "John": 0.93).
+LIKE_FROM = 0.95
+
+#: Words that turn a title round; besides them, those that end in n't.
+_NEGATIONS = frozenset({"not", "no", "never", "none", "nor", "neither", "cannot", "nothing", "nobody"})
+#: Stop words that tell two goals apart where one title has the first and the other the second.
+_OPPOSITES = (
+    ("with", "without"),
+    ("to", "from"),
+    ("up", "down"),
+    ("on", "off"),
+    ("in", "out"),
+    ("over", "under"),
+    ("above", "below"),
+    ("before", "after"),
+    ("for", "against"),
+    ("more", "less"),
+)
+_WRITTEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+class _Word(NamedTuple):
+    """A telling word: as it is said, as its stem, and whether it is written like a name."""
+
+    said: str
+    stem: str
+    is_name: bool
 
 
 def same_goal(title: str, other: str) -> bool:
-    """Tell whether two titles name one goal: each telling word of one has its like in the other. Numbers must be equal."""
+    """Tell whether two titles name one goal: each telling word of one has its like in the other.
+
+    Numbers and names must be equal, and so must be how often something is denied.
+    """
     mine, theirs = _telling(title), list(_telling(other))
-    if not mine or len(mine) != len(theirs):
+    if not mine or len(mine) != len(theirs) or _opposed(title, other):
         return False
     for word in mine:
         like = next((each for each in theirs if _like(word, each)), None)
@@ -29,19 +59,51 @@ def same_goal(title: str, other: str) -> bool:
 
 
 @lru_cache(maxsize=10_000)
-def _telling(title: str) -> tuple[str, ...]:
-    words = tuple(dict.fromkeys(words_of(title)))
-    return tuple(term_of(word) for word in words if word not in STOP_WORDS) or words
+def _telling(title: str) -> tuple[_Word, ...]:
+    # A capital at the beginning says nothing.
+    names = {word.casefold() for word in _WRITTEN.findall(title)[1:] if word[0].isupper()}
+    words = [_Word(word, term_of(word), word in names) for word in dict.fromkeys(words_of(title))]
+    return tuple(word for word in words if word.said not in STOP_WORDS) or tuple(words)
 
 
-def _like(word: str, other: str) -> bool:
-    if word == other:
+@lru_cache(maxsize=10_000)
+def _turns(title: str) -> tuple[int, frozenset[str]]:
+    """Return how often a title denies, and its words."""
+    words = list(words_of(title))
+    return sum(word in _NEGATIONS or word.endswith("n't") for word in words), frozenset(words)
+
+
+def _opposed(title: str, other: str) -> bool:
+    (denied, mine), (denied_there, theirs) = _turns(title), _turns(other)
+    if denied != denied_there:
         return True
-    if not (word.isalpha() and other.isalpha()):
+    only_mine, only_theirs = mine - theirs, theirs - mine
+    return any(
+        (one in only_mine and two in only_theirs) or (two in only_mine and one in only_theirs)
+        for one, two in _OPPOSITES
+    )
+
+
+def _like(word: _Word, other: _Word) -> bool:
+    if word.said == other.said:
+        return True
+    if word.is_name or other.is_name:
         return False
-    return JaroWinkler.similarity(word, other) >= LIKE_FROM
+    if word.stem == other.stem:
+        # No inflection is a final e, though stemming takes one off: "plan", "plane".
+        return f"{word.said}e" != other.said and f"{other.said}e" != word.said
+    if not (word.stem.isalpha() and other.stem.isalpha()):
+        return False
+    # Stemming has taken inflections off: what is longer is another word ("german", "germany").
+    if word.stem.startswith(other.stem) or other.stem.startswith(word.stem):
+        return False
+    return JaroWinkler.similarity(word.stem, other.stem) >= LIKE_FROM
 
 
 def shared_words(text: str, other: str) -> frozenset[str]:
     """Return the telling words, as stems, that two texts have in common."""
-    return frozenset(_telling(text)) & frozenset(_telling(other))
+    return _stems(text) & _stems(other)
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(word.stem for word in _telling(text))

@@ -16,6 +16,9 @@ from arbor.goals.likeness import same_goal, shared_words
         ("Understand conciousness", "Understand consciousness"),
         ("Read about the tides", "About tides: read!"),
         ("Release 2.1", "the release 2.1"),
+        ("Write to Ann", "write to Ann!"),
+        ("Do not eat", "Don't eat"),
+        ("Learn German", "learning German"),
     ],
 )
 def test_the_same_in_other_words_is_one_goal(title: str, other: str) -> None:
@@ -35,6 +38,20 @@ def test_the_same_in_other_words_is_one_goal(title: str, other: str) -> None:
         ("Release 2.1", "Release 2.2"),
         ("", ""),
         ("Write the first letter", "Write the last letter"),
+        ("Learn German", "Learn Germany"),
+        ("learn german", "learn germany"),
+        ("Eat", "Not eat"),
+        ("Eat less sugar", "Don't eat less sugar"),
+        ("Never say no to Ann", "Say no to Ann"),
+        ("Call Ann", "Call Anne"),
+        ("call ann", "call anne"),
+        ("Call Jon", "Call John"),
+        ("Email Stephan", "Email Stephen"),
+        ("Draw the plan", "Draw the plane"),
+        ("Sail up the river", "Sail down the river"),
+        ("Walk to the harbour", "Walk from the harbour"),
+        ("Cook with salt", "Cook without salt"),
+        ("Work before lunch", "Work after lunch"),
     ],
 )
 def test_another_goal_is_another_goal_however_near_its_words(title: str, other: str) -> None:
