@@ -15,7 +15,7 @@ from arbor.selves.proposals import (
     NewProposal,
     ProposalKind,
     ProposalStatus,
-    check_identity_pace,
+    check_pace,
     duplicate_of,
     to_expire,
     transition,
@@ -54,6 +54,8 @@ def new(**given: Any) -> NewProposal:
         ("", "a", 0.0),
         ("abc", "xyz", 0.0),
         ("I am  Patient", "i am patient", 1.0),
+        # A common beginning counts only where the rest is alike.
+        ("map of the bay", "mould in jars", 0.5139),
     ],
 )
 def test_likeness_is_that_of_jaro_and_winkler(one: str, other: str, alike: float) -> None:
@@ -101,10 +103,10 @@ def test_a_full_queue_lets_go_of_the_least_sure_and_of_these_the_oldest() -> Non
 def test_who_one_is_changes_slowly(ages_h: list[float], possible: bool) -> None:
     changes = [NOW - timedelta(hours=age) for age in ages_h]
     if possible:
-        check_identity_pace(changes, NOW)
+        check_pace(changes, changes, NOW)
     else:
         with pytest.raises(LimitReached):
-            check_identity_pace(changes, NOW)
+            check_pace(changes, changes, NOW)
 
 
 @pytest.mark.parametrize("status", [s for s in ProposalStatus if s is not ProposalStatus.PENDING])
