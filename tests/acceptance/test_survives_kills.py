@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.fleet.real_fleet import RealFleet
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 
 #: The steps of a beat, in order (`arbor/pipeline/heartbeat.dot`).
 NODES = (
@@ -16,15 +16,22 @@ NODES = (
     "background_checks",
     "idle",
     "focus",
+    "guard",
     "orient",
+    "inject_goals",
     "select_mode",
     "build_prompt",
     "think",
     "parse",
     "decide",
     "embed",
+    "store_decompositions",
+    "process_proposals",
+    "identity_insights",
     "act",
     "goals",
+    "follow_up",
+    "feel",
     "record",
     "plan_next",
 )
@@ -92,11 +99,13 @@ DOUBLED_NOTES = """
 SELECT n.text FROM goals_progressnote n WHERE n.heartbeat_id IS NOT NULL
 GROUP BY n.heartbeat_id, n.goal_id, n.text HAVING count(*) > 1
 """
+# A model is asked once in each turn.
 CALLS = """
-SELECT a.name, h.number, count(DISTINCT c.id), count(l.id), count(DISTINCT l.call_id)
+SELECT a.name, h.number, h.turns, count(DISTINCT c.id), count(l.id), count(DISTINCT l.call_id)
 FROM heartbeats_heartbeat h JOIN agents_agent a ON a.id = h.agent_id
 LEFT JOIN heartbeats_externalcall c ON c.heartbeat_id = h.id LEFT JOIN heartbeats_ledgerentry l ON l.call_id = c.id
-WHERE h.status = 'done' GROUP BY a.name, h.number HAVING count(DISTINCT c.id) <> 1 OR count(l.id) <> 1
+WHERE h.status = 'done' GROUP BY a.name, h.number, h.turns
+HAVING count(DISTINCT c.id) <> h.turns OR count(l.id) <> h.turns OR count(DISTINCT l.call_id) <> h.turns
 """
 GAPS = """
 SELECT h.id FROM heartbeats_heartbeat h CROSS JOIN jsonb_to_recordset(h.trace) AS step(sequence int) GROUP BY h.id
@@ -212,7 +221,7 @@ def test_every_process_says_in_the_database_that_it_lives(fleet: RealFleet) -> N
     expected = {
         ("worker", "dispatch", "prefork"),
         ("worker", "heartbeat", "prefork"),
-        ("worker", "embedding,llm", "thread"),
+        ("worker", "embedding,llm,outbox", "thread"),
         ("beat", "", ""),
     }
     fleet.wait_for(lambda: living() >= expected, what="all kinds of processes are heard of")

@@ -160,7 +160,7 @@ class RealFleet:
         """Wait until every agent has had its heartbeat and waits for the next."""
         expected = self.due.total()
         self.wait_for(
-            lambda: self._ended() >= expected and self._all_idle(), what="all heartbeats end", within_s=75
+            lambda: self._ended() >= expected and self._all_idle(), what="all heartbeats end", within_s=120
         )
 
     def spared(self) -> list[Agent]:
