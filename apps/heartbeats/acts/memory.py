@@ -19,6 +19,7 @@ from arbor.heartbeat.action_params import ArtifactKind
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.learning import learned
 from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.sections.text import line
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory, Recalled
@@ -55,21 +56,20 @@ def recall(desk: Desk, decision: Decision) -> ActionResult:
         without_session=BEATS_SESSION,
     )
     glimpses = "; ".join(memory.content[:GLIMPSE] for memory in found[:3])
-    read = "\n".join(f"[{memory.id}] {memory.content[:READ_LENGTH]}" for memory in found)
     unclear = f"; on the tip of the tongue: theme {'; '.join(each.name for each in themes)}"
     return answer(
         decision,
         ActionOutcome.SUCCESS,
         f"{len(found)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
         [memory.id for memory in found],
-        brought=read,
-    ).model_copy(update={"brought": "\n".join(_told(memory) for memory in found)})
+        brought="\n".join(_told(memory) for memory in found),
+    )
 
 
 def _told(memory: Recalled) -> str:
     """Return a memory as the agent reads it before its beat goes on."""
     said = f", from {memory.role}" if memory.role else ""
-    return f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{said}: {memory.content}"
+    return f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{said}: {line(memory.content, READ_LENGTH)}"
 
 
 def remember(desk: Desk, decision: Decision) -> ActionResult:

@@ -95,6 +95,26 @@ def test_what_was_recalled_is_read_in_the_same_beat_and_acted_on(
     assert "Ines it is." in beat.narrative
 
 
+def test_of_a_long_memory_a_further_turn_reads_the_beginning(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    remember(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        memories=[
+            NewMemory(content="Who keeps the lighthouse? " + "fog " * 1_000, occurred_at=SystemClock().now())
+        ],
+    )
+    model = scripted(_reply(_recall()), REST)
+
+    _beat(agent, fleet)
+
+    told = model.requests[1].messages[2].content
+    assert "(cut; 4025 characters in all)" in told
+    assert "The lighthouse keeper is called Ines." in told
+    assert told.count("fog") < 200
+
+
 def test_the_energy_of_all_turns_is_spent_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     scripted(_reply(_recall()), _reply(_recall("the lighthouse")), _reply())
 
