@@ -43,18 +43,21 @@ def run[T](statement: str, values: dict[str, Any], read: Callable[[Any], T], *, 
     """
     connection: Any = connections[APP]
     assert isinstance(connection, DatabaseWrapper)
-    raw = connection.raw_cursor()
+    raw = connection.fixed_statements()
     if raw is None:
         with connection.cursor() as cursor:
             cursor.execute(statement, values)
             return read(cursor)
     text, names = _numbered(statement)
+    written = [_written(values[name]) for name in names]
+    if not connection.execute_wrappers:
+        with connection.wrap_database_errors:
+            raw.execute(text, written, binary=binary)
+        return read(raw)
     execute = partial(_execute, connection, raw, binary)
     for wrapper in reversed(connection.execute_wrappers):
         execute = partial(wrapper, execute)
-    execute(
-        text, [_written(values[name]) for name in names], False, {"connection": connection, "cursor": raw}
-    )
+    execute(text, written, False, {"connection": connection, "cursor": raw})
     return read(raw)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.backends.postgresql import base
-from psycopg import ClientCursor, OperationalError, RawCursor
+from psycopg import ClientCursor, OperationalError
 from psycopg.pq import ExecStatus
 
+from apps.tenants.postgresql.prepared import Statements
 from apps.tenants.scope import APP, current_scope, scope_settings
 
 #: Statements that a connection keeps prepared. A beat has about fifty; of some there is one for each kind of integer.
@@ -21,6 +22,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Connect; what a beat runs stays prepared from one to the next."""
         connection = super().get_new_connection(conn_params)
         connection.prepared_max = PREPARED_MOST
+        prepares = not issubclass(connection.cursor_factory, ClientCursor)
+        # A pool gives the same connection again and again.
+        if self.alias == APP and prepares and connection.prepare_threshold is not None:
+            connection.arbor_statements = Statements(
+                connection, prepared_after=connection.prepare_threshold, most=PREPARED_MOST
+            )
+            connection.prepare_threshold = None
         return connection
 
     def create_cursor(self, name: str | None = None) -> Any:
@@ -30,8 +38,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return connection.cursor(name, scrollable=False, withhold=False)
         return super().create_cursor(name)
 
-    def raw_cursor(self) -> RawCursor[Any] | None:
-        """Return the connection's cursor for statements with `$1` in them, the same one each time.
+    def fixed_statements(self) -> Statements | None:
+        """Return what runs the connection's statements with `$1` in them.
 
         None where Django has a say: nothing is connected, statements are not prepared here or are being logged, or the
         transaction is broken.
@@ -39,12 +47,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection: Any = self.connection
         if connection is None or self.needs_rollback or self.queries_logged:
             return None
-        cursor: RawCursor[Any] | None = getattr(connection, "arbor_cursor", None)
-        if cursor is None:
-            if issubclass(connection.cursor_factory, ClientCursor):
-                return None
-            cursor = connection.arbor_cursor = RawCursor(connection)
-        return cursor
+        found: Statements | None = getattr(connection, "arbor_statements", None)
+        return found
 
     def _set_autocommit(self, autocommit: bool) -> None:
         connection: Any = self.connection
