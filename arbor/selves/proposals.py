@@ -64,9 +64,10 @@ MAX_PENDING = 20
 ACCEPTED_ADDS = 0.2
 #: Put off so often, it is let go (ours).
 MAX_DEFERRALS = 5
-#: An agent changes who it takes itself to be at most so often in a day, and not again for a while (seed 000, 5).
-IDENTITY_CHANGES_PER_DAY = 3
-IDENTITY_COOLDOWN = timedelta(hours=4)
+#: An agent changes itself at most so often in a day, and the same part not again for a while (seed 000, 5, says so of
+#: identity; what it believes and prefers is as much itself).
+SELF_CHANGES_PER_DAY = 3
+SELF_COOLDOWN = timedelta(hours=4)
 #: An insight into oneself that is less sure is none (the origin of seed 000).
 LEAST_INSIGHT = 0.5
 #: Memories that a proposal names as what it rests on, at most; ours.
@@ -125,18 +126,23 @@ def to_expire[P: Queued](pending: Sequence[P]) -> list[P]:
     return order[: max(len(pending) + 1 - MAX_PENDING, 0)]
 
 
-def check_identity_pace(changes: Sequence[datetime], now: datetime) -> None:
-    """Raise LimitReached where an agent changes who it is too fast; `changes` are the times of those it made itself."""
-    latest = max(changes, default=None)
-    if latest is not None and now - latest < IDENTITY_COOLDOWN:
-        free_at = latest + IDENTITY_COOLDOWN
+def check_pace(changes: Sequence[datetime], same: Sequence[datetime], now: datetime) -> None:
+    """Raise LimitReached where an agent changes itself too fast.
+
+    `changes` are the times at which it changed anything about itself, `same` those at which it changed what rests for a
+    while after each change: a belief, a preference, or who it takes itself to be.
+    """
+    latest = max(same, default=None)
+    if latest is not None and now - latest < SELF_COOLDOWN:
+        free_at = latest + SELF_COOLDOWN
         raise LimitReached(
-            f"who one is changes slowly: the next change is possible from {free_at:%Y-%m-%d %H:%M} UTC"
+            f"a self changes slowly: the next change here is possible from {free_at:%Y-%m-%d %H:%M} UTC"
         )
     recent = sum(now - each < timedelta(days=1) for each in changes)
-    if recent >= IDENTITY_CHANGES_PER_DAY:
+    if recent >= SELF_CHANGES_PER_DAY:
         raise LimitReached(
-            f"who one is changes at most {IDENTITY_CHANGES_PER_DAY} times in a day, and it did {recent} times"
+            f"a self changes at most {SELF_CHANGES_PER_DAY} times in a day, beliefs, aspects and preferences together,"
+            f" and this one did {recent} times"
         )
 
 

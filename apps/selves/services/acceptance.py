@@ -8,21 +8,19 @@ from types import MappingProxyType
 from uuid import UUID
 
 from apps.memories.services.remember import store
-from apps.selves.models import Belief, Preference, Proposal, SelfChange
+from apps.selves.models import Belief, Preference, Proposal
 from apps.selves.services.aspects import take_aspect
 from apps.selves.services.beliefs import hold_belief, revise_belief
-from apps.selves.services.changes import ASPECT, PREFERENCE, note_change
+from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, note_change
+from apps.selves.services.pace import keep_pace
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, NotFound
 from arbor.memory.details import SemanticDetail
 from arbor.memory.trust import Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.evidence import limited, standing
-from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind, check_identity_pace
+from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
-
-#: Decisions of an agent's own are named so, and only they are held to its pace.
-HEARTBEAT = "heartbeat:"
 
 #: What an agent took as its own matters more than a passing remark, and is trusted as its own conclusion; ours.
 IMPORTANCE = 0.7
@@ -75,11 +73,7 @@ def _remember(proposal: Proposal, _actor: str, now: datetime) -> str:
 
 
 def _become(proposal: Proposal, actor: str, now: datetime) -> str:
-    if actor.startswith(HEARTBEAT):
-        own = SelfChange.objects.filter(
-            agent_id=proposal.agent_id, what=ASPECT, decided_by__startswith=HEARTBEAT
-        )
-        check_identity_pace(list(own.order_by("-at").values_list("at", flat=True)[:10]), now)
+    keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
     try:
         aspect = take_aspect(
             agent_id=proposal.agent_id,
@@ -98,12 +92,14 @@ def _become(proposal: Proposal, actor: str, now: datetime) -> str:
 
 def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
     if "belief" not in proposal.change:
+        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
         return _begin_to_believe(proposal, actor)
     held: Belief | None = Belief.objects.filter(
         id=UUID(str(proposal.change["belief"])), agent_id=proposal.agent_id
     ).first()
     if held is None or held.status == Standing.DROPPED:
         raise NotFound(f"belief {proposal.change['belief']} is not held any more; reject the proposal")
+    keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
     confidence = limited(held.confidence, float(proposal.change["confidence"]))
     revised = revise_belief(
         belief_id=held.id,
@@ -135,12 +131,15 @@ def _begin_to_believe(proposal: Proposal, actor: str) -> str:
     return f"a belief, {belief.id}"
 
 
-def _prefer(proposal: Proposal, actor: str, _now: datetime) -> str:
+def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:
     key, value = (str(proposal.change.get(name, "")).strip() for name in ("key", "value"))
     if not (0 < len(key) <= 60 and 0 < len(value) <= 300):
         raise Invalid("a preference has a key of 1 to 60 characters and a value of 1 to 300")
     held: Preference | None = Preference.objects.filter(agent_id=proposal.agent_id, key=key).first()
     row = held or Preference(tenant_id=current_tenant(), agent_id=proposal.agent_id, key=key)
+    if held is not None and held.value == value:
+        return KNOWN
+    keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=PREFERENCE, target_id=row.id, now=now)
     before = {"key": key, "value": held.value} if held else {}
     row.value, row.source = value, f"proposal:{proposal.id}"
     row.save()

@@ -16,6 +16,8 @@ from apps.agents.models import Agent
 from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
 from apps.selves.services.acceptance import take_effect
+from apps.selves.services.changes import BELIEF
+from apps.selves.services.pace import keep_pace
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import insert_rows
 from arbor.errors import Invalid, NotFound
@@ -164,8 +166,10 @@ def revise_belief(
     """Let an agent's own heartbeat revise what it believes: by one step at most, or put it in doubt or hold it again.
 
     Without a status, one follows from the confidence. Raises NotFound for a belief that is not the agent's, Invalid for
-    a step that is too large and for dropping a belief: that is a person's act, or takes a proposal.
+    a step that is too large and for dropping a belief: that is a person's act, or takes a proposal; LimitReached for
+    another change within four hours, or too many in a day.
     """
+    now = now or datetime.now(UTC)
     held: Belief | None = (
         Belief.objects.select_for_update()
         .filter(id=belief_id, agent_id=agent_id)
@@ -181,13 +185,15 @@ def revise_belief(
     if confidence is not None:
         check_step(held.confidence, confidence)
         status = status or standing(Standing(held.status), confidence)
+    if (confidence, status) != (held.confidence, held.status):
+        keep_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=held.id, now=now)
     return beliefs.revise_belief(
         belief_id=held.id,
         actor=decided_by,
         confidence=confidence,
         status=status,
         reason=reason,
-        tested_at=now or datetime.now(UTC),
+        tested_at=now,
     )
 
 

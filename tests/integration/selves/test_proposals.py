@@ -10,6 +10,7 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.selves.models import Belief, IdentityAspect, Proposal, SelfChange
+from apps.selves.services.beliefs import revise_belief as revise_by_hand
 from apps.selves.services.proposals import accept, defer, propose, reject, revise_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -147,6 +148,45 @@ def test_a_heartbeat_revises_a_belief_by_a_step(
     assert (revised.confidence, revised.status) == (confidence, status)
     assert revised.tested_at is not None
     assert SelfChange.objects.get(target_id=belief.id).decided_by == BEAT
+
+
+def test_a_belief_moves_one_step_in_four_hours_and_a_person_moves_it_on(agent: Agent) -> None:
+    belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
+    now = datetime.now(UTC)
+
+    def step(to: float, hours: int = 0) -> Belief:
+        return revise_belief(
+            agent_id=agent.id,
+            belief_id=belief.id,
+            decided_by=BEAT,
+            confidence=to,
+            now=now + timedelta(hours=hours),
+        )
+
+    step(0.4)
+    for to in (0.6, 0.5):
+        with pytest.raises(LimitReached, match="possible from"):
+            step(to)
+    belief.refresh_from_db()
+    assert belief.confidence == 0.4
+    assert step(0.6, hours=5).confidence == 0.6
+    assert revise_by_hand(belief_id=belief.id, actor="cli:ann", confidence=0.9).confidence == 0.9
+
+
+def test_beliefs_aspects_and_preferences_change_three_times_a_day_together(agent: Agent) -> None:
+    for proposal in (
+        one(agent),
+        one(agent, "Tides repeat.", kind=ProposalKind.BELIEF, change={}),
+        one(agent, "Be brief.", kind=ProposalKind.PREFERENCE, change={"key": "tone", "value": "brief"}),
+    ):
+        accept(proposal_id=proposal.id, decided_by=BEAT)
+    belief: Belief = BeliefFactory(agent=agent, confidence=0.5)
+    with pytest.raises(LimitReached, match="at most 3 times"):
+        revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, confidence=0.6)
+    later = one(agent, "Be kind.", kind=ProposalKind.PREFERENCE, change={"key": "manner", "value": "kind"})
+    with pytest.raises(LimitReached, match="at most 3 times"):
+        accept(proposal_id=later.id, decided_by=BEAT)
+    assert accept(proposal_id=later.id, decided_by="cli:ann").status == ProposalStatus.ACCEPTED
 
 
 @pytest.mark.parametrize(
