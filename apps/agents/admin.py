@@ -290,15 +290,14 @@ class AgentPolicyAdmin(AgentRowsAdmin):
 
     ordering = ("-agent_id",)
     search_fields = ("agent__name",)
+    empty_value_display = "none of its own"
     list_display = ("agent_link", "budget", "hours", "adaptive", "daily_beats", "daily_tokens", "daily_usd")
     fields = (
         "agent",
         "budget",
         "allowance",
-        "tier_models",
-        "active_from",
-        "active_until",
-        "time_zone",
+        "models_by_tier",
+        "hours",
         "adaptive",
         "daily_beats",
         "daily_tokens",
@@ -312,3 +311,8 @@ class AgentPolicyAdmin(AgentRowsAdmin):
         if policy.active_from is None or policy.active_until is None:
             return "always"
         return f"{policy.active_from:%H:%M}-{policy.active_until:%H:%M} {policy.time_zone}"
+
+    @admin.display(description="models by tier")
+    def models_by_tier(self, policy: AgentPolicy) -> str:
+        """Name what it asks, tier by tier."""
+        return "; ".join(f"{tier}: {', '.join(models)}" for tier, models in policy.tier_models.items())

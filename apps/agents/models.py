@@ -157,7 +157,8 @@ class AgentPolicy(TenantModel):
         verbose_name_plural = "agent policies"
 
     def __str__(self) -> str:
-        return f"policy of {self.agent_id}"
+        agent = self._state.fields_cache.get("agent")
+        return f"policy of {agent.name if agent else self.agent_id}"
 
 
 class AgentKey(TenantModel):

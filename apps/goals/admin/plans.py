@@ -26,7 +26,7 @@ class PlanAdmin(AgentRowsAdmin):
         "goal",
         "agent",
         "status",
-        "dependencies",
+        "needs",
         "estimated_ticks",
         "estimated_cost",
         "risk",
@@ -44,6 +44,11 @@ class PlanAdmin(AgentRowsAdmin):
     def goal_link(self, plan: Plan) -> SafeString:
         """Name its goal."""
         return cells.link("goals_goal", plan.goal_id, plan.goal.title)
+
+    @admin.display(description="depends on")
+    def needs(self, plan: Plan) -> str:
+        """Say what it waits for."""
+        return "; ".join(map(str, plan.dependencies))
 
     @admin.display(description="made")
     def made(self, plan: Plan) -> SafeString:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -18,6 +20,7 @@ from apps.selves.models import (
     Proposal,
     SelfChange,
 )
+from arbor.selves.proposals import ProposalStatus
 
 
 class _SelfAdmin(AgentRowsAdmin):
@@ -185,6 +188,7 @@ class ProposalAdmin(AgentRowsAdmin):
         "evidence_shown",
         "source",
         "status",
+        "decide",
         "deferrals",
         "reason",
         "decided_by",
@@ -211,6 +215,14 @@ class ProposalAdmin(AgentRowsAdmin):
     def evidence_shown(self, proposal: Proposal) -> SafeString:
         """Show which memories it rests on."""
         return cells.block("\n".join(map(str, proposal.evidence)))
+
+    @admin.display(description="to decide it")
+    def decide(self, proposal: Proposal) -> SafeString | str:
+        """Say how a person decides in the agent's place."""
+        if proposal.status != ProposalStatus.PENDING:
+            return "it is decided"
+        which = f"{quote(proposal.agent.name)} {proposal.id}"
+        return cells.block("\n".join(f"arbor proposal {verb} {which}" for verb in ("accept", "reject")))
 
     @admin.display(description="made")
     def made(self, proposal: Proposal) -> SafeString:

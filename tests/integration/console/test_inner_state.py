@@ -9,7 +9,8 @@ from django.urls import reverse
 
 from apps.agents.models import AgentState
 from apps.tenants.scope import tenant_transaction
-from tests.integration.console.conftest import World
+from tests.factories import ProposalFactory
+from tests.integration.console.conftest import World, page_of
 
 
 def test_an_agents_page_shows_its_mood_and_its_drives(viewer: Client, world: World) -> None:
@@ -33,3 +34,11 @@ def test_every_part_of_a_self_has_a_page_and_a_list(viewer: Client, world: World
         assert any(f"/selves/{name}/" in page for page in pages), name
     for page in pages:
         assert viewer.get(page).status_code == 200, page
+
+
+def test_a_proposal_that_waits_says_how_a_person_decides_it(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        waits = ProposalFactory(agent=world.agent)
+        decided = ProposalFactory(agent=world.agent, status="accepted")
+    assert f"{waits.id}" in viewer.get(page_of(waits)).content.decode().partition("arbor proposal accept")[2]
+    assert "it is decided" in viewer.get(page_of(decided)).content.decode()

@@ -63,6 +63,12 @@ def test_every_page_opens_in_an_empty_tenant(viewer: Client) -> None:
         assert words in text
 
 
+def test_an_empty_list_is_told_from_a_search_that_finds_nothing(owner: Client) -> None:
+    address = reverse("admin:contacts_channel_changelist")
+    assert "No channels yet" in owner.get(address).content.decode()
+    assert "No channels found" in owner.get(address, {"kind__exact": "webhook"}).content.decode()
+
+
 def test_every_model_is_shown() -> None:
     reverse("admin:index")  # the pages are found with the addresses
     # A composite key has no address in Django's admin; what it counts is shown elsewhere.

@@ -62,3 +62,17 @@ def test_an_agents_page_opens_before_it_has_a_state(viewer: Client, world: World
     text = viewer.get(page_of(agent)).content.decode()
     assert "no schedule" in text
     assert "by the defaults" in text
+
+
+def test_a_policys_page_says_whose_it_is_and_what_it_leaves_open(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        policy = AgentPolicy.objects.get()
+        AgentPolicy.objects.update(tier_models={"deep": ["openai/gpt-5", "openai/gpt-5-mini"]})
+    text = viewer.get(page_of(policy)).content.decode()
+    for words in (
+        f"Policy of {world.agent.name}",
+        "none of its own",
+        "always",
+        "deep: openai/gpt-5, openai/",
+    ):
+        assert words in text, words
