@@ -60,7 +60,10 @@ class OutboxMessage(TenantModel):
     status = models.CharField(
         max_length=9, choices=[(s.value, s.value) for s in DeliveryStatus], default=DeliveryStatus.PENDING
     )
+    #: How often a worker took it; never counted anew, for the number tells one worker's try from another's.
     attempts = models.PositiveSmallIntegerField(default=0)
+    #: Tries that were over when a person last had it tried again; those after count against what is allowed.
+    tries_before = models.PositiveSmallIntegerField(default=0, db_default=0)
     #: When it may be tried next.
     due_at = models.DateTimeField()
     #: Until when the worker that delivers it is believed in; while it waits, the hint to the workers.
@@ -98,6 +101,11 @@ class OutboxMessage(TenantModel):
 
     def __str__(self) -> str:
         return self.subject or self.content[:60]
+
+    @property
+    def tries(self) -> int:
+        """Return how often it was tried since a person last had it tried again, or since it was written."""
+        return int(self.attempts - self.tries_before)
 
 
 class ChatSession(TenantModel):

@@ -42,14 +42,16 @@ _SWEPT = 500
 _REASON_LENGTH = 1_000
 _SUBJECT_QUOTED = 160
 
+# Those of a suspended tenant rest, though their hint was on its way.
 # A machine's clock may be a little ahead of the database's, and no try is wanted sooner than after a minute.
 _TAKE = """
 UPDATE contacts_outboxmessage m SET status = 'sending', attempts = m.attempts + 1, lease_until = now() + %(lease)s
-FROM agents_agent a, contacts_outboxmessage o
+FROM agents_agent a, tenants_tenant t, contacts_outboxmessage o
 LEFT JOIN contacts_channel c ON c.tenant_id = o.tenant_id AND c.id = o.channel_id
 WHERE m.tenant_id = %(tenant)s AND m.id = %(message)s AND m.status = 'pending' AND m.due_at <= now() + interval '5 seconds'
+    AND t.id = m.tenant_id AND t.status = %(active)s
     AND a.tenant_id = m.tenant_id AND a.id = m.agent_id AND o.tenant_id = m.tenant_id AND o.id = m.id
-RETURNING m.attempts, m.agent_id, a.name, m.kind, m.audience, m.target, m.subject, m.content, m.idempotency_key,
+RETURNING m.attempts, m.attempts - m.tries_before, m.agent_id, a.name, m.kind, m.audience, m.target, m.subject, m.content, m.idempotency_key,
     m.heartbeat_id, m.created_at, m.channel_id, c.sealed_secret::json, coalesce(c.enabled, false)
 """
 # A receiver's word counts whenever it comes, so no other try is made after it.
@@ -75,20 +77,33 @@ WHERE m.tenant_id = due.tenant_id AND m.id = due.id
 RETURNING m.id, m.tenant_id, m.kind
 """
 # Nobody knows whether the receiver has it: the next try carries the same key.
-_GIVE_UP_LOST = """
+_LOST = "'the worker of try ' || m.attempts || ' did not come back; whether the message arrived is not known'"
+_GIVE_UP_LOST = f"""
 WITH lost AS MATERIALIZED (
     SELECT m.tenant_id, m.id FROM contacts_outboxmessage m
     JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = %(active)s
-    WHERE m.status = 'sending' AND m.lease_until < now()
+    WHERE m.status = 'sending' AND m.lease_until < now() AND m.attempts - m.tries_before < %(tries)s
     ORDER BY m.lease_until LIMIT %(budget)s FOR UPDATE OF m SKIP LOCKED
 )
 UPDATE contacts_outboxmessage m
-SET status = CASE WHEN m.attempts >= %(tries)s THEN 'failed' ELSE 'pending' END,
-    due_at = now() + coalesce((%(waits)s::interval[])[m.attempts], '0'::interval), lease_until = NULL,
-    last_error = 'the worker of try ' || m.attempts || ' did not come back; whether the message arrived is not known'
+SET status = 'pending', due_at = now() + (%(waits)s::interval[])[m.attempts - m.tries_before], lease_until = NULL,
+    last_error = {_LOST}
 FROM lost WHERE m.tenant_id = lost.tenant_id AND m.id = lost.id
 RETURNING m.id
+"""  # noqa: S608 (our own words)
+# Who wrote it hears of the last one, in the transaction that ends it.
+_LOST_AT_LAST = """
+SELECT m.id, m.tenant_id FROM contacts_outboxmessage m
+JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = %(active)s
+WHERE m.status = 'sending' AND m.lease_until < now() AND m.attempts - m.tries_before >= %(tries)s
+ORDER BY m.lease_until LIMIT %(budget)s
 """
+_END_LOST = f"""
+UPDATE contacts_outboxmessage m SET status = 'failed', due_at = now(), lease_until = NULL, last_error = {_LOST}
+WHERE m.tenant_id = %(tenant)s AND m.id = %(message)s AND m.status = 'sending' AND m.lease_until < now()
+    AND m.attempts - m.tries_before >= %(tries)s
+RETURNING m.agent_id, m.kind, m.subject, m.content, m.last_error
+"""  # noqa: S608 (our own words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +124,10 @@ class _Taken:
     message_id: UUID
     tenant_id: UUID
     agent_id: UUID
+    #: The token of this worker's try.
     attempt: int
+    #: How many tries that makes, of those that are allowed.
+    tries: int
     kind: ChannelKind
     channel_id: UUID | None
     enabled: bool
@@ -151,29 +169,43 @@ def sweep_outbox() -> Swept:
         shared: dict[str, Any] = {"active": TenantStatus.ACTIVE.value, "budget": _SWEPT}
         cursor.execute(_GIVE_UP_LOST, {**shared, "tries": MAX_TRIES, "waits": list(WAITS)})
         lost = len(cursor.fetchall())
+        cursor.execute(_LOST_AT_LAST, {**shared, "tries": MAX_TRIES})
+        last = cursor.fetchall()
         lease_s = settings.ARBOR_QUEUE_LEASE.total_seconds()
         cursor.execute(_TELL_DUE, {**shared, "lease_s": lease_s})
         due = cursor.fetchall()
         for message_id, tenant_id, kind in due:
             enqueue(deliver_message(message_id=message_id, tenant_id=tenant_id, kind=kind), using=OPS)
+    lost += sum(_end_lost(message_id, tenant_id) for message_id, tenant_id in last)
     if lost:
         log.warning("deliveries_lost", messages=lost)
     return Swept(told=len(due), lost=lost)
 
 
+def _end_lost(message_id: UUID, tenant_id: UUID) -> bool:
+    """Let a message have failed whose last try's worker was lost, and its writer know; False if another sweep has."""
+    with tenant_transaction(tenant_id):
+        rows = fetch(_END_LOST, message=message_id, tries=MAX_TRIES)
+        for agent_id, kind, subject, content, reason in rows:
+            _tell_writer(message_id, agent_id, kind=kind, about=subject or content, reason=reason)
+    return bool(rows)
+
+
 def _take(message_id: UUID, tenant_id: UUID) -> _Taken | None:
     with tenant_transaction(tenant_id):
-        rows = fetch(_TAKE, message=message_id, lease=_LEASE)
+        rows = fetch(_TAKE, message=message_id, lease=_LEASE, active=TenantStatus.ACTIVE.value)
     if not rows:
         return None
-    attempt, agent_id, name, kind, audience, target, subject, content, key, beat, at, channel, sealed, on = (
+    attempt, tries, agent_id, name, kind, audience, target, subject, content, key, beat, at, *of_channel = (
         rows[0]
     )
+    channel, sealed, on = of_channel
     return _Taken(
         message_id=message_id,
         tenant_id=tenant_id,
         agent_id=agent_id,
         attempt=attempt,
+        tries=tries,
         kind=ChannelKind(kind),
         channel_id=channel,
         enabled=on,
@@ -210,7 +242,7 @@ def _with_secret(taken: _Taken) -> Outgoing:
 
 
 def _not_sent(taken: _Taken, reason: str, *, final: bool) -> bool:
-    after = after_failure(tries=taken.attempt, final=final)
+    after = after_failure(tries=taken.tries, final=final)
     with tenant_transaction(taken.tenant_id):
         noted = change(
             _NOT_SENT,
@@ -221,7 +253,14 @@ def _not_sent(taken: _Taken, reason: str, *, final: bool) -> bool:
             reason=storable(reason)[:_REASON_LENGTH],
         )
         if noted and after.status is DeliveryStatus.FAILED:
-            _tell_writer(taken, reason)
+            outgoing = taken.outgoing
+            _tell_writer(
+                taken.message_id,
+                taken.agent_id,
+                kind=taken.kind,
+                about=outgoing.subject or outgoing.content,
+                reason=reason,
+            )
     if after.status is DeliveryStatus.FAILED:
         log.warning(
             "message_failed", message_id=str(taken.message_id), kind=taken.kind, attempts=taken.attempt
@@ -229,15 +268,14 @@ def _not_sent(taken: _Taken, reason: str, *, final: bool) -> bool:
     return bool(noted)
 
 
-def _tell_writer(taken: _Taken, reason: str) -> None:
+def _tell_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
     """Let the agent know that what it wrote did not arrive: it would go on as if it had."""
-    about = taken.outgoing.subject or taken.outgoing.content
     Percept.objects.create(
         tenant_id=current_tenant(),
-        agent_id=taken.agent_id,
+        agent_id=agent_id,
         kind=PerceptKind.ERROR,
-        content=f"Your message {about[:_SUBJECT_QUOTED]!r} was not delivered by {taken.kind}: {storable(reason)[:_REASON_LENGTH]}",
-        detail={"message": str(taken.message_id)},
+        content=f"Your message {about[:_SUBJECT_QUOTED]!r} was not delivered by {kind}: {storable(reason)[:_REASON_LENGTH]}",
+        detail={"message": str(message_id)},
     )
 
 

@@ -80,12 +80,17 @@ def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> Message:
 
 @transaction.atomic
 def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
-    """Let a message that failed be tried again, from its first try on. Raises NotFound, TransitionIllegal."""
-    message = _changed(message_id, DeliveryStatus.PENDING, actor, "had a message tried again")
-    message.attempts = 0
+    """Let a message that failed be tried again, as often as a new one. Raises NotFound, TransitionIllegal.
+
+    One that is being sent is its worker's, until it has failed.
+    """
+    message = _changed(
+        message_id, DeliveryStatus.PENDING, actor, "had a message tried again", only=DeliveryStatus.FAILED
+    )
+    message.tries_before = message.attempts
     message.due_at = timezone.now()
     message.lease_until = timezone.now() + settings.ARBOR_QUEUE_LEASE
-    message.save(update_fields=["status", "attempts", "due_at", "lease_until"])
+    message.save(update_fields=["status", "tries_before", "due_at", "lease_until"])
     enqueue(deliver_message(message_id=message.id, tenant_id=message.tenant_id, kind=message.kind))
     return message
 
@@ -99,7 +104,10 @@ def cancel_message(*, message_id: UUID, actor: str) -> OutboxMessage:
     return message
 
 
-def _changed(message_id: UUID, status: DeliveryStatus, actor: str, what: str) -> OutboxMessage:
+def _changed(
+    message_id: UUID, status: DeliveryStatus, actor: str, what: str, *, only: DeliveryStatus | None = None
+) -> OutboxMessage:
+    """Move a message; with `only`, from that status alone, though deliveries may go there from others, too."""
     message: OutboxMessage | None = (
         OutboxMessage.objects.select_for_update(of=("self",))
         .select_related("agent")
@@ -109,10 +117,13 @@ def _changed(message_id: UUID, status: DeliveryStatus, actor: str, what: str) ->
     if message is None:
         raise NotFound(f"there is no message {message_id} in this tenant")
     before = DeliveryStatus(message.status)
-    if status not in DELIVERY_TRANSITIONS[before] or before is status:
+    possible = status in DELIVERY_TRANSITIONS[before] and before is not status
+    if not possible or only not in (None, before):
         may = ", ".join(DELIVERY_TRANSITIONS[before]) or "nothing else: it is over"
         raise TransitionIllegal(
-            f"the message {message_id} is {before} and cannot become {status}; it can become {may}"
+            f"the message {message_id} is {before}; only one that is {only} is tried again"
+            if possible
+            else f"the message {message_id} is {before} and cannot become {status}; it can become {may}"
         )
     message.status = status
     record(

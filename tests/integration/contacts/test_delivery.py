@@ -331,9 +331,78 @@ def test_a_channel_that_fails_is_tried_eight_times_and_then_a_person_decides(
         assert percept.kind == PerceptKind.ERROR
         assert "Your message 'Ice' was not delivered by email: the line is dead" in percept.content
         retry_message(message_id=message.id, actor="test")
-    assert as_it_stands(message).attempts == 0
+    again = as_it_stands(message)
+    assert (again.status, again.attempts, again.tries) == (DeliveryStatus.PENDING, MAX_TRIES, 0)
+    work(messages)
+    again = as_it_stands(message)
+    assert (again.status, again.attempts, again.tries) == (DeliveryStatus.PENDING, MAX_TRIES + 1, 1)
+    assert WAITS[0] - timedelta(seconds=20) < waits_for(message) <= WAITS[0]
+    let_time_pass(message)
+    sweep_outbox()
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier())
     work(messages)
+    assert as_it_stands(message).status == DeliveryStatus.SENT
+
+
+def test_the_writer_hears_that_the_worker_of_the_last_try_was_lost(
+    agent: Agent, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    (message,) = say(agent, "Ice.", subject="Ice")
+    with tenant_transaction(agent.tenant_id):
+        OutboxMessage.objects.filter(id=message.id).update(attempts=MAX_TRIES - 1)
+    failing(monkeypatch, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        work(messages)
+    let_time_pass(message)
+    assert [sweep_outbox().lost, sweep_outbox().lost] == [1, 0]
+    stands = as_it_stands(message)
+    assert (stands.status, stands.attempts) == (DeliveryStatus.FAILED, MAX_TRIES)
+    with tenant_transaction(agent.tenant_id):
+        percept = Percept.objects.get(agent=agent)
+    assert percept.content.startswith("Your message 'Ice' was not delivered by email: the worker of try 8")
+    assert "whether the message arrived is not known" in percept.content
+    assert percept.detail == {"message": str(message.id)}
+
+
+def test_a_message_that_is_being_sent_cannot_be_tried_again(
+    agent: Agent, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press_retry(_: Outgoing) -> None:
+        with (
+            tenant_transaction(agent.tenant_id),
+            pytest.raises(TransitionIllegal, match="only one that is failed"),
+        ):
+            retry_message(message_id=message.id, actor="test")
+
+    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=press_retry))
+    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    (message,) = say(agent)
+    assert work(messages) == [True]
+    assert as_it_stands(message).status == DeliveryStatus.SENT
+
+
+def test_a_worker_that_comes_back_late_does_not_end_the_try_of_another(
+    agent: Agent, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    (message,) = say(agent)
+    seen: list[tuple[str, int, str]] = []
+
+    def while_the_second_sends(_: Outgoing) -> None:
+        # Now the first comes back, and says that it failed.
+        assert not delivery._not_sent(stale, "the first worker's line is dead", final=True)
+        stands = as_it_stands(message)
+        seen.append((stands.status, stands.attempts, stands.last_error))
+
+    stale = delivery._take(message.id, agent.tenant_id)
+    assert stale is not None
+    with tenant_transaction(agent.tenant_id):
+        OutboxMessage.objects.filter(id=message.id).update(status=DeliveryStatus.FAILED)
+        retry_message(message_id=message.id, actor="test")
+    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=while_the_second_sends))
+    deliver(message_id=message.id, tenant_id=agent.tenant_id)
+    assert seen == [(DeliveryStatus.SENDING, 2, "")]
     assert as_it_stands(message).status == DeliveryStatus.SENT
 
 
@@ -433,9 +502,10 @@ def test_a_suspended_tenants_messages_rest(
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
-    messages.clear()
-    let_time_pass(message)
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.SUSPENDED)
+    assert work(messages) == [False], "nor is it sent by a hint that was on its way"
+    assert (as_it_stands(message).status, as_it_stands(message).attempts) == (DeliveryStatus.PENDING, 0)
+    let_time_pass(message)
     assert sweep_outbox().told == 0
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.ACTIVE)
     assert sweep_outbox().told == 1
