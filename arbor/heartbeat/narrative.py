@@ -55,7 +55,7 @@ def narrate(
     sentences.extend(_moves(changes))
     sentences.extend(f"It worries me: {_short(concern)}." for concern in reply.concerns)
     spent = sum(result.cost for result in results)
-    sentences.append(f"I spent {spent} energy and have {situation.energy - spent:g} left.")
+    sentences.append(f"I spent {spent} {situation.energy_unit} and have {situation.energy - spent:g} left.")
     return clip(" ".join(sentences), NARRATIVE_LENGTH)
 
 

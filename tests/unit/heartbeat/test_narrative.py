@@ -41,6 +41,13 @@ def test_the_story_tells_what_was_thought_done_and_changed() -> None:
     )
 
 
+@pytest.mark.parametrize("unit", ["actions", "ticks"])
+def test_what_was_spent_is_told_in_the_unit_of_the_budget(unit: str) -> None:
+    story = narrate(situation(energy=4, energy_unit=unit), Reply(), [result("recall")], [])
+
+    assert story.endswith(f"I spent 1 {unit} and have 3 left.")
+
+
 def test_a_beat_in_which_nothing_happened_says_so() -> None:
     story = narrate(situation(), Reply(), [], [])
 
