@@ -15,6 +15,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 from arbor.pipeline.outcomes import NODE_OUTCOMES, Outcome
@@ -113,6 +114,10 @@ def choose_edge[E: Choosable](
     None if no edge leads on.
     """
     went_well = answered or outcome in (Outcome.SUCCESS, Outcome.PARTIAL)
+    edges = tuple(edges)
+    if went_well and len(edges) == 1 and not edges[0].condition.clauses:
+        # Most nodes have one way on.
+        return edges[0]
     open_edges = [
         edge
         for edge in edges
@@ -159,6 +164,7 @@ def _read(context: Mapping[str, Any], key: str) -> str:
     return str(found)
 
 
+@lru_cache(maxsize=1024)
 def _number(text: str) -> float | None:
     try:
         return float(text)

@@ -182,7 +182,9 @@ class _Walk:
     def _belongs_elsewhere(self, handler: Handler) -> bool:
         if handler.phase is self._phase:
             return False
-        return not isinstance(handler, Outgoing) or handler.waits(self._context)
+        # Asked by name: `isinstance` of a protocol goes through all its members, at every node.
+        waits: Callable[[Context], bool] | None = getattr(handler, "waits", None)
+        return waits is None or waits(self._context)
 
     def _handler(self, node: Node) -> Handler | None:
         if node.kind is not NodeKind.STEP:

@@ -124,8 +124,10 @@ def _by_pattern(plain: str, boundary: BoundaryRule) -> str:
 
 def _by_meaning(text: str, boundary: BoundaryRule, vectors: Mapping[str, Vector]) -> str:
     own = vectors.get(text)
+    if own is None:
+        return ""
     examples = [example for example in boundary.examples if example in vectors]
-    if own is None or not examples:
+    if not examples:
         return ""
     rows = np.asarray([vectors[example] for example in examples], dtype=np.float32)
     row = np.asarray(own, dtype=np.float32)
