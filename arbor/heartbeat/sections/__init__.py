@@ -25,7 +25,7 @@ def render(situation: Situation, nonce: str) -> list[Section]:
         Section("capabilities", selfhood.capabilities(situation.capabilities)),
         Section("experiences", selfhood.experiences(situation.experiences, data)),
         Section("mood", selfhood.mood(situation.mood)),
-        Section("drives", selfhood.drives(situation.drives)),
+        Section("drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})),
         Section("goals", goals.goals(situation, data)),
         Section("issues", goals.issues(situation.issues, data)),
         Section("plan", goals.plan(situation, data)),

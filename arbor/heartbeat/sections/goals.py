@@ -91,6 +91,8 @@ def _goal(goal: GoalView) -> Iterator[str]:
         f"priority {goal.priority:.2f}",
         f"{goal.fraction:.0%} done",
     ]
+    if goal.effort:
+        about.append("1 heartbeat spent" if goal.effort == 1 else f"{goal.effort} heartbeats spent")
     if goal.parent_id:
         about.append(f"part of {goal.parent_id}")
     if goal.deadline is not None:

@@ -91,7 +91,9 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
         f"[{percept.id}] {when(percept.at)}, {percept.kind}: {line(percept.content, MESSAGE_LENGTH)}"
         for percept in shown
     )
-    return f"## What reached you\n{body}" + (f"\nEarlier ones not shown: {left}." if left > 0 else "")
+    return f"## What reached you\n{body}" + (
+        f"\nWaiting for your next heartbeat: {left}." if left > 0 else ""
+    )
 
 
 def energy(situation: Situation) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from arbor.heartbeat.sections.text import Data, line
@@ -61,13 +61,14 @@ def mood(mood: MoodView | None) -> str:
     )
 
 
-def drives(drives: Sequence[DriveView]) -> str:
+def drives(drives: Sequence[DriveView], possible: Collection[str]) -> str:
+    """Name what is urgent, and what of it the agent can do: `possible` are the names of its actions."""
     urgent = sorted((drive for drive in drives if drive.urgent), key=lambda drive: -drive.level)
     if not urgent:
         return ""
     lines = [
-        f"- {drive.name} ({drive.level:.2f} of 1): {RULES[drive.name].cause}. It calms down by:"
-        f" {', '.join(_CALMED_BY[drive.name])}."
+        f"- {drive.name} ({drive.level:.2f} of 1): {RULES[drive.name].cause}."
+        + (f" It calms down by: {', '.join(calming)}." if (calming := _calming(drive.name, possible)) else "")
         for drive in urgent
     ]
     return "## Drives\nThis presses you from within:\n" + "\n".join(lines)
@@ -110,7 +111,9 @@ def experiences(experiences: Sequence[ExperienceView], data: Data) -> str:
     if not experiences:
         return ""
     return "## What you have learned from acting\n" + data.block(
-        f"heartbeat {each.tick}, {each.action} ({each.outcome}): {line(each.lesson)}" for each in experiences
+        f"heartbeat {each.tick}, {each.action}{f' about {line(each.about)}' if each.about else ''} ({each.outcome}):"
+        f" {line(each.lesson)}"
+        for each in experiences
     )
 
 
@@ -175,12 +178,16 @@ _RESPONSES: Mapping[BoundaryResponse, str] = MappingProxyType(
         BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
     }
 )
+
+
+def _calming(drive: Drive, possible: Collection[str]) -> list[str]:
+    goal = ["completing a goal"] if drive is GOAL_COMPLETED[0] else []
+    return [*(action for action in _CALMED_BY[drive] if action in possible), *goal]
+
+
 _CALMED_BY: Mapping[Drive, tuple[str, ...]] = MappingProxyType(
     {
-        drive: (
-            *(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive),
-            *(("completing a goal",) if drive is GOAL_COMPLETED[0] else ()),
-        )
+        drive: tuple(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive)
         for drive in Drive
     }
 )

@@ -23,8 +23,10 @@ class Data:
         self._nonce = nonce
 
     def block(self, lines: Iterable[str]) -> str:
-        """Return the lines in a block; the mark itself is taken out of them."""
-        text = "\n".join(lines).replace(self._nonce, "")
+        """Return the lines in a block; the mark itself is taken out of them, also where taking it out makes it anew."""
+        text = "\n".join(lines)
+        while self._nonce in text:
+            text = text.replace(self._nonce, "")
         return f"<data-{self._nonce}>\n{text}\n</data-{self._nonce}>"
 
 

@@ -35,8 +35,15 @@ def at(text: str) -> datetime:
 
 @pytest.mark.parametrize(
     ("idle_beats", "adaptive", "factor"),
-    [(0, True, 1.0), (1, True, 1.5), (2, True, 2.25), (3, True, 3.375), (4, True, 4.0), (10_000, True, 4.0)]
-    + [(3, False, 1.0)],
+    [
+        (0, True, 1.0),
+        (1, True, 1.5),
+        (2, True, 2.25),
+        (3, True, 3.375),
+        (4, True, 4.0),
+        (10_000, True, 4.0),
+        (3, False, 1.0),
+    ],
 )
 def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, adaptive: bool, factor: float) -> None:
     assert slowdown(idle_beats, adaptive=adaptive) == factor
@@ -84,7 +91,7 @@ def test_a_beat_outside_of_the_hours_waits_until_they_begin(
 
 
 @given(
-    moment=st.datetimes(datetime(2025, 1, 1), datetime(2027, 1, 1)).map(
+    moment=st.datetimes(datetime(2025, 1, 1), datetime(2027, 1, 1)).map(  # noqa: DTZ001 (hypothesis wants them bare)
         lambda each: each.replace(tzinfo=UTC)
     ),
     start=st.times(),
@@ -144,8 +151,7 @@ def stirrings(**changes: Any) -> Stirrings:
     values: dict[str, Any] = {
         "asked_for": False,
         "percepts": 0,
-        "active_goals": 0,
-        "pending_intents": 0,
+        "work": 0,
         "proposals": 0,
         "urgent_drive": False,
         "consolidation": False,
@@ -159,8 +165,7 @@ def stirrings(**changes: Any) -> Stirrings:
     [
         {"asked_for": True},
         {"percepts": 1},
-        {"active_goals": 1},
-        {"pending_intents": 1},
+        {"work": 1},
         {"proposals": 1},
         {"urgent_drive": True},
         {"consolidation": True},
