@@ -31,6 +31,7 @@ ArborError
 │   └── ModelRejected         the provider says the request or key is wrong
 ├── EmbeddingFailed           the embedder gave no usable vectors
 ├── WebFailed                 the web brought nothing that can be used; the model is told
+│   └── WebRefused            the page may not be read here
 ├── DeliveryFailed            a message was not taken: it is tried again, or a person decides
 ├── StaleLease                another worker has taken the heartbeat over
 └── ServerError               an embedded server or a process of the platform failed
@@ -218,6 +219,10 @@ class DeliveryFailed(ArborError):
 
 class WebFailed(ArborError):
     """The web brought nothing that can be used."""
+
+
+class WebRefused(WebFailed):
+    """The page may not be read here."""
 
 
 class StaleLease(ArborError):

@@ -10,7 +10,7 @@ import httpx
 
 from arbor.adapters.deadline import deadline
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport
-from arbor.errors import WebFailed
+from arbor.errors import WebFailed, WebRefused
 
 USER_AGENT = "Arbor/0.1 (autonomous agent)"
 #: Connections that one process may have open to the web, and idle ones that it keeps for each server: pages are many,
@@ -40,7 +40,7 @@ def asked(
         with deadline(deadline_s), client.stream("GET", url, headers=headers) as response:
             yield response
     except httpx.UnsupportedProtocol as error:
-        raise WebFailed(f"{where} may not be read: {error}") from error
+        raise WebRefused(f"{where} may not be read: {error}") from error
     except httpx.TimeoutException as error:
         raise WebFailed(f"{where} did not answer within {deadline_s:.1f} s") from error
     except httpx.HTTPError as error:

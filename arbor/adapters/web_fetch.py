@@ -9,7 +9,7 @@ import httpx
 
 from arbor.adapters.page_text import READABLE_TYPES, is_readable, read_page
 from arbor.adapters.web_client import asked, body_of, web_client
-from arbor.errors import WebFailed
+from arbor.errors import WebFailed, WebRefused
 from arbor.web.addresses import is_public
 from arbor.web.allow import AllowList
 from arbor.web.ports import Page
@@ -49,11 +49,13 @@ class WebFetch:
         except (httpx.InvalidURL, TypeError) as error:
             raise WebFailed(f"{url[:200]!r} is no address: {error}") from error
         if parsed.scheme not in ("http", "https") or not parsed.host:
-            raise WebFailed(f"{_shown(url)}: only http and https addresses are read")
+            raise WebRefused(f"{_shown(url)}: only http and https addresses are read")
         if parsed.userinfo:
-            raise WebFailed(f"an address with a user and password is not read: {parsed.host}")
+            raise WebRefused(f"an address with a user and password is not read: {parsed.host}")
         if not self._allow.permits(parsed.host):
-            raise WebFailed(f"{parsed.host} is not among the domains that may be read here (ARBOR_WEB_ALLOW)")
+            raise WebRefused(
+                f"{parsed.host} is not among the domains that may be read here (ARBOR_WEB_ALLOW)"
+            )
         return parsed.copy_with(fragment=None)
 
     def _ask(self, url: httpx.URL, *, deadline_s: float) -> Page | str:

@@ -8,13 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
 
-from arbor.errors import WebFailed
+from arbor.errors import WebFailed, WebRefused
 from arbor.web.plan import InquiryPlan, choose_pages
 from arbor.web.ports import Fetch, Page, Search, SearchResult
 
 #: Pages read at the same time, and the characters of one that are kept: ten fit into a model's context.
 AT_ONCE = 4
 PAGE_LENGTH = 6_000
+#: What stands before words that are not the page's own.
+QUOTED = "(The page could not be read. What the search said of it:)"
 #: A page gets no more than this share of the time that is left, so that a slow one leaves some for the others.
 _SHARE_OF_TIME = 0.5
 
@@ -68,6 +70,8 @@ def _search(plan: InquiryPlan, search: Search, ends: float) -> tuple[list[list[S
 
 
 def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[list[Page], list[str]]:
+    """Return what was read, and what failed; of a page that failed beside others, what the search said of it stands in."""
+
     def read(result: SearchResult) -> Page | WebFailed:
         try:
             page = fetch.fetch(result.url, deadline_s=max(_left(ends) * _SHARE_OF_TIME, 0.001))
@@ -81,7 +85,14 @@ def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[li
         came = list(pool.map(read, chosen))
     # Two addresses may lead to the same page.
     pages = {each.url: each for each in came if isinstance(each, Page)}
-    return list(pages.values()), [str(each) for each in came if isinstance(each, WebFailed)]
+    quoted = [
+        Page(url=result.url, title=result.title, text=f"{QUOTED} {result.snippet}")
+        for result, each in zip(chosen, came, strict=True)
+        if isinstance(each, WebFailed) and not isinstance(each, WebRefused) and result.snippet.strip()
+    ]
+    # An answer from what searches say alone would pass for one that was read.
+    read_pages = [*pages.values(), *(each for each in quoted if each.url not in pages)] if pages else []
+    return read_pages, [str(each) for each in came if isinstance(each, WebFailed)]
 
 
 def _left(ends: float) -> float:

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from arbor.errors import WebFailed
-from arbor.web.lookup import PAGE_LENGTH, Findings, look_up
+from arbor.errors import WebFailed, WebRefused
+from arbor.web.lookup import PAGE_LENGTH, QUOTED, Findings, look_up
 from arbor.web.plan import Depth, plan_inquiry
 from arbor.web.ports import Page, ScriptedPages, ScriptedSearch, SearchResult
 
@@ -42,6 +42,27 @@ def test_nothing_found_or_read_is_a_failure(
 ) -> None:
     with pytest.raises(WebFailed, match=said):
         look_up(PLAN, search=ScriptedSearch(search), fetch=ScriptedPages(pages), deadline_s=5)
+
+
+def test_what_the_search_said_stands_in_for_a_page_that_failed_but_not_for_one_that_is_refused() -> None:
+    class Pages(ScriptedPages):
+        def fetch(self, url: str, *, deadline_s: float) -> Page:
+            if url == "closed":
+                raise WebRefused(f"{url} may not be read here")
+            return super().fetch(url, deadline_s=deadline_s)
+
+    found = [SearchResult(url=url, title=url, snippet=f"{url} is deep") for url in ("a", "missing", "closed")]
+    search = ScriptedSearch({"": found})
+
+    findings = look_up(PLAN, search=search, fetch=Pages({"a": "text"}), deadline_s=5)
+    assert [(page.url, page.text) for page in findings.pages] == [
+        ("a", "text"),
+        ("missing", f"{QUOTED} missing is deep"),
+    ]
+    assert findings.failures == ("missing answered 404", "closed may not be read here")
+
+    with pytest.raises(WebFailed, match="none of 3 pages could be read"):
+        look_up(PLAN, search=search, fetch=Pages({}), deadline_s=5)
 
 
 def test_when_the_time_is_over_no_more_is_asked() -> None:
