@@ -176,7 +176,9 @@ SEEN = situation(
     mood=MoodView(valence=0.3, arousal=0.7),
     drives=[DriveView(name=Drive.CURIOSITY, level=0.9, urgent=True), DriveView(name=Drive.REST, level=0.5)],
     capabilities=[CapabilityView(action="recall", attempts=4, successes=4)],
-    experiences=[ExperienceView(action="recall", outcome="failure", lesson="Avoid fog.", tick=4)],
+    experiences=[
+        ExperienceView(action="recall", about="the pier", outcome="failure", lesson="Avoid fog.", tick=4)
+    ],
     preferences=[PreferenceView(key="tone", value="dry")],
     peers=[PeerView(name="Bo", trust=0.75, interests=["eels"], interactions=4, present=True)],
     contradictions=[
@@ -197,7 +199,7 @@ SEEN = situation(
         ("mood", "Good and stirred up: valence +0.30 (-1 to 1), arousal 0.70 (0 to 1)."),
         ("drives", "- curiosity (0.90 of 1): you have learned nothing new. It calms down by: recall"),
         ("capabilities", "- well: recall (4 of 4)"),
-        ("experiences", "heartbeat 4, recall (failure): Avoid fog."),
+        ("experiences", "heartbeat 4, recall about the pier (failure): Avoid fog."),
         ("preferences", "tone: dry"),
         ("peers", "Bo, who has just written: trust 0.75 after 4 meetings"),
         ("contradictions", "belief [b1] Ice holds. — memory [m1] It broke."),
