@@ -6,7 +6,9 @@ import json
 import re
 import time
 from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import httpx
@@ -14,6 +16,7 @@ import orjson
 from pydantic import SecretStr
 
 from arbor.adapters.deadline import deadline
+from arbor.adapters.transport import DirectClient
 from arbor.errors import ModelRejected, ModelTimeout, ModelUnavailable
 
 #: A reply of the largest model stays far below; more than this is a broken server.
@@ -35,8 +38,12 @@ class KeyAuth(httpx.Auth):
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response]:
         """Add the header."""
-        request.headers[self._header] = f"{self._prefix}{self.secret.get_secret_value()}"
+        request.headers.update(self.header())
         yield request
+
+    def header(self) -> dict[str, str]:
+        """Return the header, the key in plain in it."""
+        return {self._header: f"{self._prefix}{self.secret.get_secret_value()}"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +82,11 @@ class Answer:
     def json(self) -> Any:
         """Return the parsed body, or None when it is not JSON."""
         try:
+            return orjson.loads(self.content)
+        except ValueError:
+            # Halves of characters, NaN and huge numbers: the standard library reads them.
+            pass
+        try:
             return json.loads(self.content)
         except ValueError:
             return None
@@ -88,17 +100,7 @@ def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, dead
     """
     started = time.monotonic()
     try:
-        with (
-            deadline(deadline_s),
-            client.stream(
-                "POST",
-                door.url,
-                content=_encoded(body),
-                headers={"Content-Type": "application/json", "Accept-Encoding": "identity", **door.headers},
-                auth=door.auth,
-                follow_redirects=False,
-            ) as response,
-        ):
+        with deadline(deadline_s), _sent(client, door, _encoded(body)) as response:
             return Answer(
                 status=response.status_code, headers=response.headers, content=_read(response, door)
             )
@@ -118,6 +120,25 @@ def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, dead
         ) from exc
     except httpx.RequestError as exc:
         raise ModelUnavailable(f"{door.provider} cannot be reached: {door.scrub(str(exc))}") from exc
+
+
+def _sent(client: httpx.Client, door: Door, content: bytes) -> AbstractContextManager[httpx.Response]:
+    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **door.headers}
+    url = _parsed(door.url)
+    # A user and password in the address are for httpx to make a header of.
+    if isinstance(client, DirectClient) and not url.userinfo:
+        if door.auth is not None:
+            headers |= door.auth.header()
+        return client.sent(url, headers=headers, content=content)
+    return client.stream(
+        "POST", door.url, content=content, headers=headers, auth=door.auth, follow_redirects=False
+    )
+
+
+@lru_cache(maxsize=64)
+def _parsed(url: str) -> httpx.URL:
+    """Return an address as httpx reads it; providers are few. Raises httpx.InvalidURL."""
+    return httpx.URL(url)
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
 from arbor.adapters.dialect import DialectMemory
-from arbor.adapters.exchange import Door
+from arbor.adapters.exchange import Door, KeyAuth, post_json
 from arbor.adapters.openai import ChatCompletionsModel
-from arbor.adapters.transport import TIMEOUT, DeadlineTransport, shared_client
+from arbor.adapters.transport import TIMEOUT, DeadlineTransport, DirectClient, shared_client
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
 from arbor.models.handles import Handle
 from bench.stub_model import Mode, RunningStub, stub_model
@@ -28,9 +29,11 @@ def stub() -> Iterator[RunningStub]:
         yield running
 
 
-@pytest.fixture
-def client() -> Iterator[httpx.Client]:
-    with httpx.Client(transport=DeadlineTransport(connections=300), timeout=TIMEOUT) as client:
+@pytest.fixture(params=["direct", "by httpx"])
+def client(request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
+    transport = DeadlineTransport(connections=300)
+    direct = request.param == "direct"
+    with DirectClient(transport) if direct else httpx.Client(transport=transport, timeout=TIMEOUT) as client:
         yield client
 
 
@@ -253,3 +256,42 @@ def test_a_process_has_one_client_and_its_forked_child_another() -> None:
     assert receiving.recv() is False
     mine.close()
     shared_client.cache_clear()
+
+
+def test_a_direct_client_sends_what_httpx_would(stub: RunningStub) -> None:
+    sent: list[httpx.Request] = []
+
+    class Watched(DeadlineTransport):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            sent.append(request)
+            return super().handle_request(request)
+
+    door = Door(
+        provider="openai",
+        url=f"{stub.base_url}/chat/completions",
+        auth=KeyAuth(SecretStr("a key")),
+        headers={"X-Title": "Arbor"},
+    )
+    with DirectClient(Watched()) as direct, httpx.Client(transport=Watched(), timeout=TIMEOUT) as plain:
+        for client in (direct, plain):
+            answer = post_json(client, door, {"model": "stub", "messages": []}, deadline_s=5)
+            assert answer.json() is not None
+    mine, theirs = sent
+    assert dict(mine.headers) == dict(theirs.headers)
+    assert mine.headers.get_list("Accept-Encoding") == ["identity"]
+    assert (mine.method, mine.url, mine.read()) == (theirs.method, theirs.url, theirs.read())
+    assert mine.extensions["timeout"] == theirs.extensions["timeout"]
+
+
+def test_a_user_in_the_address_is_still_sent(stub: RunningStub) -> None:
+    sent: list[httpx.Request] = []
+
+    class Watched(DeadlineTransport):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            sent.append(request)
+            return super().handle_request(request)
+
+    url = f"{stub.base_url}/chat/completions".replace("://", "://somebody:secret@")
+    with DirectClient(Watched()) as client:
+        post_json(client, Door(provider="openai", url=url), {"model": "stub"}, deadline_s=5)
+    assert sent[0].headers["Authorization"].startswith("Basic ")
