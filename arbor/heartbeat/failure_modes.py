@@ -74,8 +74,6 @@ class BeatGlance:
     #: A `HeartbeatStatus`: done, failed or skipped.
     status: str
     mode: str = ""
-    energy_start: float | None = None
-    energy_end: float | None = None
     narrative: str = ""
     #: What it searched for or asked about.
     topics: tuple[str, ...] = ()
@@ -88,6 +86,8 @@ class Pulse:
     """How an agent has been living; beats newest first, at most `BEATS_WATCHED`."""
 
     beats: Sequence[BeatGlance] = ()
+    #: Energy at start and end of the latest beats that were lived, receipts left out; empty where something else is counted.
+    energy: Sequence[tuple[float, float]] = ()
     stale_goals: Sequence[str] = ()
     reached_out: int = 0
     #: Replies in a row that could not be used.
@@ -106,7 +106,7 @@ def notices_of(pulse: Pulse) -> list[Notice]:
     """Return what is wrong, each kind at most once, in the order of `NoticeKind`."""
     found = {
         NoticeKind.STAGNATION: _stagnation(pulse),
-        NoticeKind.HOARDING: _hoarding(pulse.beats),
+        NoticeKind.HOARDING: _hoarding(pulse.energy),
         NoticeKind.REACH_OUT_SPAM: _spam(pulse.reached_out),
         NoticeKind.LOOP: _loop(pulse.beats),
         NoticeKind.WORKER_FAILURE: _workers(pulse),
@@ -128,13 +128,9 @@ def _stagnation(pulse: Pulse) -> str:
     )
 
 
-def _hoarding(beats: Sequence[BeatGlance]) -> str:
+def _hoarding(energy: Sequence[tuple[float, float]]) -> str:
     """Of the energy that each beat brings, what it did not use; the store itself is capped, and says little."""
-    unused = [
-        max(0.0, REGENERATION - (beat.energy_start - beat.energy_end))
-        for beat in beats
-        if beat.status == "done" and beat.energy_start is not None and beat.energy_end is not None
-    ]
+    unused = [max(0.0, REGENERATION - (start - end)) for start, end in energy[:BEATS_WATCHED]]
     if len(unused) < BEATS_WATCHED:
         return ""
     average = sum(unused) / len(unused)

@@ -86,14 +86,13 @@ GOALS_SEEN = f"""
     s.learned::json AS learned,
     ({EXPERIENCED}) AS experienced
 """  # noqa: S608 (our own statements)
-#: What the rules look at by which goals come by themselves (`arbor.goals.injection`).
+#: What the rules look at by which goals come by themselves (`arbor.goals.injection`), besides the columns of the self.
 CIRCUMSTANCES_SEEN = f"""
-    s.stale_beats,
-    (SELECT count(*) FROM (
+    CASE WHEN coalesce(p.budget, 'energy') = 'energy' THEN (SELECT count(*) FROM (
         SELECT energy_end FROM heartbeats_heartbeat
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done'
         ORDER BY started_at DESC LIMIT {EXHAUSTED_BEATS}
-    ) beat WHERE beat.energy_end < 1) AS exhausted_beats,
+    ) beat WHERE beat.energy_end < 1) ELSE 0 END AS exhausted_beats,
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel
         WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS standing
 """  # noqa: S608 (our own number)

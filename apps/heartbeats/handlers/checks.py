@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from apps.heartbeats.services.pulse import glances_of, limits_of, used_of
+from apps.heartbeats.services.pulse import glances_of, limits_of, spending_of, used_of
 from apps.heartbeats.services.usage import Standing, note_level, standing_of
 from arbor.goals.intents import IntentStatus
 from arbor.goals.review import GoalFlag
@@ -52,6 +52,7 @@ def _pulse(situation: Situation, pulse: Mapping[str, Any], standing: Standing) -
     stale = [goal.title for goal in situation.active_goals if GoalFlag.STALE in goal.flags]
     return Pulse(
         beats=glances_of(pulse),
+        energy=spending_of(pulse),
         stale_goals=stale[:_NAMED],
         reached_out=pulse["reached_out"],
         nops=pulse["nops"],

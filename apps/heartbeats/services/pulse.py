@@ -25,8 +25,9 @@ _EPISODES = 200
 _NARRATIVE = 600
 _REASON = 60
 
-# `a` is the agent's row, `s` its state, `t` its tenant. Stories and actions are large, and stored apart: only those of the
-# latest few beats are fetched.
+# `a` is the agent's row, `s` its state, `p` its policy, `t` its tenant. Stories and actions are large, and stored apart:
+# only those of the latest few beats are fetched; receipts have none. What a beat turned to stands in what it recalled,
+# asked, wrote about, reflected on or looked at again. Other budgets count in the columns of energy what is no energy.
 PULSE_SEEN = """
     json_build_object(
         'interval_s', (SELECT interval_s FROM heartbeats_heartbeatschedule WHERE tenant_id = a.tenant_id AND agent_id = a.id),
@@ -53,17 +54,25 @@ PULSE_SEEN = """
             AND ended_at IS NOT NULL AND summarized_at IS NULL ORDER BY ended_at LIMIT %(pulse_episodes)s) w
             WHERE w.agent_id = a.id),
         'beats', (SELECT coalesce(json_agg(beat ORDER BY beat.place), '[]') FROM (
-            SELECT place, status, mode, energy_start, energy_end,
+            SELECT place, status, mode,
                 CASE WHEN status = 'failed' THEN left(reason, %(pulse_reason)s) ELSE '' END AS reason,
-                CASE WHEN place <= %(pulse_told)s THEN left(narrative, %(pulse_narrative)s) ELSE '' END AS narrative,
-                CASE WHEN place <= %(pulse_told)s THEN jsonb_path_query_array(actions,
-                    '$[*] ? (@.verdict == "run").params.keyvalue() ? (@.key == "query" || @.key == "topic").value')
+                CASE WHEN status = 'done' AND lived <= %(pulse_told)s THEN left(narrative, %(pulse_narrative)s)
+                    ELSE '' END AS narrative,
+                CASE WHEN status = 'done' AND lived <= %(pulse_told)s THEN jsonb_path_query_array(actions,
+                    '$[*] ? (@.verdict == "run").params.keyvalue()
+                        ? (@.key like_regex "^(query|queries|question|topic|focus|id)$").value[*] ? (@.type() == "string")')
                     ELSE '[]' END AS topics
-            FROM (SELECT row_number() OVER (ORDER BY started_at DESC) AS place, b.* FROM (
-                SELECT status, mode, energy_start, energy_end, reason, narrative, actions, started_at
+            FROM (SELECT row_number() OVER (ORDER BY started_at DESC) AS place,
+                count(*) FILTER (WHERE status = 'done') OVER (ORDER BY started_at DESC) AS lived, b.* FROM (
+                SELECT status, mode, reason, narrative, actions, started_at
                 FROM heartbeats_heartbeat WHERE tenant_id = a.tenant_id AND agent_id = a.id AND ended_at IS NOT NULL
                 ORDER BY started_at DESC LIMIT %(pulse_watched)s) b) numbered
-        ) beat)
+        ) beat),
+        'energy', CASE WHEN coalesce(p.budget, 'energy') = 'energy' THEN (
+            SELECT coalesce(json_agg(json_build_array(b.energy_start, b.energy_end)), '[]') FROM (
+                SELECT energy_start, energy_end FROM heartbeats_heartbeat
+                WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done'
+                ORDER BY started_at DESC LIMIT %(pulse_watched)s) b) END
     ) AS pulse
 """
 
@@ -106,14 +115,17 @@ def glances_of(pulse: Mapping[str, Any]) -> list[BeatGlance]:
         BeatGlance(
             status=beat["status"],
             mode=beat["mode"],
-            energy_start=beat["energy_start"],
-            energy_end=beat["energy_end"],
             narrative=beat["narrative"],
             topics=tuple(str(topic) for topic in beat["topics"]),
             reason=beat["reason"],
         )
         for beat in pulse["beats"]
     ]
+
+
+def spending_of(pulse: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """Return the energy at start and end of the latest beats that were lived, newest first; none under another budget."""
+    return [(start, end) for start, end in pulse["energy"] or () if start is not None and end is not None]
 
 
 def rhythm_of(pulse: Mapping[str, Any]) -> Rhythm:

@@ -11,8 +11,7 @@ from arbor.heartbeat.usage import Degradation, Scarcest
 
 
 def done(**changes: Any) -> BeatGlance:
-    values: dict[str, Any] = {"status": "done", "energy_start": 20.0, "energy_end": 12.0}
-    return BeatGlance(**(values | changes))
+    return BeatGlance(status="done", **changes)
 
 
 REFUSED = BeatGlance(status="failed", reason="ModelRefused: no")
@@ -25,13 +24,13 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
         (NoticeKind.STAGNATION, Pulse(stale_goals=["Map the harbour"]), Pulse()),
         (
             NoticeKind.HOARDING,
-            Pulse(beats=[done(energy_end=18.0)] * 24),
-            Pulse(beats=[done(energy_end=15.0)] * 24),
+            Pulse(energy=[(20.0, 18.0)] * 24),
+            Pulse(energy=[(20.0, 15.0)] * 24),
         ),
         (
             NoticeKind.HOARDING,
-            Pulse(beats=[done(energy_end=20.0)] * 24),
-            Pulse(beats=[done(energy_end=20.0)] * 23),
+            Pulse(energy=[(20.0, 20.0)] * 24),
+            Pulse(energy=[(20.0, 20.0)] * 23),
         ),
         (NoticeKind.REACH_OUT_SPAM, Pulse(reached_out=5), Pulse(reached_out=4)),
         (
@@ -85,7 +84,7 @@ def test_a_loop_asks_for_something_else() -> None:
 
 
 def test_hoarding_asks_for_reflection_and_stagnation_for_a_choice() -> None:
-    hoarding, *_ = notices_of(Pulse(beats=[done(energy_end=19.0, narrative="")] * 24))
+    hoarding, *_ = notices_of(Pulse(energy=[(20.0, 19.0)] * 24))
     assert "9.0 of 10 energy unused on average. Reflect on" in hoarding.text
     (stagnation,) = notices_of(Pulse(stale_goals=["Map the harbour", "Read"]))
     assert "Map the harbour; Read" in stagnation.text

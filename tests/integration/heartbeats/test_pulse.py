@@ -1,0 +1,92 @@
+"""How an agent has been living, read from beats on record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.agents.services.policy import set_policy
+from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.pulse import glances_of, spending_of
+from apps.heartbeats.services.sight import see
+from apps.tenants.scope import tenant_transaction
+from arbor.heartbeat.failure_modes import NoticeKind, Pulse, notices_of
+from tests.factories import HeartbeatFactory
+
+
+def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
+    """Put beats on record, oldest first."""
+    now = datetime.now(UTC)
+    for ago, values in zip(range(len(beats), 0, -1), beats, strict=True):
+        at = now - timedelta(hours=ago)
+        row = HeartbeatFactory(
+            agent=agent,
+            slot_at=at,
+            ended_at=at,
+            **{"actions": [], "narrative": "", "status": "done", **values},
+        )
+        Heartbeat.objects.filter(id=row.id).update(started_at=at)
+
+
+def noticed(agent: Agent) -> dict[NoticeKind, str]:
+    pulse = see(agent.id)["pulse"]
+    found = notices_of(Pulse(beats=glances_of(pulse), energy=spending_of(pulse)))
+    return {notice.kind: notice.text for notice in found}
+
+
+def acted(action: str, params: dict[str, Any], verdict: str = "run") -> dict[str, Any]:
+    return {"actions": [{"action": action, "params": params, "verdict": verdict}]}
+
+
+RECEIPT: dict[str, Any] = {"status": "skipped", "number": 0, "energy_start": None, "energy_end": None}
+
+
+@pytest.mark.parametrize(
+    ("action", "params", "topic"),
+    [
+        ("recall", {"query": "the tides", "limit": 5}, "the tides"),
+        ("synthesize", {"topic": "the tides", "content": "They turn."}, "the tides"),
+        ("inquire_shallow", {"question": "Why tides?", "queries": ["tides"]}, "tides"),
+        ("inquire_deep", {"question": "Why tides?"}, "Why tides?"),
+        ("reflect", {"insight": "They turn.", "focus": "the tides"}, "the tides"),
+        ("maintain", {"target": "memory", "id": "abc", "verdict": None}, "abc"),
+    ],
+)
+def test_a_topic_that_comes_back_is_seen_in_every_action(
+    agent: Agent, action: str, params: dict[str, Any], topic: str
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        # Receipts between them hide nothing.
+        once = [acted(action, params), RECEIPT, RECEIPT]
+        live(agent, once * 3)
+        assert f"You have turned to “{topic}” in 3 heartbeats in a row." in noticed(agent)[NoticeKind.LOOP]
+
+
+def test_queries_count_each_and_what_was_refused_does_not(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        asked = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
+        live(agent, [acted("inquire_shallow", each) for each in asked])
+        assert "“tides”" in noticed(agent)[NoticeKind.LOOP]
+        live(agent, [acted("inquire_deep", {"question": "tides"}, "too_little_energy")])
+        assert NoticeKind.LOOP not in noticed(agent)
+
+
+def test_unused_energy_is_noticed_over_receipts(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        live(agent, [{"energy_start": 20.0, "energy_end": 19.0}, RECEIPT] * 24)
+        assert "you left 9.0 of 10 energy" in noticed(agent)[NoticeKind.HOARDING]
+
+
+@pytest.mark.parametrize("budget", ["actions", "ticks"])
+def test_another_budget_knows_neither_unused_nor_exhausted_energy(agent: Agent, budget: str) -> None:
+    with tenant_transaction(agent.tenant_id):
+        live(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
+        assert see(agent.id)["exhausted_beats"] == 3
+        assert NoticeKind.HOARDING in noticed(agent)
+        set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
+        assert see(agent.id)["exhausted_beats"] == 0
+        assert NoticeKind.HOARDING not in noticed(agent)
