@@ -1,6 +1,8 @@
 """How many tokens each side of a situation may take in a prompt (seed 003, 10.6), and what is left out when one takes more.
 
-Whole entries are left out, the least important first. What a person wrote is never among them.
+The seed's figures are what a side has in a small window; what other sides and a larger window leave over, it may use.
+Whole entries are left out, the least important first. Of what reached the agent, long entries are clipped first; what
+somebody wrote and what is urgent is clipped at most, and whatever is left out of it waits for the next heartbeat.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 from arbor.goals.values import GoalState
-from arbor.heartbeat.sections.text import Section
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.sections.text import Section, line
+from arbor.heartbeat.situation import PerceptView, Situation
 
 # A rule of thumb for English and most models.
 CHARACTERS_PER_TOKEN = 4
@@ -23,10 +25,16 @@ _ENTRY_OVERHEAD = 20
 _ENTRY_TOKENS = 320
 #: The reply is never planned with more than this share of the model's window.
 REPLY_SHARE = 0.25
+#: Of what a window has room for, the share that may be lent to sides over theirs: tokens are estimated. Ours.
+LENT_SHARE = 0.9
+#: To how many characters a percept is clipped before one is left out, and a message before a person's is. Ours.
+CLIPPED_PERCEPT = 600
+CLIPPED_MESSAGE = 2_000
 #: However small the window, a side keeps this much of its share: a prompt of nothing decides nothing.
 LEAST_SCALE = 0.1
 
 USER_MESSAGE = "user_message"
+PEER_MESSAGE = "peer_message"
 
 
 class Side(StrEnum):
@@ -82,7 +90,7 @@ def shares(*, window: int, fixed: int, reply: int) -> Mapping[Side, int]:
 
     `window` is what the model takes in all, `fixed` what the unchanging part takes, `reply` what a reply may take.
     """
-    room = window - fixed - min(reply, int(window * REPLY_SHARE))
+    room = room_of(window=window, fixed=fixed, reply=reply)
     wanted = sum(SHARES.values())
     if room >= wanted:
         return SHARES
@@ -90,27 +98,38 @@ def shares(*, window: int, fixed: int, reply: int) -> Mapping[Side, int]:
     return {side: int(share * scale) for side, share in SHARES.items()}
 
 
+def room_of(*, window: int, fixed: int, reply: int) -> int:
+    """Return the tokens that all sides may take together; the reply has its own before them."""
+    return window - fixed - min(reply, int(window * REPLY_SHARE))
+
+
 def fit(
     situation: Situation,
     allowed: Mapping[Side, int],
     render: Callable[[Situation], Sequence[Section]],
+    *,
+    room: int = 0,
 ) -> tuple[Fitted, Sequence[Section]]:
     """Leave out the least important entries of each side that is over its share; return what is left, rendered.
 
-    A situation that fits is rendered once and comes back as it is.
+    `room` is what all sides may take together, in tokens: what of it others do not use is lent to those over their
+    share. A situation that fits is rendered once and comes back as it is.
     """
+    lendable = int(room * LENT_SHARE)
     rendered = render(situation)
-    over = _over(rendered, allowed)
+    over = _over(rendered, allowed, lendable)
     if not over:
         return Fitted(situation=situation), rendered
     cut: dict[str, int] = {}
     for side in over:
         for shed in _SHEDS[side]:
-            while (excess := _over(rendered, allowed).get(side, 0)) > 0:
+            while (excess := _over(rendered, allowed, lendable).get(side, 0)) > 0:
                 lighter, dropped = shed.lighten(situation, excess)
-                if not dropped:
+                if lighter is situation:
                     break
-                situation, cut[shed.section] = lighter, cut.get(shed.section, 0) + dropped
+                situation = lighter
+                if dropped:
+                    cut[shed.section] = cut.get(shed.section, 0) + dropped
                 rendered = render(situation)
     noted = [
         Section(each.name, f"{each.text}\nNot shown, for want of room: {cut[each.name]}.")
@@ -121,14 +140,30 @@ def fit(
     return Fitted(situation=situation, cut=cut), noted
 
 
-def _over(rendered: Sequence[Section], allowed: Mapping[Side, int]) -> dict[Side, int]:
-    """Return by how many tokens each side is over its share; sides that are within it are left out."""
+def _over(rendered: Sequence[Section], allowed: Mapping[Side, int], lendable: int) -> dict[Side, int]:
+    """Return by how many tokens each side is over its share and what it is lent; sides that are not are left out.
+
+    What is left of `lendable` after the shares that are used goes to what reached the agent first.
+    """
     used = dict.fromkeys(Side, 0)
     for section in rendered:
         side = side_of(section.name)
         if side is not None:
             used[side] += estimate_tokens(section.text)
-    return {side: used[side] - allowed[side] for side in Side if used[side] > allowed[side]}
+        else:
+            lendable -= estimate_tokens(section.text)
+    lendable -= sum(min(used[side], allowed[side]) for side in Side)
+    over: dict[Side, int] = {}
+    for side in _LENT_IN_ORDER:
+        excess = max(used[side] - allowed[side], 0)
+        lent = min(excess, max(lendable, 0))
+        lendable -= lent
+        if excess > lent:
+            over[side] = excess - lent
+    return over
+
+
+_LENT_IN_ORDER = (Side.WORLD_STATE, Side.MEMORY, Side.IDENTITY, Side.ACTION_HISTORY)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,8 +185,51 @@ class _Shed:
             excess -= _size(entries[place])
             if excess <= 0:
                 break
+        if not gone:
+            return situation, 0
         kept = [entry for place, entry in enumerate(entries) if place not in gone]
         return self.put(situation, kept), len(gone)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Clip:
+    """Shortens the longest percepts of some kind; none is left out."""
+
+    section: str = "percepts"
+    of: Callable[[PerceptView], bool]
+    length: int
+
+    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+        """Clip as many percepts as the excess of tokens wants, the longest first."""
+        percepts = list(situation.percepts)
+        long = [
+            place
+            for place, each in enumerate(percepts)
+            if self.of(each) and len(each.content) > self.length + _CLIP_NOTE
+        ]
+        for place in sorted(long, key=lambda place: -len(percepts[place].content)):
+            whole = percepts[place]
+            percepts[place] = whole.model_copy(update={"content": line(whole.content, self.length)})
+            excess -= estimate_tokens(whole.content) - estimate_tokens(percepts[place].content)
+            if excess <= 0:
+                break
+        return (situation.model_copy(update={"percepts": percepts}) if long else situation), 0
+
+
+# What `line` adds to a text that it cuts is shorter.
+_CLIP_NOTE = 60
+
+
+def _is_ordinary(percept: PerceptView) -> bool:
+    return not percept.urgent and percept.kind not in (USER_MESSAGE, PEER_MESSAGE)
+
+
+def _is_no_users(percept: PerceptView) -> bool:
+    return not _is_users(percept)
+
+
+def _is_users(percept: PerceptView) -> bool:
+    return percept.kind == USER_MESSAGE
 
 
 def _size(entry: Any) -> int:
@@ -176,9 +254,12 @@ def _but_the_last(entries: list[Any]) -> Sequence[int]:
     return range(len(entries) - 1)
 
 
-def _but_messages(entries: list[Any]) -> Sequence[int]:
-    """Whatever a person wrote stays."""
-    return [place for place, percept in enumerate(entries) if percept.kind != USER_MESSAGE]
+def _ordinary_last_first(entries: list[Any]) -> Sequence[int]:
+    """What somebody wrote and what is urgent stays; of the rest, what came last waits for the next heartbeat.
+
+    The first of all stays too: however small the window, everything has its turn.
+    """
+    return [place for place in _but_the_first(entries) if _is_ordinary(entries[place])]
 
 
 def _goals_in_order(entries: list[Any]) -> Sequence[int]:
@@ -198,6 +279,22 @@ def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str
         entries=lambda situation: list(getattr(situation, name)),
         put=lambda situation, kept: situation.model_copy(update={name: kept}),
         order=order,
+    )
+
+
+def _percepts() -> _Shed:
+    """Return the shed of what reached the agent; boundaries that are touched by what waits are not spoken of yet."""
+
+    def put(situation: Situation, kept: list[Any]) -> Situation:
+        gone = {each.id for each in situation.percepts} - {each.id for each in kept}
+        crossed = [each for each in situation.crossed if each.about not in gone]
+        return situation.model_copy(update={"percepts": kept, "crossed": crossed})
+
+    return _Shed(
+        section="percepts",
+        entries=lambda situation: list(situation.percepts),
+        put=put,
+        order=_ordinary_last_first,
     )
 
 
@@ -226,7 +323,7 @@ def _outcomes() -> _Shed:
 
 
 # What each side can do without, the least important first. Lists are ordered as `Situation` says.
-_SHEDS: Mapping[Side, tuple[_Shed, ...]] = MappingProxyType(
+_SHEDS: Mapping[Side, tuple[_Shed | _Clip, ...]] = MappingProxyType(
     {
         Side.IDENTITY: (
             _listed("capabilities", _last_first),
@@ -248,9 +345,13 @@ _SHEDS: Mapping[Side, tuple[_Shed, ...]] = MappingProxyType(
             _listed("contradictions", _last_first),
             _listed("notices", _last_first),
             _listed("proposals", _last_first),
-            _listed("percepts", _but_messages),
+            _Clip(of=_is_ordinary, length=CLIPPED_PERCEPT),
+            _Clip(of=_is_no_users, length=CLIPPED_MESSAGE),
+            _percepts(),
             _listed("goals", _goals_in_order),
             _listed("intents", _but_the_first),
+            # A prompt that is too long is answered by nobody.
+            _Clip(of=_is_users, length=CLIPPED_MESSAGE),
         ),
         Side.ACTION_HISTORY: (_outcomes(),),
     }

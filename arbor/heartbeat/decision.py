@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +14,13 @@ from arbor.heartbeat.actions import ActionRegistry
 from arbor.heartbeat.budgets import Budget
 from arbor.heartbeat.reply import MAX_ACTIONS, ProposedAction, Reply
 from arbor.heartbeat.self_views import CrossedView
+
+#: What people, the web, or later heartbeats are told by.
+OUTWARD = frozenset(
+    {REACH_OUT_USER, "reach_out_public", "inquire_shallow", "inquire_deep", "brainstorm_goals"}
+)
+# What the texts of an action are looked for in, at most: deeper than any action's parameters go.
+_DEEPEST = 4
 
 NOTHING_MISSING: Mapping[str, str] = MappingProxyType({})
 
@@ -118,6 +125,35 @@ def texts_to_store(decisions: Sequence[Decision], reply: Reply) -> tuple[str, ..
     """Return the texts that the running actions and the notes make memories of, each once."""
     notes = [note.text for note in reply.memory_notes]
     return tuple(dict.fromkeys([*_params(decisions, _STORED), *notes]))
+
+
+def texts_to_check(decisions: Sequence[Decision]) -> tuple[str, ...]:
+    """Return every text of the running actions that reach beyond the agent, each once: it is held against boundaries."""
+    return tuple(
+        dict.fromkeys(
+            text
+            for each in decisions
+            if each.runs and each.action in OUTWARD
+            for text in texts_of(each.params)
+        )
+    )
+
+
+def texts_of(params: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every text among an action's parameters."""
+    yield from _texts(params, _DEEPEST)
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        if value.strip():
+            yield value
+    elif depth and isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each, depth - 1)
+    elif depth and isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each, depth - 1)
 
 
 def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str]:

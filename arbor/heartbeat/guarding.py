@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.decision import Decision, Verdict, texts_of
 from arbor.heartbeat.self_views import CrossedView
 from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.working_memory import clip
@@ -20,8 +20,6 @@ from arbor.selves.boundary_check import (
     words_wanted,
 )
 
-#: What the texts of an action are looked for in, at most: deeper than any action's parameters go.
-_DEEPEST = 4
 _ABOUT_LENGTH = 120
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}")
 
@@ -57,29 +55,12 @@ def within_boundaries(
     )
 
 
-def texts_of(params: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every text among an action's parameters."""
-    yield from _texts(params, _DEEPEST)
-
-
 def about(params: Mapping[str, Any]) -> str:
     """Return what an action is about, in at most 120 characters: the first of its texts that is not an id; or nothing."""
     for text in texts_of(params):
         if " " in text.strip() or not _ID.fullmatch(text.strip()):
             return clip(" ".join(text.split()), _ABOUT_LENGTH)
     return ""
-
-
-def _texts(value: Any, depth: int) -> Iterator[str]:
-    if isinstance(value, str):
-        if value.strip():
-            yield value
-    elif depth and isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each, depth - 1)
-    elif depth and isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each, depth - 1)
 
 
 def _once(crossings: Sequence[Crossing]) -> list[Crossing]:

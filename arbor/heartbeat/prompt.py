@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from arbor.heartbeat import sections
-from arbor.heartbeat.context_budget import estimate_tokens, fit, shares
+from arbor.heartbeat.context_budget import estimate_tokens, fit, room_of, shares
 from arbor.heartbeat.reply_schema import asked_keys
 from arbor.heartbeat.sections import Section
+from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.situation import ActionOffer, Situation
 from arbor.selves.values import AspectKind
 
@@ -98,11 +99,15 @@ class PromptSection:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
-    """What is sent to the model; `sections` are its parts in order, those of `system` first."""
+    """What is sent to the model; `sections` are its parts in order, those of `system` first.
+
+    `percepts` are the ids of those that it shows, whole or clipped.
+    """
 
     system: str
     user: str
     sections: tuple[PromptSection, ...]
+    percepts: tuple[str, ...]
 
 
 def build_prompt(
@@ -126,15 +131,16 @@ def build_prompt(
         Section("actions", _actions(situation.actions)),
         Section("character", character_prompt.strip()),
     ]
-    fixed = sum(estimate_tokens(section.text) for section in system)
-    allowed = shares(window=window, fixed=fixed, reply=reply_tokens)
-    fitted, shown = fit(situation, allowed, lambda seen: sections.render(seen, nonce))
-    user = [
-        Section("mark", f"The mark of this message is {nonce}."),
-        *shown,
-        Section("further_keys", _further(asked_keys(situation))),
-        Section("closing", CLOSING),
-    ]
+    mark = Section("mark", f"The mark of this message is {nonce}.")
+    last = (Section("further_keys", _further(asked_keys(situation))), Section("closing", CLOSING))
+    fixed = sum(estimate_tokens(section.text) for section in (*system, mark, *last))
+    fitted, shown = fit(
+        situation,
+        shares(window=window, fixed=fixed, reply=reply_tokens),
+        lambda seen: sections.render(seen, nonce),
+        room=room_of(window=window, fixed=fixed, reply=reply_tokens),
+    )
+    user = [mark, *shown, *last]
     return Prompt(
         system=_join(system),
         user=_join(user),
@@ -148,6 +154,7 @@ def build_prompt(
             for section in (*system, *user)
             if section.text
         ),
+        percepts=tuple(each.id for each in fitted.situation.percepts[-SHOWN_PERCEPTS:]),
     )
 
 

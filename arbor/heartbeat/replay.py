@@ -122,7 +122,10 @@ def prompt_of(beat: RecordedBeat) -> Prompt | None:
 
 
 def _as_offered(situation: Situation) -> Situation:
-    """Return the situation with its actions' parameters in the order of today's registry: a record keeps no order."""
+    """Return the situation as its prompt was made from: with what had no room in it, and today's order of parameters.
+
+    A record keeps no order of them.
+    """
     offers = []
     for offer in situation.actions:
         spec = ACTIONS.get(offer.name)
@@ -130,7 +133,8 @@ def _as_offered(situation: Situation) -> Situation:
         place = {name: number for number, name in enumerate(order)}
         params = dict(sorted(offer.params.items(), key=lambda item: place.get(item[0], len(place))))
         offers.append(offer.model_copy(update={"params": params}))
-    return situation.model_copy(update={"actions": offers})
+    reached = sorted([*situation.percepts, *situation.waiting], key=lambda percept: percept.at)
+    return situation.model_copy(update={"actions": offers, "percepts": reached, "waiting": []})
 
 
 def _compare_prompt(beat: RecordedBeat, notes: list[str]) -> list[Difference]:

@@ -189,6 +189,8 @@ class PerceptView(Seen):
     #: The agent that it came from, by name and id; empty for anybody else.
     peer: str = ""
     peer_id: str = ""
+    #: Whether it brought the beat forward.
+    urgent: bool = False
 
 
 class LastBeat(Seen):
@@ -214,8 +216,11 @@ class Environment(Seen):
 
     now: datetime
     user_waiting: bool = False
+    #: Messages of users that wait, those that are shown included; counted up to one more than is shown.
+    user_messages: int = 0
     #: None: no user has ever been in contact.
     hours_since_user: float | None = None
+    #: What waits, that which is shown included; counted up to 100.
     pending_percepts: int = 0
     #: Somebody is there: a conversation is open, or a user was in touch a moment ago.
     user_present: bool = False
@@ -234,6 +239,8 @@ class Terms(Seen):
     #: An `arbor.heartbeat.budgets.BudgetKind`, and its allowance if it was not the default.
     budget: str = "energy"
     allowance: int | None = None
+    #: What its prompt had to fit into, in tokens.
+    window: int | None = None
     #: The agent's own rows of boundaries, as JSON.
     boundaries: list[dict[str, Any]] = []
 
@@ -291,6 +298,8 @@ class Situation(Seen):
     held: list[HeldView] = []
     #: Oldest first.
     percepts: list[PerceptView] = []
+    #: Of what reached it, what its prompt had no room for: the next beat takes it in.
+    waiting: list[PerceptView] = []
     #: What is wrong with how it has been living.
     notices: list[Notice] = []
     #: How far the day's budget is used up.

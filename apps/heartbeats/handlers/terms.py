@@ -7,8 +7,11 @@ from arbor.heartbeat.situation import Situation, Terms
 from arbor.pipeline.engine import Context
 
 
-def on_record(context: Context) -> Situation:
-    """Return the situation with the terms of its decisions; one that has them as it is, for it is stored already."""
+def on_record(context: Context, *, window: int | None = None) -> Situation:
+    """Return the situation with the terms of its decisions; one that has them as it is, for it is stored already.
+
+    `window` is what its prompt had to fit into, in tokens.
+    """
     situation: Situation = context["situation"]
     if situation.terms is not None:
         return situation
@@ -19,5 +22,6 @@ def on_record(context: Context) -> Situation:
         budget=budget_in(context).kind.value,
         allowance=chosen.get("allowance"),
         boundaries=own_boundaries(context),
+        window=window,
     )
     return situation.model_copy(update={"terms": terms})

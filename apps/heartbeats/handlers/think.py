@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -24,7 +25,7 @@ from apps.tenants.statements import fetch
 from arbor.errors import EmbeddingFailed, ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.context_budget import estimate_tokens
-from arbor.heartbeat.decision import Decision, decide, texts_to_search, texts_to_store
+from arbor.heartbeat.decision import Decision, decide, texts_to_check, texts_to_search, texts_to_store
 from arbor.heartbeat.guarding import within_boundaries
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import build_prompt, retry_note
@@ -58,13 +59,16 @@ class BuildPrompt:
         situation = _asking(situation, models[0])
         # Nobody outside can guess the mark, so no memory can close its own data block and speak as the prompt.
         mark = secrets.token_hex(8)
+        # Whichever of them is asked in the end, it takes the prompt.
+        window = min(window_of(model, otherwise=settings.ARBOR_MODEL_CONTEXT) for model in models)
         prompt = build_prompt(
             situation,
             context["character"],
             nonce=mark,
-            window=window_of(models[0], otherwise=settings.ARBOR_MODEL_CONTEXT),
+            window=window,
             reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
         )
+        situation = _taking_in(situation, prompt.percepts)
         sections = [
             {"name": section.name, "text": section.text, "tokens": section.tokens, "cut": section.cut}
             for section in prompt.sections
@@ -74,7 +78,7 @@ class BuildPrompt:
                 "prompt": {"system": prompt.system, "user": prompt.user, "sections": sections},
                 "character": None,
                 # Whole from now on: it is stored with the call, and not again when the beat ends.
-                "situation": on_record({**context, "situation": situation}),
+                "situation": on_record({**context, "situation": situation}, window=window),
                 "mark": mark,
                 "turn": 1,
                 "model": models[0],
@@ -82,6 +86,19 @@ class BuildPrompt:
                 "record": {**context["record"], "tier": tier.value, "model": models[0]},
             }
         )
+
+
+def _taking_in(situation: Situation, shown: Collection[str]) -> Situation:
+    """Return the situation with what its prompt shows of what reached the agent: the rest waits for the next beat."""
+    if len(shown) == len(situation.percepts):
+        return situation
+    return situation.model_copy(
+        update={
+            "percepts": [each for each in situation.percepts if each.id in shown],
+            "waiting": [each for each in situation.percepts if each.id not in shown],
+            "crossed": [each for each in situation.crossed if each.about in shown],
+        }
+    )
 
 
 def _route(situation: Situation, routing: dict[str, Any]) -> tuple[ThinkTier, tuple[str, ...]]:
@@ -153,18 +170,20 @@ class Think:
         failure = {"failure": {"reason": reason}}
         if result["error_kind"] not in OUT_OF_REACH or not context["models_left"]:
             return NodeResult(outcome=Outcome.FAILURE, updates=failure)
-        following, *left = context["models_left"]
-        return NodeResult(
-            outcome=Outcome.RETRY,
-            updates={
-                **failure,
-                "model": following,
-                "models_left": left,
-                "situation": _asking(context["situation"], following),
-                "record": {**context["record"], "model": following},
-            },
-            changed=(f"{context['model']} is out of reach ({reason}); {following} is asked",),
-        )
+        updates = next_model(context)
+        said = f"{context['model']} is out of reach ({reason}); {updates['model']} is asked"
+        return NodeResult(outcome=Outcome.RETRY, updates={**failure, **updates}, changed=(said,))
+
+
+def next_model(context: Context) -> dict[str, Any]:
+    """Return what the context holds once the beat asks the next model of its tier; there must be one."""
+    following, *left = context["models_left"]
+    return {
+        "model": following,
+        "models_left": left,
+        "situation": _asking(context["situation"], following),
+        "record": {**context["record"], "model": following},
+    }
 
 
 # The first call, or the one that was answered last.
@@ -293,11 +312,15 @@ class Embed:
         stored = texts_to_store(decisions, context["reply"])
         # Of earlier turns, those of the notes: they are stored at the end.
         vectors: dict[str, list[float]] = dict(context.get("vectors") or {})
-        if searched:
+        # What goes out is embedded to be held against boundaries, and for nothing else.
+        checked = [text for text in texts_to_check(decisions) if text not in searched and text not in stored]
+        outgoing: dict[str, list[float]] = {}
+        if searched or checked:
             meanings = [context["meanings"].get(text, text) for text in searched]
             try:
-                found = embed_query(tenant_id=tenant_id, texts=meanings, model=model)
-                vectors |= {text: vector.tolist() for text, vector in zip(searched, found, strict=True)}
+                found = embed_query(tenant_id=tenant_id, texts=[*meanings, *checked], model=model).tolist()
+                vectors |= dict(zip(searched, found[: len(searched)], strict=True))
+                outgoing = dict(zip(checked, found[len(searched) :], strict=True))
             except EmbeddingFailed as error:
                 log.warning("acting_by_words_alone", agent_id=context["agent_id"], error=str(error))
         if stored:
@@ -307,5 +330,6 @@ class Embed:
         # What crosses a boundary in other words than its own is seen only now, by its meaning; what it would have cost
         # stays unspent.
         examples = example_vectors(tenant_id=tenant_id, model=model, own=own_boundaries(context))
-        guarded = [within_boundaries(each, boundaries_in(context), examples | vectors) for each in decisions]
+        known = examples | outgoing | vectors
+        guarded = [within_boundaries(each, boundaries_in(context), known) for each in decisions]
         return NodeResult(updates={"vectors": vectors, "decisions": guarded})

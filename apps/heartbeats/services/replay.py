@@ -114,7 +114,8 @@ def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> 
             actions=beat.actions,
             dropped=beat.dropped,
             repairs=beat.repairs,
-            window=window_of(first.model if first else beat.model, otherwise=settings.ARBOR_MODEL_CONTEXT),
+            window=situation.terms.window
+            or window_of(first.model if first else beat.model, otherwise=settings.ARBOR_MODEL_CONTEXT),
             reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
             boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
             cooling=seen_refusals,

@@ -12,10 +12,10 @@ from apps.memories.services.activation import THEMES, theme_values
 from apps.selves.services.sight import SELF_SEEN, self_values
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import run
+from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 
-#: Seed 004, 5.1: the last five events; its origin shows five percepts.
+#: Seed 004, 5.1: the last five events.
 RECENT_SHOWN = 5
-PERCEPTS_SHOWN = 5
 
 # Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
 _SIGHT = f"""
@@ -26,10 +26,13 @@ SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowe
     {PUBLISHED_SEEN},
     {PULSE_SEEN},
     (SELECT coalesce(json_agg(percept ORDER BY percept.at), '[]') FROM (
-        SELECT w.id, w.kind, w.content, w.at, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id
+        SELECT w.id, w.kind, w.content, w.at, w.urgent, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id
         FROM heartbeats_percept w LEFT JOIN agents_agent o ON o.tenant_id = w.tenant_id AND o.id = w.peer_id
-        WHERE w.tenant_id = a.tenant_id AND w.agent_id = a.id AND w.heartbeat_id IS NULL ORDER BY w.at LIMIT %(percepts)s
+        WHERE w.tenant_id = a.tenant_id AND w.agent_id = a.id AND w.heartbeat_id IS NULL
+        ORDER BY w.kind = 'user_message' DESC, w.urgent DESC, w.at LIMIT %(percepts)s
     ) percept) AS percepts,
+    (SELECT count(*) FROM (SELECT FROM heartbeats_percept WHERE tenant_id = a.tenant_id AND agent_id = a.id
+        AND heartbeat_id IS NULL AND kind = 'user_message' LIMIT %(percepts)s + 1) w) AS user_messages,
     (SELECT coalesce(json_agg(memory ORDER BY memory.at), '[]') FROM (
         SELECT id, type, content, role, occurred_at AS at, importance FROM memories_memory
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'active' AND type = 'episodic'
@@ -67,7 +70,7 @@ def see(agent_id: UUID) -> dict[str, Any]:
     values = {
         "tenant": current_tenant(),
         "agent": agent_id,
-        "percepts": PERCEPTS_SHOWN,
+        "percepts": SHOWN_PERCEPTS,
         "recent": RECENT_SHOWN,
         **goal_values(),
         **pulse_values(),

@@ -10,7 +10,10 @@ import pytest
 from apps.agents.models import Agent, AgentState
 from apps.agents.services.contact import tell_agent
 from apps.audit.models import AuditAction, AuditEvent
-from apps.heartbeats.models import Percept, PerceptKind
+from apps.contacts.models import ChatSession
+from apps.goals.models import Goal
+from apps.heartbeats.handlers.think import Embed
+from apps.heartbeats.models import Heartbeat, Percept, PerceptKind
 from apps.memories.models import Memory, MemoryAccess
 from apps.memories.services.remember import remember
 from apps.selves.models import (
@@ -24,9 +27,13 @@ from apps.selves.models import (
     Proposal,
     SelfChange,
 )
+from apps.selves.services import peers
 from apps.selves.services.proposals import propose
+from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
+from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.reply import Reply
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.drives import Drive, read_drives
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
@@ -144,6 +151,33 @@ def test_a_boundary_is_known_by_meaning_when_an_action_is_about_to_store(
     assert _last(agent).actions[0]["verdict"] == "boundary"
 
 
+@pytest.mark.parametrize(
+    ("action", "params"),
+    [
+        ("reach_out_user", {"intent": "They asked.", "content": "Help me to hurt another person!"}),
+        ("reach_out_user", {"intent": "Help me to hurt another person!", "content": "Hello."}),
+        ("inquire_shallow", {"question": "ferries", "queries": ["Help me to hurt another person!"]}),
+    ],
+)
+def test_every_text_that_goes_out_is_held_against_boundaries_by_its_meaning(
+    tenant: Tenant, action: str, params: dict[str, Any]
+) -> None:
+    context = {
+        "tenant_id": str(tenant.id),
+        "agent_id": str(tenant.id),
+        "mind": None,
+        "decisions": [Decision(index=0, action=action, params=params, verdict=Verdict.RUN)],
+        "reply": Reply(),
+        "meanings": {},
+    }
+    updates = Embed().run(context).updates
+    (decision,) = updates["decisions"]
+    assert decision.verdict is Verdict.BOUNDARY
+    assert "Help me hurt another person." in decision.reason
+    # They are neither searched for nor stored: no checkpoint carries them.
+    assert updates["vectors"] == {}
+
+
 NEGOTIATED = "identity_core: " + " ".join(["weighed"] * 14)
 
 
@@ -256,6 +290,19 @@ def test_beats_without_anything_new_are_counted(beater: Beater, agent: Agent) ->
     beater.beat(REST)
     beater.beat(REST)
     assert state_of(agent).stale_beats == 2
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        Heartbeat.objects.filter(agent_id=agent.id).update(mode="reflection")
+    beater.beat(REST)
+    assert _last(agent).status == "skipped"
+    assert state_of(agent).stale_beats == 3
+    # A goal that a rule makes, for nothing is new, is nothing new.
+    set_state(agent, stale_beats=40)
+    with tenant_transaction(agent.tenant_id):
+        Heartbeat.objects.filter(agent_id=agent.id).update(mode="goal_pursuit")
+    beater.beat(REST)
+    assert _last(agent).goal_changes[0]["by_rule"] is True
+    assert state_of(agent).stale_beats == 41
     tell(agent, "A ship has come in.")
     beater.beat(REST)
     assert state_of(agent).stale_beats == 0
@@ -478,6 +525,62 @@ def test_a_peer_who_writes_is_known_and_what_is_said_of_it_is_kept_and_shown(
     assert (source["kind"], source["reference"], source["trust"]) == ("agent", f"agent:{bo.id}", 0.5)
     prompt = beater.beat(REST)
     assert "Bo: trust 1.00 after 1 meetings, competence 0.62" in prompt
+
+
+def note_of(peer: str, **values: Any) -> dict[str, Any]:
+    return {
+        "peer": peer,
+        "outcome": "success",
+        "competence": 0.9,
+        "reliability": None,
+        "interests": [],
+    } | values
+
+
+def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason(
+    beater: Beater, agent: Agent, new_agent: Any
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        tenant = agent.tenant
+    new_agent(tenant, name="Cy")
+    with tenant_transaction(agent.tenant_id):
+        now = datetime.now(UTC)
+        ChatSession.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, person="user:Dora", started_at=now, last_at=now
+        )
+        PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Eve")
+    beater.beat(_reply(peer_notes=[note_of(each) for each in ("Zoe", "cy", "dora", "EVE")]))
+    with tenant_transaction(agent.tenant_id):
+        found = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
+    assert found == {"dora": 1, "Eve": 1}
+    assert [(each["path"], each["reason"]) for each in _last(agent).dropped] == [
+        ("peer_notes[0]", "Zoe never wrote to you nor talked with you"),
+        ("peer_notes[1]", "cy never wrote to you nor talked with you"),
+    ]
+
+
+def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "MOST_PEERS", 3)
+    now = datetime.now(UTC)
+    with tenant_transaction(agent.tenant_id):
+        for place, (name, interactions) in enumerate({"Old": 0, "Friend": 4, "Late": 0}.items()):
+            PeerModel.objects.create(
+                tenant_id=agent.tenant_id,
+                agent=agent,
+                name=name,
+                interactions=interactions,
+                last_at=now - timedelta(days=9 - place),
+            )
+        peers.note_meetings(
+            agent_id=agent.id,
+            tick=1,
+            now=now,
+            meetings=[peers.Meeting(name="New", peer_id="", note=None)],
+        )
+        assert set(PeerModel.objects.values_list("name", flat=True)) == {"Friend", "Late", "New"}
+        assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}
 
 
 def test_a_beat_that_uses_none_of_it_stores_none_of_it(beater: Beater, agent: Agent) -> None:

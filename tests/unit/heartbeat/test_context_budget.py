@@ -18,10 +18,12 @@ from arbor.heartbeat.context_budget import (
     side_of,
 )
 from arbor.heartbeat.prompt import build_prompt
-from arbor.heartbeat.situation import LastBeat, Situation, ThemeView
+from arbor.heartbeat.self_views import CrossedView
+from arbor.heartbeat.situation import Environment, LastBeat, Situation, ThemeView
 from arbor.models.windows import window_of
 from tests.unit.heartbeat.builders import (
     NONCE,
+    NOW,
     full_situation,
     goal,
     intent,
@@ -132,9 +134,24 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
                 ]
             },
             {"world_state": 400},
-            {"percepts": 2},
-            ["p2"],
-            ["p1", "p3"],
+            {"percepts": 1},
+            ["p1", "p2"],
+            ["p3"],
+        ),
+        # What came last waits; what is urgent and what others wrote does not.
+        (
+            {
+                "percepts": [
+                    percept("wind " * 100, id="p1", kind="environment"),
+                    percept("fire", id="p2", kind="environment", urgent=True),
+                    percept("ahoy", id="p3", kind="peer_message"),
+                    percept("rain " * 100, id="p4", kind="environment"),
+                ]
+            },
+            {"world_state": 230},
+            {"percepts": 1},
+            ["p1", "fire", "ahoy"],
+            ["p4"],
         ),
     ],
 )
@@ -166,14 +183,70 @@ def test_a_side_that_was_over_is_within_its_share_afterwards() -> None:
     assert 1_000 < side_tokens(texts, Side.MEMORY) <= SHARES[Side.MEMORY] + 20
 
 
-def test_what_a_person_wrote_is_never_cut() -> None:
-    message = "please " * 1_100
-    seen = situation(percepts=[percept(message)], goals=[goal(str(n)) for n in range(3)])
+def test_a_long_percept_is_clipped_before_any_is_left_out() -> None:
+    seen = situation(
+        percepts=[percept("wind " * 800, id="p1", kind="environment"), percept("rain", id="p2", kind="error")]
+    )
+
+    found, cut, texts = fitted(seen, world_state=300)
+
+    assert not cut
+    assert [each.id for each in found.percepts] == ["p1", "p2"]
+    assert "wind … (cut; 3999 characters in all)" in texts["percepts"]
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"kind": "peer_message"}, {"kind": "timeout", "urgent": True}], ids=str
+)
+def test_what_somebody_wrote_or_is_urgent_is_never_left_out(changes: dict[str, Any]) -> None:
+    seen = situation(percepts=[percept("please " * 1_100, **changes)], goals=[goal(str(n)) for n in range(3)])
 
     found, _, texts = fitted(seen, world_state=10)
 
-    assert message.strip() in texts["percepts"]
-    assert found.percepts == seen.percepts
+    assert ("please " * 280).strip() in texts["percepts"]
+    assert "characters in all)" in texts["percepts"]
+    assert [each.id for each in found.percepts] == ["percept-1"]
+
+
+def test_a_large_window_shows_what_a_small_one_cuts() -> None:
+    percepts = [percept("wind " * 1_200, id=f"p{n}", kind="environment") for n in range(5)]
+    seen = situation(
+        percepts=percepts,
+        environment=Environment(now=NOW, pending_percepts=5),
+        crossed=[
+            CrossedView(boundary="no_harm", response="refuse", why=f"about {each.id}", about=each.id)
+            for each in percepts
+        ],
+        recent=[memory(f"a{n}", content=LONG) for n in range(10)],
+    )
+
+    large = build_prompt(seen, "", NONCE, window=200_000)
+    small = build_prompt(seen, "", NONCE, window=4_096)
+
+    assert large.percepts == ("p0", "p1", "p2", "p3", "p4")
+    assert not any(each.cut for each in large.sections)
+    assert large.user.count("wind") == 6_000
+    assert 0 < len(small.percepts) < 5
+    assert small.percepts == large.percepts[: len(small.percepts)]
+    assert f"Waiting for your next heartbeat: {5 - len(small.percepts)}." in small.user
+    # What waits is not spoken of.
+    assert "about p0" in small.user
+    assert "about p4" not in small.user
+
+
+@pytest.mark.parametrize("window", [6_000, 8_192, 16_384, 32_768])
+def test_the_reply_keeps_its_room_whatever_reached_the_agent(window: int) -> None:
+    seen = situation(
+        percepts=[percept("please " * 1_100, id=f"p{n}") for n in range(5)],
+        recent=[memory(f"a{n}", content=LONG) for n in range(10)],
+    )
+
+    prompt = build_prompt(seen, "", NONCE, window=window, reply_tokens=4_096)
+
+    said = sum(each.tokens for each in prompt.sections)
+    assert len(prompt.percepts) == 5
+    assert said <= window - min(4_096, window // 4) or window < 8_192
+    assert said < window
 
 
 def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
@@ -209,7 +282,7 @@ def test_what_every_beat_needs_is_never_cut(name: str) -> None:
 def test_the_prompt_names_what_it_leaves_out() -> None:
     seen = situation(recent=[memory(f"a{n}", content=LONG) for n in range(12)])
 
-    prompt = build_prompt(seen, "# Character", NONCE)
+    prompt = build_prompt(seen, "# Character", NONCE, window=6_000)
 
     section = next(each for each in prompt.sections if each.name == "recent")
     assert section.cut > 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.decision import Decision, Verdict, texts_of
 from arbor.heartbeat.feeling import (
     causes,
     events_of,
@@ -14,7 +14,7 @@ from arbor.heartbeat.feeling import (
     met_something_new,
     satisfactions,
 )
-from arbor.heartbeat.guarding import about, crossed_by, texts_of, within_boundaries
+from arbor.heartbeat.guarding import about, crossed_by, within_boundaries
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.policy import reflex_reply
 from arbor.heartbeat.reply import Reply
@@ -155,6 +155,7 @@ def test_drives_are_satisfied_by_what_worked() -> None:
         ),
         (situation(percepts=[percept("hello")]), [], [], True),
         (situation(), [], [change(GoalChangeKind.CREATED)], True),
+        (situation(), [], [change(GoalChangeKind.CREATED).model_copy(update={"by_rule": True})], False),
         (situation(), [result("rest", cost=0)], [change(GoalChangeKind.PROGRESSED)], False),
     ],
 )

@@ -1,0 +1,68 @@
+"""What reached an agent is taken in by the beat whose prompt shows it, once, and by no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import Percept
+from apps.heartbeats.services.perception import perceive
+from apps.heartbeats.services.replay import read_beat
+from apps.tenants.scope import tenant_transaction
+from arbor.heartbeat.replay import replay
+from arbor.models.ports import ScriptedModel
+from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.fleet import Fleet
+
+type Script = Callable[..., ScriptedModel]
+
+
+def _tell(agent: Agent, *contents: str, **options: Any) -> None:
+    with tenant_transaction(agent.tenant_id):
+        for content in contents:
+            perceive(agent_id=agent.id, kind="environment", content=content, actor="test", **options)
+
+
+def _beat(agent: Agent, fleet: Fleet) -> None:
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+
+
+def _taken_in(agent: Agent) -> dict[str, int | None]:
+    """Return the number of the beat that took each percept in, by its first word."""
+    with tenant_transaction(agent.tenant_id):
+        found = Percept.objects.filter(agent_id=agent.id).order_by("at")
+        return {
+            each.content.split()[0]: each.heartbeat and each.heartbeat.number
+            for each in found.select_related("heartbeat")
+        }
+
+
+def test_what_the_prompt_has_no_room_for_waits_for_the_next_beat(
+    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 4_096)
+    model = scripted(REST, repeat=True)
+    _tell(agent, *(f"{name} " * 100 for name in ("fog", "hail", "snow", "rain")))
+
+    _beat(agent, fleet)
+    first = _taken_in(agent)
+    for _ in range(3):
+        _beat(agent, fleet)
+
+    shown = [
+        [name for name in first if f"environment: {name}" in each.messages[0].content]
+        for each in model.requests
+    ]
+    assert 0 < len(shown[0]) < 4
+    assert first == {name: 1 if name in shown[0] else None for name in first}
+    assert [*chain(*shown)] == ["fog", "hail", "snow", "rain"]
+    assert [number for number in _taken_in(agent).values() if number is None] == []
+    beat = beats_of(agent)[0]
+    assert replay(read_beat(heartbeat_id=beat.id, tenant_id=beat.tenant_id).beat).differences == []
