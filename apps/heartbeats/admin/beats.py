@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -85,7 +87,12 @@ class PerceptAdmin(AgentRowsAdmin):
     list_display = ("beginning", "agent_link", "kind", "arrived", "heard")
     list_filter = (("agent", AutocompleteSelectFilter), ("kind", ChoicesDropdownFilter))
     text_fields = ("content",)
-    fields = ("content", "agent", "kind", "at", "heartbeat")
+    fields = ("content", "detail_shown", "agent", "peer", "kind", "urgent", "at", "heartbeat")
+
+    @admin.display(description="detail")
+    def detail_shown(self, percept: Percept) -> SafeString:
+        """Show what goes with it, as JSON."""
+        return cells.block(json.dumps(percept.detail, ensure_ascii=False, indent=2))
 
     @admin.display(description="content")
     def beginning(self, percept: Percept) -> SafeString:
