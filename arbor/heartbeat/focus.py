@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from arbor.heartbeat.action_params import QUERY_LENGTH
+from arbor.heartbeat.learning import USER_MESSAGE
 from arbor.heartbeat.modes import Mode, choose_mode
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.situation import PerceptView, Situation
 
 # Consolidation looks around the latest memories, not at one question.
 _LATEST = 3
@@ -30,9 +33,16 @@ def focus_text(situation: Situation) -> str:
     return " ".join(_focus(situation).split())[:QUERY_LENGTH]
 
 
+def foremost(percepts: Sequence[PerceptView]) -> PerceptView | None:
+    """Return what an agent attends to of what reached it: what a user said last, or else what came last."""
+    said = [each for each in percepts if each.kind == USER_MESSAGE] or percepts
+    return said[-1] if said else None
+
+
 def _focus(situation: Situation) -> str:
-    if situation.percepts:
-        return situation.percepts[-1].content
+    heard = foremost(situation.percepts)
+    if heard is not None:
+        return heard.content
     memory = situation.working_memory
     if mode_of(situation) is not Mode.CONSOLIDATION:
         goals = {goal.id: goal for goal in situation.active_goals}

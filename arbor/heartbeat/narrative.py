@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from arbor.heartbeat.feeling import events_of
+from arbor.heartbeat.focus import foremost
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
@@ -47,8 +48,8 @@ def narrate(
 ) -> str:
     """Tell the beat in the first person, in at most 4,000 characters; the same input gives the same story."""
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
-    if situation.percepts:
-        sentences.append(f"I heard: “{_short(situation.percepts[-1].content)}”.")
+    if heard := foremost(situation.percepts):
+        sentences.append(f"I heard: “{_short(heard.content)}”.")
     if reply.thinking:
         sentences.append(f"I thought: “{clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH)}”")
     sentences.extend(_deeds(results))

@@ -11,7 +11,7 @@ import structlog
 from django.conf import settings
 
 from apps.goals.services.views import view_circumstances, view_goals
-from apps.heartbeats.models import PerceptKind, Trigger
+from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.boundary_vectors import as_json, embedded, example_vectors
 from apps.heartbeats.services.possible import missing_actions
 from apps.heartbeats.services.pulse import presence_of
@@ -127,7 +127,7 @@ def _situation(
     budget = budget_of(seen["budget"], seen["allowance"]) if seen["budget"] else DEFAULT_BUDGET
     held = Holdings(energy=seen["energy"], bonus_actions=seen["bonus_actions"], ticks_left=seen["ticks_left"])
     possible = [name for name in seen["allowed_actions"] if name not in missing]
-    percepts, contact = seen["percepts"], seen["last_user_contact_at"]
+    contact = seen["last_user_contact_at"]
     return Situation.model_validate(
         {
             "agent_id": str(agent_id),
@@ -138,9 +138,10 @@ def _situation(
             "beat_number": seen["beats"] + 1,
             "environment": Environment(
                 now=now,
-                user_waiting=any(each["kind"] == PerceptKind.USER_MESSAGE for each in percepts),
+                user_waiting=seen["user_messages"] > 0,
+                user_messages=seen["user_messages"],
                 hours_since_user=(now - contact) / timedelta(hours=1) if contact else None,
-                pending_percepts=len(percepts),
+                pending_percepts=seen["pulse"]["percepts"],
                 published_today=seen["published_today"],
                 **presence_of(seen["pulse"], last_contact=contact, now=now),
             ),
@@ -151,7 +152,7 @@ def _situation(
                 possible, price=None if budget.kind is BudgetKind.ENERGY else budget.price
             ),
             **view_goals(seen, traits=genome.traits if genome else None, now=now),
-            "percepts": percepts,
+            "percepts": seen["percepts"],
             "recent": seen["recent"],
             "aspects": seen["aspects"],
             "beliefs": seen["beliefs"],

@@ -6,10 +6,11 @@ import random
 from datetime import datetime
 from typing import Any
 
-from apps.heartbeats.models import Trigger
+from apps.heartbeats.models import PerceptKind, Trigger
 from apps.heartbeats.services.pulse import rhythm_of
 from apps.heartbeats.services.schedule import JITTER
 from arbor.heartbeat.rhythm import NextBeat, next_beat
+from arbor.heartbeat.situation import Situation
 from arbor.pipeline.engine import Context, NodeResult, Phase
 from arbor.selves.drives import URGENT, WAKING, Drives, next_urgent_at, read_drives
 
@@ -21,6 +22,12 @@ class PlanNext:
 
     def run(self, context: Context) -> NodeResult:
         """Put the next beat's time, and what it stands for, into the context."""
+        if _left_unread(context["situation"]):
+            at_once = {
+                "due_at": context["situation"].environment.now.isoformat(),
+                "trigger": Trigger.MESSAGE.value,
+            }
+            return NodeResult(updates={"next": at_once, "pulse": None})
         following = next_beat(
             rhythm_of(context["pulse"]),
             now=context["situation"].environment.now,
@@ -29,6 +36,12 @@ class PlanNext:
             urgent_at=urgent_at(context),
         )
         return NodeResult(updates={"next": next_as_json(following), "pulse": None})
+
+
+def _left_unread(situation: Situation) -> bool:
+    """Tell whether users wrote more than the beat has taken in: the next one follows at once."""
+    taken_in = sum(each.kind == PerceptKind.USER_MESSAGE for each in situation.percepts)
+    return situation.environment.user_messages > taken_in
 
 
 def next_as_json(following: NextBeat) -> dict[str, Any]:

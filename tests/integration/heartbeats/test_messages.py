@@ -1,0 +1,65 @@
+"""What users write goes before whatever else reached an agent, and none of it waits for the timer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from apps.agents.models import Agent
+from apps.agents.services.contact import tell_agent
+from apps.heartbeats.models import Trigger
+from apps.heartbeats.services.perception import perceive
+from apps.tenants.scope import tenant_transaction
+from arbor.heartbeat.situation import Situation
+from arbor.models.ports import ScriptedModel
+from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+
+type Script = Callable[..., ScriptedModel]
+
+
+def test_a_message_goes_before_all_else_that_waits_and_what_is_urgent_comes_next(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        for number in range(7):
+            perceive(agent_id=agent.id, kind="environment", content=f"Snow {number}.", actor="test")
+        perceive(agent_id=agent.id, kind="interrupt", content="Stop.", actor="test")
+        tell_agent(agent_id=agent.id, text="Where is the ferry?", actor="test")
+
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+
+    (beat,) = beats_of(agent)
+    seen = Situation.model_validate(beat.situation)
+    assert [each.content for each in seen.percepts] == [
+        "Snow 0.",
+        "Snow 1.",
+        "Snow 2.",
+        "Stop.",
+        "Where is the ferry?",
+    ]
+    assert (seen.environment.user_waiting, seen.environment.pending_percepts) == (True, 9)
+    assert beat.mode == "conversation"
+    assert schedule_of(agent).next_trigger == Trigger.TIMER
+
+
+def test_messages_that_a_beat_does_not_show_bring_the_next_one_at_once(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    model = scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        for number in range(6):
+            tell_agent(agent_id=agent.id, text=f"Question {number}?", actor="test")
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    assert schedule_of(agent).next_trigger == Trigger.MESSAGE
+    assert "Question 5?" not in model.requests[-1].messages[0].content
+
+    assert fleet.dispatch().due == 1
+    fleet.run()
+    assert beats_of(agent)[-1].trigger == Trigger.MESSAGE
+    assert "Question 5?" in model.requests[-1].messages[0].content
+    assert fleet.dispatch().due == 0
