@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 
 from arbor.errors import ContentInvalid, Invalid
 
 #: The most that one memory's text may take, in bytes of UTF-8.
 MAX_CONTENT_BYTES = 64 * 1024
+#: NUL, and halves of surrogate pairs.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def check_content(content: str) -> None:
@@ -39,7 +42,7 @@ def check_line(name: str, value: str, longest: int) -> None:
 
 def check_text(name: str, value: str) -> None:
     """Raise Invalid unless a text can be stored exactly as it is."""
-    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+    if _UNSTORABLE.search(value):
         raise Invalid(f"{name} must not hold a NUL character or half a surrogate pair")
 
 

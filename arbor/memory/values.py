@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -140,11 +141,15 @@ class ScoreTerms:
     @property
     def total(self) -> float:
         """The score: the sum of all terms."""
-        return sum(self.as_dict().values())
+        return sum(_terms(self))
 
     def as_dict(self) -> dict[str, float]:
         """Return the terms by name, in the order of this class."""
-        return {term.name: getattr(self, term.name) for term in fields(self)}
+        return dict(zip(_TERM_NAMES, _terms(self), strict=True))
+
+
+_TERM_NAMES = tuple(term.name for term in fields(ScoreTerms))
+_terms: Callable[[ScoreTerms], tuple[float, ...]] = attrgetter(*_TERM_NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
