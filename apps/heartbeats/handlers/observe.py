@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from apps.memories.services.recall import (
 )
 from apps.providers import default_model
 from apps.selves.services.views import stored_self, view_self
+from apps.tenants.encoding import from_json, to_json
 from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.clock import Clock
@@ -54,6 +56,8 @@ log = structlog.get_logger(__name__)
 RELEVANT_SHOWN = 5
 #: Of what the agent holds without having decided to remember it.
 HELD_SHOWN = 3
+#: Agents whose system prompts a process keeps: a few KB each.
+_PERSONS_KEPT = 1024
 #: The session that an agent's own heartbeats form, in the order of their numbers.
 BEATS_SESSION = "heartbeats"
 
@@ -72,7 +76,7 @@ class Observe:
         seen = see(agent_id)
         if context.get("trigger") == Trigger.CYCLE:
             seen["budget"] = BudgetKind.TICKS.value
-        genome = AgentGenome.model_validate(seen["genome"]) if seen["genome"] else None
+        genome, character = _who(to_json(seen["character"]), to_json(seen["genome"]), seen["name"])
         model = seen["model"] or default_model()
         missing = missing_actions(has_public_channel=seen["has_public_channel"])
         situation = _situation(agent_id, seen, genome, model, missing, self._clock.now())
@@ -104,9 +108,7 @@ class Observe:
                 # What decides about the models to ask, and how often.
                 "routing": {"own": seen["model"], "tiers": seen["tier_models"] or {}},
                 "turns": turns_allowed(own=seen["follow_ups"], installed=settings.ARBOR_FOLLOW_UPS),
-                "character": to_system_prompt(
-                    Character.model_validate(seen["character"]), name=seen["name"], genome=genome
-                ),
+                "character": character,
                 "record": {
                     "number": situation.beat_number,
                     "energy_start": situation.energy,
@@ -114,6 +116,14 @@ class Observe:
                 },
             }
         )
+
+
+@lru_cache(maxsize=_PERSONS_KEPT)
+def _who(character: str, genome: str, name: str) -> tuple[AgentGenome | None, str]:
+    """Return the genome, if there is one, and the system prompt of an agent, from JSON: they last for life."""
+    born_with = AgentGenome.model_validate_json(genome) if from_json(genome) else None
+    described = Character.model_validate_json(character)
+    return born_with, to_system_prompt(described, name=name, genome=born_with)
 
 
 def _situation(
