@@ -119,6 +119,7 @@ def build_chat_prompt(view: ChatView, character_prompt: str, nonce: str) -> Prom
             for each in (*system, *user)
             if each.text
         ),
+        percepts=(),
     )
 
 
