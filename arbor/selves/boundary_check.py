@@ -38,6 +38,11 @@ class BoundaryRule:
     description: str = ""
     #: Words and phrases; one that ends in `*` stands for every word that begins so.
     patterns: tuple[str, ...] = ()
+    #: Regular expressions over small letters, of boundaries that every agent has: what they find does not count where
+    #: it is negated.
+    expressions: tuple[str, ...] = ()
+    #: Whatever the expressions find has one of these in it: most texts have none, and need no closer look.
+    hints: tuple[str, ...] = ()
     #: Sentences.
     examples: tuple[str, ...] = ()
     flexibility: float = 0.0
@@ -118,8 +123,63 @@ def _rule(row: Mapping[str, Any]) -> BoundaryRule:
 
 
 def _by_pattern(plain: str, boundary: BoundaryRule) -> str:
-    matches = _compiled(boundary.patterns).search(plain) if boundary.patterns else None
-    return f"it says “{matches.group()}”" if matches else ""
+    found = _compiled(boundary.patterns).search(plain) if boundary.patterns else None
+    # What every agent has is about what people say of it in everyday talk, too; own patterns count wherever they stand.
+    if found and boundary.expressions and _is_negated(plain, found.start()):
+        found = None
+    if found is None and any(hint in plain for hint in boundary.hints):
+        plain = "\n".join(" ".join(each.split()) for each in plain.splitlines() if each.strip())
+        matches = _expressions(boundary.expressions).finditer(plain)
+        found = next((each for each in matches if not _is_negated(plain, each.start())), None)
+    return f"it says “{' '.join(found.group().split()).lstrip('.!?;:, ')}”" if found else ""
+
+
+def _is_negated(plain: str, at: int) -> bool:
+    """Return whether one of the few words before a place, in its clause, says that it is not to be."""
+    clause = _CLAUSES.split(plain[max(at - _LOOKED_BACK, 0) : at])[-1]
+    words = _WORDS.findall(clause.replace("’", "'"))[-_WORDS_BEFORE:]
+    negated = any(word in _NEGATIONS or word.endswith("n't") for word in words)
+    return negated and not _ENCOURAGING & set(words)
+
+
+# How far before a phrase its negation may stand; ours.
+_LOOKED_BACK = 80
+_WORDS_BEFORE = 4
+_CLAUSES = re.compile(r"[.!?;:,\n]|\bbut\b")
+_WORDS = re.compile(r"[\w']+")
+_NEGATIONS = frozenset(
+    [
+        "not",
+        "never",
+        "no",
+        "nor",
+        "neither",
+        "nobody",
+        "cannot",
+        "dont",
+        "wont",
+        "without",
+        "avoid",
+        "refuse",
+        "refuses",
+        "refused",
+        "refusing",
+        "stop",
+        "wrong",
+        "bad",
+        "illegal",
+        "forbidden",
+        "dishonest",
+        "unethical",
+        "immoral",
+        "prohibited",
+        "unacceptable",
+    ]
+)
+# "Why not", "do not hesitate to", "not only": they ask for it.
+_ENCOURAGING = frozenset(
+    ["why", "hesitate", "afraid", "worry", "shy", "reason", "problem", "only", "just", "forget"]
+)
 
 
 def _by_meaning(text: str, boundary: BoundaryRule, vectors: Mapping[str, Vector]) -> str:
@@ -137,6 +197,14 @@ def _by_meaning(text: str, boundary: BoundaryRule, vectors: Mapping[str, Vector]
     if not nearness[nearest] > SIMILARITY:
         return ""
     return f"it means much the same as “{examples[nearest]}” ({nearness[nearest]:.2f})"
+
+
+@lru_cache(maxsize=64)
+def _expressions(expressions: tuple[str, ...]) -> re.Pattern[str]:
+    # A blank stands for the end of a line, too; runs of white space are one by then.
+    return re.compile(
+        "|".join(rf"(?:(?<!\w)(?:{each})(?!\w))" for each in expressions).replace(" ", r"[ \n]")
+    )
 
 
 @lru_cache(maxsize=1024)
