@@ -110,6 +110,20 @@ ASPIRATIONS: Mapping[AgentRole, tuple[str, str]] = MappingProxyType(
 )
 
 
+def calls_for_work(layer: GoalLayer, rule: str) -> bool:
+    """Tell whether an active goal is by itself a reason to beat: an objective or a task is.
+
+    An aspiration is never done with, and what is to be done for it are goals and steps of their own. A goal to spend
+    less would else be what is spent on.
+    """
+    return layer is not GoalLayer.ASPIRATION and rule != Rule.SURVIVAL
+
+
+def has_recovered(now: Circumstances) -> bool:
+    """Tell whether what made the survival goal is over: the day's budget is renewed, and no late beat ended exhausted."""
+    return not now.budget_runs_low and not now.exhausted_beats
+
+
 def curiosity_pressure(stale_beats: int, risk_tolerance: float) -> float:
     """Return how much an agent wants something new (seed 003, 10.4); above 1 it goes and looks for it."""
     return stale_beats / (CURIOSITY_AFTER + CURIOSITY_PER_RISK * risk_tolerance)

@@ -89,7 +89,8 @@ class GoalChangeKind(StrEnum):
 class GoalChange(BaseModel):
     """One thing that a heartbeat did to a goal, or could not; JSON by `model_dump(mode="json")`.
 
-    `change` is one line about it, such as `read the survey`; `goal_id` is empty for a new goal that was refused.
+    `change` is one line about it, such as `read the survey`; `goal_id` is empty for a new goal that was refused; `by_rule`
+    tells that a rule did it, not the agent.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -98,6 +99,7 @@ class GoalChange(BaseModel):
     title: str
     change: str
     goal_id: str = ""
+    by_rule: bool = False
 
 
 _LINK_OF_CHANGE: Mapping[GoalChangeKind, LinkKind] = MappingProxyType(

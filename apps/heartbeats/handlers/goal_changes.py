@@ -14,7 +14,7 @@ from apps.goals.services.backlog import Backlog
 from apps.goals.services.steps import require_active
 from arbor.errors import ArborError
 from arbor.goals.injection import Injected
-from arbor.goals.plans import PlanDraft, StepDraft
+from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
@@ -104,7 +104,8 @@ class Changes:
         # A person may plan ahead; what an agent plans, it goes on to do.
         require_active(goal)
         self._serve(goal.id)
-        _, made = self._backlog.plan(goal.id, draft)
+        plan, made = self._backlog.plan(goal.id, draft)
+        self._drop_dependencies([each for each in draft.dependencies if each not in plan.dependencies])
         steps = "; ".join(f"{step.action}: {step.description}" for step in made)
         self._note(goal, GoalChangeKind.PLANNED, steps)
 
@@ -130,8 +131,24 @@ class Changes:
             source=injected.source,
             rule=injected.rule.value,
         )
-        self._note(goal, GoalChangeKind.CREATED, f"it is {goal.state}; it came by itself ({injected.rule})")
+        self._note(
+            goal,
+            GoalChangeKind.CREATED,
+            f"it is {goal.state}; it came by itself ({injected.rule})",
+            by_rule=True,
+        )
         return goal
+
+    def conclude(self, goal_id: str, why: str) -> None:
+        """Close a goal that came by itself, now that what made it is over."""
+        goal = self._backlog.goal(goal_id)
+        if goal.state != GoalState.ACTIVE:
+            self._backlog.move(goal_id, GoalState.ABANDONED, reason=why)
+            self._note(goal, GoalChangeKind.ABANDONED, why)
+        else:
+            self._backlog.move(goal_id, GoalState.COMPLETED)
+            self._note(goal, GoalChangeKind.COMPLETED, why)
+        self._note_reached()
 
     def update(self, update: GoalUpdate) -> None:
         """Note progress, what stands in its way, and a move, in this order: what is moved may be closed."""
@@ -174,8 +191,17 @@ class Changes:
             self._note(goal, GoalChangeKind.COMPLETED, "all its parts are done")
         self._backlog.reached.clear()
 
-    def _note(self, goal: Goal, kind: GoalChangeKind, change: str) -> None:
-        self._made.append(GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change))
+    def _note(self, goal: Goal, kind: GoalChangeKind, change: str, *, by_rule: bool = False) -> None:
+        self._made.append(
+            GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change, by_rule=by_rule)
+        )
+
+    def _drop_dependencies(self, left_out: list[str]) -> None:
+        if left_out:
+            reason = f"a plan depends on at most {MAX_DEPENDENCIES} things; it has so many already"
+            self._dropped.append(
+                {"path": "decompositions.dependencies", "value": "; ".join(left_out), "reason": reason}
+            )
 
     def _refuse(self, item: BaseModel, reason: str) -> None:
         goal_id = str(getattr(item, "goal_id", None) or "")

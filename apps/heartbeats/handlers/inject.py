@@ -11,7 +11,7 @@ from apps.heartbeats.models import PerceptKind
 from arbor.agents.genome import AgentRole
 from arbor.clock import Clock
 from arbor.errors import ArborError
-from arbor.goals.injection import Circumstances, injected_goals
+from arbor.goals.injection import Circumstances, Rule, has_recovered, injected_goals
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.situation import GoalView, Situation
 from arbor.heartbeat.usage import Degradation
@@ -19,7 +19,7 @@ from arbor.pipeline.engine import Context, NodeResult, Phase
 
 
 class InjectGoals:
-    """Takes up the goals that the rules make, if any."""
+    """Takes up the goals that the rules make, if any, and closes the one that is over."""
 
     phase = Phase.INSIDE
 
@@ -29,10 +29,15 @@ class InjectGoals:
     def run(self, context: Context) -> NodeResult:
         """Add the goals to the backlog and to what the agent sees; nothing is read or written when there are none."""
         situation: Situation = context["situation"]
-        found = injected_goals(_circumstances(situation, context.get("circumstances") or {}))
-        if not found:
+        circumstances = _circumstances(situation, context.get("circumstances") or {})
+        found = injected_goals(circumstances)
+        over = [goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL]
+        over = over if has_recovered(circumstances) else []
+        if not (found or over):
             return NodeResult(updates={"circumstances": None})
         changes = Changes(context, self._clock.now())
+        for goal_id in over:
+            changes.conclude(goal_id, "there is enough again")
         made: list[GoalView] = []
         left_out: list[str] = []
         for injected in found:
@@ -41,7 +46,8 @@ class InjectGoals:
             except ArborError as error:
                 left_out.append(f"{injected.title}: not taken up, for {error}")
         saved = changes.save()
-        seen = situation.model_copy(update={"goals": [*situation.goals, *made]})
+        open_goals = [goal for goal in situation.goals if goal.id not in over]
+        seen = situation.model_copy(update={"goals": [*open_goals, *made]})
         return NodeResult(
             updates={**saved.updates, "situation": seen, "circumstances": None},
             changed=(*saved.changed, *left_out),

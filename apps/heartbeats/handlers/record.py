@@ -17,7 +17,7 @@ from apps.agents.services.dormancy import make_dormant
 from apps.agents.services.state import state_changes, state_values
 from apps.goals.services.links import link_memory
 from apps.heartbeats.acts.desk import vectors_of
-from apps.heartbeats.handlers.observe import BEATS_SESSION, model_in
+from apps.heartbeats.handlers.observe import BEATS_SESSION, budget_in, model_in
 from apps.heartbeats.handlers.terms import on_record
 from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.services.appraisal import lasting, weigh
@@ -28,6 +28,7 @@ from apps.memories.services.provenance import learned_from
 from apps.memories.services.remember import Remembered, store
 from apps.tenants.statements import change
 from arbor.clock import Clock
+from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.learning import LEARNING_ACTIONS, learned
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.narrative import narrate, valence
@@ -261,14 +262,19 @@ def _after_beat(names: tuple[str, ...]) -> str:
 
 
 class Nop:
-    """Records that no reply could be used: nothing is done, no energy comes back, and it counts."""
+    """Records that no reply could be used: nothing is done, no energy comes back, and it counts.
+
+    Of a cycle's ticks it takes one, so that a cycle ends whatever its replies are (seed 003, 10.7).
+    """
 
     phase = Phase.INSIDE
 
     def run(self, context: Context) -> NodeResult:
         """Count it; three in a row warn, ten send the agent to sleep."""
         agent_id = UUID(context["agent_id"])
-        AgentState.objects.filter(agent_id=agent_id).update(nops=F("nops") + 1)
+        budget, left = budget_in(context), context["situation"].energy
+        ticks = budget.settle(max(0.0, left - 1), rests=0) if budget.kind is BudgetKind.TICKS else {}
+        AgentState.objects.filter(agent_id=agent_id).update(nops=F("nops") + 1, **ticks)
         nops: int = AgentState.objects.values_list("nops", flat=True).get(agent_id=agent_id)
         if nops >= NOPS_TO_DORMANCY:
             make_dormant(agent_id=agent_id, reason=f"{nops} heartbeats in a row without a usable reply")

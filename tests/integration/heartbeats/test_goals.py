@@ -184,6 +184,18 @@ def test_over_five_beats_a_goal_is_planned_pursued_and_reached_and_its_parent_wi
     assert "brainstorm: You have no goals. Think of some worth wanting." in prompt
 
 
+def test_dependencies_that_a_plan_has_no_room_for_are_listed(
+    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _, reef = goals
+    beat(plan_for(reef, "one", dependencies=[f"boat {n}" for n in range(10)]))
+    beat(plan_for(reef, "two", dependencies=["boat 3", "a rope", "a lamp"]))
+    (dropped,) = last(agent).dropped
+    assert (dropped["path"], dropped["value"]) == ("decompositions.dependencies", "a rope; a lamp")
+    with tenant_transaction(agent.tenant_id):
+        assert Plan.objects.get(goal_id=reef.id).dependencies == [f"boat {n}" for n in range(10)]
+
+
 def test_a_step_that_fails_for_good_ends_its_plan_and_is_told_at_the_next_beat_and_only_there(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:

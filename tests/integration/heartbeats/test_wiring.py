@@ -11,6 +11,7 @@ import pytest
 
 from apps.agents.models import Agent, AgentState
 from apps.agents.services.contact import tell_agent
+from apps.agents.services.policy import set_policy
 from apps.audit.models import AuditEvent
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.goals import create_goal
@@ -469,6 +470,16 @@ def test_three_unreadable_replies_are_a_nop_that_changes_nothing_and_ten_nops_br
         agent.refresh_from_db()
         assert AuditEvent.objects.filter(action="agent.dormant", agent_id=agent.id).exists()
     assert agent.status == "dormant"
+
+
+def test_a_nop_takes_one_tick_of_a_cycle(beater: Beater, agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        set_policy(agent_id=agent.id, changes={"budget": "ticks", "allowance": 9}, actor="test")
+        AgentState.objects.filter(agent_id=agent.id).update(ticks_left=3)
+    beater.beat("no", "no", "no")
+    with tenant_transaction(agent.tenant_id):
+        state = AgentState.objects.get(agent_id=agent.id)
+        assert (state.nops, state.ticks_left) == (1, 2)
 
 
 def test_the_trace_names_every_node_in_order_and_what_it_changed(

@@ -11,7 +11,9 @@ from arbor.goals.injection import (
     ASPIRATIONS,
     Circumstances,
     Rule,
+    calls_for_work,
     curiosity_pressure,
+    has_recovered,
     injected_goals,
 )
 from arbor.goals.values import GoalLayer, GoalSource
@@ -89,3 +91,35 @@ def test_an_opportunity_is_named_by_its_first_line_and_no_longer_than_a_title() 
     assert goal.title.startswith("See what to make of: A bounty: xxx")
     assert len(goal.title) <= 300
     assert "ignore" not in goal.title
+
+
+@pytest.mark.parametrize(
+    ("layer", "rule", "calls"),
+    [
+        (GoalLayer.TASK, "", True),
+        (GoalLayer.OBJECTIVE, "", True),
+        (GoalLayer.OBJECTIVE, "curiosity", True),
+        (GoalLayer.OBJECTIVE, "reputation", True),
+        (GoalLayer.TASK, "survival", False),
+        (GoalLayer.ASPIRATION, "role", False),
+        (GoalLayer.ASPIRATION, "mentoring", False),
+        (GoalLayer.ASPIRATION, "", False),
+    ],
+)
+def test_objectives_and_tasks_call_for_work(layer: GoalLayer, rule: str, calls: bool) -> None:
+    assert calls_for_work(layer, rule) is calls
+
+
+@pytest.mark.parametrize(
+    ("given", "recovered"),
+    [
+        ({}, True),
+        ({"budget_runs_low": True}, False),
+        ({"exhausted_beats": 1}, False),
+        ({"stale_beats": 50}, True),
+    ],
+)
+def test_what_made_the_survival_goal_is_over_when_there_is_enough(
+    given: dict[str, Any], recovered: bool
+) -> None:
+    assert has_recovered(Circumstances(**given)) is recovered
