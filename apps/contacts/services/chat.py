@@ -150,6 +150,7 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
         # The database went away: the sweep brings the turn back.
         raise
     except Exception as error:
+        # Whatever else is wrong is wrong at every try, and somebody waits: the turn says so instead of waiting for ever.
         log.exception("chat_fault", turn_id=str(turn_id))
         _give_up(tenant_id, turn_id, f"{type(error).__name__}: {error}")
         return True
