@@ -77,7 +77,7 @@ FURTHER_FORMAT: Mapping[str, str] = MappingProxyType(
             f"at most 5; kind is one of {', '.join(AspectKind)}"
         ),
         "peer_notes": (
-            '[{"peer": "id", "outcome": "success", "competence": 0.7, "reliability": 0.7, "interests": ["…"]}]: at most 5, '
+            '[{"peer": "name, as you see it", "outcome": "success", "competence": 0.7, "reliability": 0.7, "interests": ["…"]}]: at most 5, '
             "about peers you dealt with; outcome is success, failure or partial; the numbers are 0 to 1 or null"
         ),
         "resolved": '["…"]: concerns and questions on your mind that are settled, in the words you see',

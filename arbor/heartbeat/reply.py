@@ -153,7 +153,7 @@ class PeerOutcome(StrEnum):
 
 
 class PeerNote(Part):
-    """What the agent learned about another one (seed 003, 3.6); `peer` is its id or name."""
+    """What the agent learned about another one (seed 003, 3.6); `peer` is its name, as it was shown."""
 
     peer: str
     outcome: PeerOutcome

@@ -46,7 +46,7 @@ def asked_keys(situation: Situation) -> tuple[str, ...]:
         "decompositions": bool(situation.goals and situation.actions),
         "proposal_decisions": bool(situation.proposals),
         "identity_insights": situation.mode in (Mode.CONSOLIDATION, Mode.REFLECTION),
-        "peer_notes": bool(situation.peers),
+        "peer_notes": bool(situation.peers or any(each.peer for each in situation.percepts)),
         "resolved": bool(memory.concerns or memory.curiosity),
     }
     return (*COMMON_KEYS, *(key for key in FURTHER_KEYS if sensible[key]))
@@ -197,7 +197,7 @@ _PARTS: Mapping[str, Mapping[str, Any]] = {
     ),
     "peer_notes": _list(
         _closed(
-            peer=_TEXT,
+            peer=_described(_TEXT, "name, as you see it"),
             outcome=_one_of(list(PeerOutcome)),
             competence=_MAYBE_SHARE,
             reliability=_MAYBE_SHARE,

@@ -88,12 +88,16 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
     shown = percepts[-SHOWN_PERCEPTS:]
     left = max(pending, len(percepts)) - len(shown)
     body = data.block(
-        f"[{percept.id}] {when(percept.at)}, {percept.kind}: {line(percept.content, MESSAGE_LENGTH)}"
+        f"[{percept.id}] {when(percept.at)}, {percept.kind}{_from(percept)}: {line(percept.content, MESSAGE_LENGTH)}"
         for percept in shown
     )
     return f"## What reached you\n{body}" + (
         f"\nWaiting for your next heartbeat: {left}." if left > 0 else ""
     )
+
+
+def _from(percept: PerceptView) -> str:
+    return f" from {line(percept.peer)}" if percept.peer else ""
 
 
 def energy(situation: Situation) -> str:

@@ -227,6 +227,18 @@ def test_an_empty_side_says_so(name: str, shown: str) -> None:
     assert section(name).endswith(shown) or shown in section(name)
 
 
+def test_a_peer_is_called_by_its_name_wherever_it_is_spoken_of() -> None:
+    seen = situation(percepts=[percept("Ahoy", kind="peer_message", peer="Bo", peer_id="0198c0de")])
+    texts = {part.name: part.text for part in render(seen).sections}
+    schema = reply_schema(ACTIONS, ("rest",), asked_keys(seen))
+
+    assert "peer_message from Bo: Ahoy" in texts["percepts"]
+    assert '"peer": "name, as you see it"' in texts["further_keys"]
+    assert schema["properties"]["peer_notes"]["items"]["properties"]["peer"]["description"] == (
+        "name, as you see it"
+    )
+
+
 def test_the_last_contact_is_told_in_hours() -> None:
     environment = Environment(now=NOW, hours_since_user=2.54)
 
