@@ -63,7 +63,7 @@ def test_every_table_with_a_tenant_forces_row_security(database: None) -> None:
 
 
 def test_every_table_has_these_policies_and_no_other(database: None) -> None:
-    scoped = "( SELECT (NULLIF(current_setting('arbor.tenant_id'::text, true), ''::text))::uuid"
+    scoped = "(NULLIF(current_setting('arbor.tenant_id'::text, true), ''::text))::uuid"
     found: dict[int, set[str]] = {}
     for table, name, command, permissive, roles, using, check in fetch(POLICIES):
         found.setdefault(table, set()).add(name)
