@@ -65,6 +65,10 @@ def tuning(memory_bytes: int) -> dict[str, str]:
         "min_wal_size": "128MB",
         "checkpoint_timeout": "15min",
         "autovacuum_naptime": "20s",
+        # Each look at a table has every connection plan its statements anew. A small one that changes all the time would
+        # be looked at each time, and is no different afterwards.
+        "autovacuum_analyze_threshold": "5000",
+        "autovacuum_vacuum_threshold": "1000",
         "password_encryption": "scram-sha-256",
         "timezone": "UTC",
         "log_timezone": "UTC",
