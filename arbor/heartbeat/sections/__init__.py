@@ -10,26 +10,24 @@ __all__ = ["Section", "render"]
 
 
 def render(situation: Situation, nonce: str) -> list[Section]:
-    """Render each side of the situation, in the order in which it is read; one that is empty is left out."""
+    """Render each side of the situation; one that is empty is left out.
+
+    What hardly changes from beat to beat comes first, what is new last, next to what is asked. Providers cache the
+    system part only: the mark, which each prompt has its own of, so that no text can know it, stands before all of this.
+    """
     data = Data(nonce)
     environment = situation.environment
     return [
-        Section("timing", moment.timing(situation)),
-        Section("environment", moment.environment(environment)),
-        Section("energy", moment.energy(situation)),
-        Section("notices", moment.notices(situation.notices, data)),
-        Section("directive", moment.directive(situation.mode)),
         Section("identity", selfhood.identity(situation.aspects, data)),
         Section("beliefs", selfhood.beliefs(situation.beliefs, data)),
         Section("preferences", selfhood.preferences(situation.preferences, data)),
         Section("capabilities", selfhood.capabilities(situation.capabilities)),
         Section("experiences", selfhood.experiences(situation.experiences, data)),
-        Section("mood", selfhood.mood(situation.mood)),
-        Section("drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})),
+        Section("peers", selfhood.peers(situation.peers, data)),
         Section("goals", goals.goals(situation, data)),
-        Section("issues", goals.issues(situation.issues, data)),
         Section("plan", goals.plan(situation, data)),
         Section("intents", goals.intents(situation.pending_intents, data)),
+        Section("issues", goals.issues(situation.issues, data)),
         Section("recent", memories.memories("Recent experience", situation.recent, data)),
         Section("relevant", memories.memories("Memories that may matter now", situation.relevant, data)),
         Section("themes", memories.themes(situation.themes, data)),
@@ -37,8 +35,14 @@ def render(situation: Situation, nonce: str) -> list[Section]:
         Section("working_memory", memories.working_memory(situation.working_memory, data)),
         Section("contradictions", selfhood.contradictions(situation.contradictions, data)),
         Section("proposals", selfhood.proposals(situation.proposals, data)),
-        Section("peers", selfhood.peers(situation.peers, data)),
         Section("last_beat", moment.last_beat(situation.last_beat, data)),
+        Section("timing", moment.timing(situation)),
+        Section("environment", moment.environment(environment)),
+        Section("energy", moment.energy(situation)),
+        Section("mood", selfhood.mood(situation.mood)),
+        Section("drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})),
+        Section("notices", moment.notices(situation.notices, data)),
         Section("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
         Section("boundaries", selfhood.boundaries(situation.crossed, data)),
+        Section("directive", moment.directive(situation.mode)),
     ]
