@@ -16,9 +16,8 @@ from typing import Any
 from arbor.goals.values import GoalState
 from arbor.heartbeat.sections.text import Section, line
 from arbor.heartbeat.situation import PerceptView, Situation
+from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 
-# A rule of thumb for English and most models.
-CHARACTERS_PER_TOKEN = 4
 # What an entry's id, date and punctuation take, in tokens.
 _ENTRY_OVERHEAD = 20
 # No entry is shown in more than about this; see `arbor.heartbeat.sections`.

@@ -36,7 +36,8 @@ TALK_UNTIL_CONSOLIDATION = 10
 
 #: What its text in a prompt may take, in tokens, where the caller does not say: our choice.
 PROMPT_TOKENS = 800
-_CHARACTERS_PER_TOKEN = 4
+#: A rule of thumb for English and most models.
+CHARACTERS_PER_TOKEN = 4
 #: A thought that an earlier version stored without its time.
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -101,7 +102,7 @@ class WorkingMemory(BaseModel):
             head += [f"working towards: {_entry(title)}" for title in self.active_goals]
         tail = [f"concern: {_entry(line)}" for line in self.concerns]
         tail += [f"curious about: {_entry(line)}" for line in self.curiosity]
-        room = max_tokens * _CHARACTERS_PER_TOKEN
+        room = max_tokens * CHARACTERS_PER_TOKEN
         head = _fitting(head, room)
         room -= _size(head)
         tail = list(reversed(_fitting(reversed(tail), room)))
