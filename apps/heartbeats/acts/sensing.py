@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from apps.heartbeats.acts.desk import Desk, answer
 from apps.heartbeats.models import Percept
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.guarding import crossed_by
 from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.situation import PerceptView, Situation
+from arbor.selves.boundary_check import in_force
+from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 
 #: Of what has arrived since the beat began, what is read out, and how much of each.
 _ARRIVED = 5
@@ -13,7 +19,10 @@ _ARRIVED_LENGTH = 500
 
 
 def observe(desk: Desk, decision: Decision) -> ActionResult:
-    """Look at the environment again: what has arrived meanwhile stays for the next beat, which will take it in."""
+    """Look at the environment again: what waits stays for the next beat, which will take it in.
+
+    It is held against the boundaries that its own words touch; by its meaning it is when it is taken in.
+    """
     situation, environment = desk.situation, desk.situation.environment
     seen = [percept.id for percept in situation.percepts]
     arrived = list(
@@ -28,7 +37,23 @@ def observe(desk: Desk, decision: Decision) -> ActionResult:
         " were there when this turn began.",
         f"A user {user}; "
         + ("none has ever been in touch." if since is None else f"the last contact was {since:.1f} h ago."),
-        *(f"Arrived meanwhile, {each.kind}: {each.content[:_ARRIVED_LENGTH]}" for each in arrived),
+        *(
+            f"Waits for your next heartbeat, {each.kind}: {each.content[:_ARRIVED_LENGTH]}"
+            for each in arrived
+        ),
+        *_touched(situation, arrived),
     ]
+    if arrived:
+        lines.append("Your next heartbeat takes in what waits: do not act on it twice.")
     summary = f"looked around: {len(arrived)} new since the beat began"
     return answer(decision, ActionOutcome.SUCCESS, summary, brought="\n".join(lines))
+
+
+def _touched(situation: Situation, arrived: Sequence[Percept]) -> Iterator[str]:
+    """Say which boundaries touch what has arrived, as the prompt says it of what the beat took in."""
+    seen = [
+        PerceptView(id=str(each.id), kind=each.kind, content=each.content, at=each.at) for each in arrived
+    ]
+    rules = in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries if situation.terms else [])
+    for each in crossed_by(seen, rules, {}):
+        yield f"It touches your boundary {each.boundary} ({each.response}), for {each.why}: {each.description}"
