@@ -82,11 +82,14 @@ def causes(situation: Situation, results: Sequence[ActionResult], *, met_new: bo
 def met_something_new(
     situation: Situation, results: Sequence[ActionResult], changes: Sequence[GoalChange]
 ) -> bool:
-    """Return whether the beat met something new: words from outside, a goal taken up, an action never tried before."""
+    """Return whether the beat met something new: words from outside, a goal taken up, an action never tried before.
+
+    A goal that a rule made is nothing new: it may be there because nothing is.
+    """
     tried = {each.action for each in situation.capabilities}
     return (
         any(percept.kind in NEWS for percept in situation.percepts)
-        or any(change.kind is GoalChangeKind.CREATED for change in changes)
+        or any(change.kind is GoalChangeKind.CREATED and not change.by_rule for change in changes)
         or any(result.cost and result.action not in tried for result in results)
         or any(result.action in INQUIRIES and result.outcome is ActionOutcome.SUCCESS for result in results)
     )

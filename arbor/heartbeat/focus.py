@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from arbor.goals.injection import calls_for_work
 from arbor.heartbeat.action_params import QUERY_LENGTH
 from arbor.heartbeat.learning import USER_MESSAGE
 from arbor.heartbeat.modes import Mode, choose_mode
@@ -14,12 +15,17 @@ _LATEST = 3
 
 
 def mode_of(situation: Situation) -> Mode:
-    """Return the mode that the situation calls for."""
+    """Return the mode that the situation calls for.
+
+    With nothing but aspirations, or the wish to spend less, it is reflection's part to find what to do about them.
+    """
+    pending = len(situation.pending_intents)
+    work = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
     return choose_mode(
         user_waiting=situation.environment.user_waiting,
         beat_number=situation.beat_number,
-        active_goals=len(situation.active_goals),
-        pending_intents=len(situation.pending_intents),
+        active_goals=work or pending,
+        pending_intents=pending,
         much_was_talked=situation.working_memory.wants_consolidation,
     )
 

@@ -109,8 +109,8 @@ class Stirrings:
     #: A person, a conversation, an event or a cycle asked for it.
     asked_for: bool
     percepts: int
-    active_goals: int
-    pending_intents: int
+    #: Objectives and tasks that are active, and steps that wait.
+    work: int
     proposals: int
     urgent_drive: bool
     consolidation: bool
@@ -126,8 +126,7 @@ def idle_reason(stirrings: Stirrings, *, reflect_every: int) -> str:
     waits = (
         stirrings.asked_for
         or stirrings.percepts
-        or stirrings.active_goals
-        or stirrings.pending_intents
+        or stirrings.work
         or stirrings.proposals
         or stirrings.urgent_drive
         or stirrings.consolidation

@@ -102,7 +102,8 @@ def withheld(
 ) -> str:
     """Return why a beat is not run at this level, and when it goes on; empty when it is run.
 
-    `asked_for`: a person, a conversation, an event or a cycle brought it about; `serves_goal`: a goal is active.
+    `asked_for`: a person, a conversation, an event or a cycle brought it about; `serves_goal`: an objective or
+    a task is active, or a step waits.
     """
     again = f"it goes on at {renewed_at(now):%Y-%m-%d %H:%M} UTC"
     match level:

@@ -15,6 +15,7 @@ from apps.heartbeats.handlers.rhythm import is_urged, next_as_json, urgent_at
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.pulse import rhythm_of
 from apps.heartbeats.services.schedule import JITTER
+from arbor.goals.injection import Rule, calls_for_work
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.rhythm import NextBeat, Stirrings, idle_reason, next_beat, night_reason
@@ -45,7 +46,11 @@ class Idle:
         if not reason:
             return NodeResult(updates={"idle": "", "pulse": kept, "state": {**state, "idle_beats": 0}})
         idle_beats = pulse["idle_beats"] + 1
-        columns = {"idle_beats": idle_beats, "notices": state.get("notices", [])}
+        columns = {
+            "idle_beats": idle_beats,
+            "stale_beats": situation.stale_beats + 1,
+            "notices": state.get("notices", []),
+        }
         write_state(agent_id=UUID(context["agent_id"]), columns=columns)
         following = next_beat(
             rhythm_of(pulse),
@@ -78,7 +83,7 @@ def _why(context: Context, situation: Situation, pulse: Mapping[str, Any]) -> tu
         level,
         user_waiting=situation.environment.user_waiting,
         asked_for=asked_for,
-        serves_goal=bool(situation.active_goals),
+        serves_goal=bool(_work(situation)),
         now=now,
     )
     if reason:
@@ -97,13 +102,19 @@ def _stirrings(context: Context, situation: Situation, pulse: Mapping[str, Any])
     return Stirrings(
         asked_for=context.get("trigger", Trigger.TIMER.value) not in _ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
-        active_goals=len(situation.active_goals),
-        pending_intents=len(situation.pending_intents),
+        work=_work(situation),
         proposals=len(situation.proposals),
         urgent_drive=is_urged(context),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION,
         since_reflection=_since_reflection(pulse["beats"]),
     )
+
+
+def _work(situation: Situation) -> int:
+    """Return how many goals and steps are to be worked on; a goal to spend less is no reason to spend."""
+    saving = {goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL}
+    goals = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
+    return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
 
 
 def _since_reflection(beats: Sequence[Mapping[str, Any]]) -> int | None:

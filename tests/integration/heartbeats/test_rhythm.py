@@ -15,7 +15,8 @@ from django.db import connections
 from apps.agents.models import Agent, AgentState
 from apps.agents.services.policy import set_policy
 from apps.audit.models import AuditAction, AuditEvent
-from apps.goals.models import Goal, Intent
+from apps.goals.models import Goal, Intent, Satisfaction
+from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import (
     DailyUsage,
     ExternalCall,
@@ -26,12 +27,13 @@ from apps.heartbeats.models import (
     ScheduleState,
     Trigger,
 )
+from apps.heartbeats.services import usage
 from apps.heartbeats.services.perception import perceive
-from apps.heartbeats.services.usage import forget_sums
 from apps.tenants.administration import limit_tenant
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, Usage
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
@@ -41,10 +43,9 @@ Scripted = Callable[..., ScriptedModel]
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    forget_sums()
-    yield
-    forget_sums()
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each beat add up what its tenant has used."""
+    monkeypatch.setattr(usage, "TENANT_SUM_KEPT_S", 0.0)
 
 
 @pytest.fixture
@@ -102,12 +103,13 @@ def counted() -> Iterator[list[str]]:
 def test_an_idle_beat_asks_no_model_and_says_why(fleet: Fleet, content: Agent) -> None:
     first = beat(fleet, content)
     assert (first.status, first.mode) == (HeartbeatStatus.DONE, "reflection")
-    asked, energy = calls_of(content), state_of(content).energy
+    asked, energy, stale = calls_of(content), state_of(content).energy, state_of(content).stale_beats
 
     second = beat(fleet, content)
 
     assert second.status == HeartbeatStatus.SKIPPED
     assert second.reason == "idle: nothing waits, and it reflected at the last beat"
+    assert state_of(content).stale_beats == stale + 1
     assert (second.number, second.model, second.energy_start) == (0, "", None)
     assert calls_of(content) == asked
     assert state_of(content).energy == energy
@@ -256,6 +258,50 @@ def test_a_budget_that_runs_low_is_in_the_prompt_and_on_record_once(
     if level == "halt":
         tomorrow = renewed_at(datetime.now(UTC))
         assert tomorrow <= schedule_of(agent).next_due_at <= tomorrow + timedelta(minutes=3)
+
+
+def test_the_goal_to_spend_less_saves_and_is_closed_when_the_budget_renews(
+    fleet: Fleet, content: Agent
+) -> None:
+    policy(content, daily_beats=20)
+    use(content, beats=15)
+    with tenant_transaction(content.tenant_id):
+        create_goal(
+            agent_id=content.id,
+            title="Live within your means",
+            source=GoalSource.SURVIVAL,
+            layer=GoalLayer.TASK,
+            rule="survival",
+        )
+    withheld = beat(fleet, content)
+    assert withheld.status == HeartbeatStatus.SKIPPED
+    assert "serves no goal" in withheld.reason
+
+    use(content, beats=0)
+    assert beat(fleet, content).status == HeartbeatStatus.DONE
+    with tenant_transaction(content.tenant_id):
+        goal = Goal.objects.get(agent_id=content.id)
+        assert (goal.rule, goal.state) == ("survival", "completed")
+        assert Satisfaction.objects.filter(goal_id=goal.id, outcome="success").exists()
+
+
+def test_an_aspiration_alone_leaves_the_agent_idle_and_a_task_does_not(fleet: Fleet, content: Agent) -> None:
+    with tenant_transaction(content.tenant_id):
+        Agent.objects.filter(id=content.id).update(
+            genome={
+                "role": "EXPLORER",
+                "traits": dict.fromkeys(
+                    ("risk_tolerance", "collaboration", "depth_vs_breadth", "quality_vs_speed"), 0.5
+                ),
+            }
+        )
+    assert beat(fleet, content).status == HeartbeatStatus.DONE
+    with tenant_transaction(content.tenant_id):
+        assert Goal.objects.get(agent_id=content.id).rule == "role"
+    assert beat(fleet, content).reason.startswith("idle: nothing waits")
+    with tenant_transaction(content.tenant_id):
+        create_goal(agent_id=content.id, title="Map the reef", state=GoalState.ACTIVE)
+    assert beat(fleet, content).status == HeartbeatStatus.DONE
 
 
 def test_a_tenants_limit_counts_all_its_agents(
