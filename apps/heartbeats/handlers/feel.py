@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from apps.audit.models import AuditAction, AuditEvent
+from apps.contacts.services.talked import who_talked
 from apps.heartbeats.models import PerceptKind
 from apps.selves.services.experiences import NewExperience, note_experiences
 from apps.selves.services.peers import Meeting, note_meetings
@@ -65,7 +67,7 @@ class Feel:
             *(Event.CONTACT for percept in situation.percepts[:1] if percept.kind in _PEOPLE),
         ]
         mood = _mood(before, now).moved(events)
-        self._note(context, situation, reply, entries, before)
+        dropped = self._note(context, situation, reply, entries, before)
         state = {
             **context.get("state", {}),
             "drives": drives.model_dump(mode="json"),
@@ -74,6 +76,8 @@ class Feel:
             "stale_beats": 0 if met_new else situation.stale_beats + 1,
         }
         record = {**context["record"], "emotional_valence": mood.valence, "arousal": mood.arousal}
+        if dropped:
+            record["dropped"] = [*record.get("dropped", []), *dropped]
         return NodeResult(updates={"state": state, "record": record})
 
     def _note(
@@ -83,7 +87,8 @@ class Feel:
         reply: Reply,
         entries: Sequence[Mapping[str, Any]],
         before: Mapping[str, Any],
-    ) -> None:
+    ) -> list[dict[str, Any]]:
+        """Note what is kept in tables of its own; return what of the reply is not."""
         agent_id, heartbeat_id = UUID(context["agent_id"]), UUID(context["heartbeat_id"])
         note_experiences(
             agent_id=agent_id,
@@ -92,12 +97,23 @@ class Feel:
             experiences=_experiences(entries, before.get("learned") or {}),
         )
         _note_boundaries(agent_id, heartbeat_id, situation, entries)
-        note_meetings(
+        meetings, told = _meetings(situation, reply.peer_notes, _contact(before))
+        refused = note_meetings(
             agent_id=agent_id,
             tick=situation.beat_number,
             now=self._clock.now(),
-            meetings=_meetings(situation, reply.peer_notes),
+            meetings=meetings,
+            told=told,
+            talked_with=partial(who_talked, agent_id),
         )
+        return [
+            {
+                "path": f"peer_notes[{reply.peer_notes.index(note)}]",
+                "value": note.model_dump_json(),
+                "reason": reason,
+            }
+            for note, reason in refused
+        ]
 
 
 _PEOPLE = (PerceptKind.USER_MESSAGE, PerceptKind.PEER_MESSAGE)
@@ -182,17 +198,25 @@ def _note_boundaries(
     )
 
 
-def _meetings(situation: Situation, notes: Sequence[PeerNote]) -> list[Meeting]:
-    """Return who was met: those who wrote, and those the reply tells of."""
+def _meetings(
+    situation: Situation, notes: Sequence[PeerNote], contact: datetime | None
+) -> tuple[list[Meeting], list[PeerNote]]:
+    """Return who was met, those who wrote, and what the reply tells of others."""
     told = {note.peer.strip().casefold(): note for note in notes if note.peer.strip()}
     wrote = {
         (percept.peer if percept.kind == PerceptKind.PEER_MESSAGE else USER): percept.peer_id
         for percept in situation.percepts
         if percept.kind in _PEOPLE
     }
+    if contact is not None and USER in told:
+        wrote.setdefault(USER, "")
     met = [
-        Meeting(name=name, peer_id=peer_id, note=told.pop(name.casefold(), None))
+        Meeting(
+            name=name,
+            peer_id=peer_id,
+            note=told.pop(name.casefold(), None) or told.pop(peer_id.casefold(), None),
+        )
         for name, peer_id in wrote.items()
         if name
     ]
-    return [*met, *(Meeting(name=note.peer.strip(), peer_id="", note=note) for note in told.values())]
+    return met, list(told.values())

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from apps.agents.models import Agent
+from django.db.models import Case, F, IntegerField, Q, When
+from django.db.models.functions import Lower
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.selves.models import PeerModel
 from apps.tenants.scope import current_tenant
 from arbor.heartbeat.reply import PeerNote, PeerOutcome
 from arbor.selves.trust import impression
 
 NAME_LENGTH = 200
+#: An agent has models of at most so many others; ours.
+MOST_PEERS = 200
 #: Of what somebody cares for, the latest; ours.
 MOST_INTERESTS = 10
 INTEREST_LENGTH = 100
@@ -28,34 +34,102 @@ class Meeting:
     note: PeerNote | None
 
 
-def note_meetings(*, agent_id: UUID, tick: int, now: datetime, meetings: Sequence[Meeting]) -> None:
-    """Bring the agent's models of others up to date; without meetings, nothing is asked.
+def note_meetings(
+    *,
+    agent_id: UUID,
+    tick: int,
+    now: datetime,
+    meetings: Sequence[Meeting],
+    told: Sequence[PeerNote] = (),
+    talked_with: Callable[[Sequence[str]], Collection[str]] = lambda _: (),
+) -> list[tuple[PeerNote, str]]:
+    """Bring the agent's models of others up to date; without meetings or notes, nothing is asked.
 
     A meeting counts as an interaction when the agent says how it went; one that went well as a success. That somebody
-    merely wrote makes them known. Two statements, and one for each who was met; one more for those told of by name.
+    merely wrote makes them known. `told` are notes about others than those who wrote: they count for who was met before,
+    or talked with (`talked_with` returns which of the names were, casefolded). The rest is returned with the reason why it
+    does not count. Names are the same whatever their case. Two statements, and one for each who was met; two more where
+    somebody is new.
     """
-    if not meetings:
-        return
-    named = {each.name[:NAME_LENGTH]: each for each in meetings}
-    rows: dict[str, PeerModel] = {
-        row.name: row
-        for row in PeerModel.objects.select_for_update().filter(agent_id=agent_id, name__in=named)
-    }
-    unknown = [name for name, each in named.items() if name not in rows and not each.peer_id]
-    agents = (
-        dict(Agent.objects.filter(name__in=unknown).exclude(id=agent_id).values_list("name", "id"))
-        if unknown
-        else {}
-    )
-    for name, meeting in named.items():
-        row = rows.get(name) or PeerModel(
-            tenant_id=current_tenant(),
-            agent_id=agent_id,
-            name=name,
-            peer_id=UUID(meeting.peer_id) if meeting.peer_id else agents.get(name),
-        )
+    if not meetings and not told:
+        return []
+    known = _known(agent_id, meetings, told)
+    unmet = [note.peer.strip() for note in told if note.peer.strip().casefold() not in known]
+    talked = set(talked_with(unmet)) if unmet else set()
+    refused = []
+    met = list(meetings)
+    for note in told:
+        name = note.peer.strip()
+        if name.casefold() in known or name.casefold() in talked:
+            met.append(Meeting(name=name, peer_id="", note=note))
+        else:
+            refused.append((note, f"{name[:NAME_LENGTH]} never wrote to you nor talked with you"))
+    made = 0
+    for meeting in met:
+        keys = [each.casefold() for each in (meeting.peer_id, meeting.name[:NAME_LENGTH]) if each]
+        row = next((known[key] for key in keys if key in known), None)
+        if row is None:
+            row, made = _unknown(agent_id, meeting), made + 1
+            known.update(dict.fromkeys(keys, row))
         _meet(row, meeting.note, tick=tick, now=now)
         row.save()
+    if made:
+        _forget_the_oldest(agent_id)
+    return refused
+
+
+def _known(agent_id: UUID, meetings: Sequence[Meeting], told: Sequence[PeerNote]) -> dict[str, PeerModel]:
+    """Return the models of those who are named, by name and by the id of an agent, casefolded."""
+    names = {each.name[:NAME_LENGTH].casefold() for each in meetings} | {
+        note.peer.strip().casefold() for note in told
+    }
+    ids = {found for each in (*names, *(each.peer_id for each in meetings)) if (found := _uuid(each))}
+    rows = (
+        PeerModel.objects.select_for_update(of=("self",))
+        .alias(folded=Lower("name"))
+        .filter(Q(folded__in=names) | Q(peer_id__in=ids), agent_id=agent_id)
+    )
+    known: dict[str, PeerModel] = {}
+    for row in rows:
+        known[row.name.casefold()] = row
+        if row.peer_id:
+            known[str(row.peer_id)] = row
+    return known
+
+
+def _unknown(agent_id: UUID, meeting: Meeting) -> PeerModel:
+    return PeerModel(
+        tenant_id=current_tenant(),
+        agent_id=agent_id,
+        name=meeting.name[:NAME_LENGTH],
+        peer_id=UUID(meeting.peer_id) if meeting.peer_id else None,
+    )
+
+
+def _forget_the_oldest(agent_id: UUID) -> None:
+    """Keep the models of so many: those go first whom the agent never dealt with, of these the longest silent; on record."""
+    dealt = Case(When(interactions__gt=0, then=1), default=0, output_field=IntegerField())
+    rows = PeerModel.objects.filter(agent_id=agent_id).order_by(
+        dealt.desc(), F("last_at").desc(nulls_last=True)
+    )
+    gone = list(rows.values_list("id", "name")[MOST_PEERS:])
+    if not gone:
+        return
+    PeerModel.objects.filter(agent_id=agent_id, id__in=[each for each, _ in gone]).delete()
+    record(
+        action=AuditAction.TRUNCATED,
+        actor="system:peers",
+        agent_id=agent_id,
+        message=f"forgot {len(gone)} peers: an agent has models of at most {MOST_PEERS}",
+        detail={"peers": [name for _, name in gone]},
+    )
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
 
 
 def _meet(row: PeerModel, note: PeerNote | None, *, tick: int, now: datetime) -> None:
