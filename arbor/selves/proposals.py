@@ -64,6 +64,8 @@ MAX_PENDING = 20
 ACCEPTED_ADDS = 0.2
 #: Put off so often, it is let go (ours).
 MAX_DEFERRALS = 5
+#: Pending for so long, it expires when memory is tended (ours).
+PENDING_FOR = timedelta(days=30)
 #: An agent changes itself at most so often in a day, and the same part not again for a while (seed 000, 5, says so of
 #: identity; what it believes and prefers is as much itself).
 SELF_CHANGES_PER_DAY = 3

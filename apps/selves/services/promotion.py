@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from apps.selves.services.experiences import let_go_of_old_ones
-from apps.selves.services.proposals import Proposed, propose
+from apps.selves.services.proposals import Proposed, expire_overdue, propose
 from apps.tenants.statements import fetch
 from arbor.selves.experiences import MOST_KEPT
-from arbor.selves.patterns import LOOKED_AT, patterns
-from arbor.selves.proposals import NewProposal, ProposalKind, shortened
+from arbor.selves.patterns import LOOKED_AT, Pattern, patterns
+from arbor.selves.proposals import PENDING_FOR, NewProposal, ProposalKind, shortened
 from arbor.selves.values import AspectKind, BeliefCategory
 
 # Seed 000, 5: what may be promoted.
@@ -22,6 +22,13 @@ RELEVANT_ENOUGH = 0.5
 #: At one time; ours, so that a queue is not filled by one look.
 MOST_PROMOTED = 3
 MOST_PATTERNS = 2
+# The origin of seed 000: its insight detector (at least so many nodes, so many suggestions, sure to 0.5 at least), and
+# what comes to mind without being looked for (activated so strongly within so many beats, at most so many).
+THEME_SIZE = 10
+MOST_INSIGHTS = 5
+EDGE_OF_MIND = 0.4
+LOOKBACK_BEATS = 5
+MOST_PRECONSCIOUS = 3
 #: What consolidation proposes is so named.
 SOURCE = "consolidation"
 
@@ -49,9 +56,37 @@ SELECT
         SELECT action, tick, id FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
         ORDER BY tick DESC, id DESC LIMIT %(looked_at)s
     ) latest) AS actions,
+    (SELECT coalesce(json_agg(action ORDER BY tick, id) FILTER (WHERE outcome = 'success'), '[]') FROM (
+        SELECT action, tick, id, outcome FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+        ORDER BY tick DESC, id DESC LIMIT %(looked_at)s
+    ) latest) AS worked,
     (SELECT coalesce(json_agg(p.change->>'pattern'), '[]') FROM selves_proposal p
-        WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind = 'pattern') AS known,
-    (SELECT count(*) FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s) AS experiences
+        WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind IN ('pattern', 'learning')) AS known,
+    (SELECT count(*) FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s) AS experiences,
+    (SELECT coalesce(json_agg(theme), '[]') FROM (
+        SELECT t.id, t.name, t.size FROM memories_cluster t
+        WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND t.size >= %(theme_size)s AND NOT t.stale
+            AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
+                AND p.change->>'theme' = t.id::text)
+        ORDER BY t.size DESC, t.id LIMIT %(most_insights)s
+    ) theme) AS themes,
+    (SELECT coalesce(json_agg(edge), '[]') FROM (
+        SELECT m.id, m.content, x.level FROM memories_activation x
+        JOIN memories_memory m ON m.tenant_id = x.tenant_id AND m.id = x.memory_id
+        LEFT JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
+        CROSS JOIN (SELECT min(started_at) AS began FROM (
+            SELECT started_at FROM heartbeats_heartbeat
+            WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'done'
+            ORDER BY started_at DESC LIMIT %(lookback)s) b) since
+        WHERE x.tenant_id = %(tenant)s AND x.agent_id = %(agent)s AND x.level >= %(edge_level)s AND x.at >= since.began
+            AND m.type = 'semantic' AND m.status = 'active' AND length(m.content) <= 900
+            AND (c.last_at IS NULL OR c.last_at < since.began)
+            AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
+                AND (p.change->>'preconscious' = m.id::text OR p.change->>'memory' = m.id::text))
+        ORDER BY x.level DESC, m.id LIMIT %(most_preconscious)s
+    ) edge) AS preconscious,
+    (SELECT count(*) FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
+        AND created_at < now() - %(pending_for)s) AS overdue
 """
 
 
@@ -66,9 +101,11 @@ class Consolidated:
 def look_for_proposals(*, agent_id: UUID) -> Consolidated:
     """Propose what an agent has held long enough, and what it keeps doing. One statement where there is nothing.
 
-    A fact about itself is proposed as a side of who it is, another one as something to believe.
+    A fact about itself is proposed as a side of who it is, another one as something to believe; what it keeps doing as a
+    pattern, or as learned where it always worked; a theme that has grown large as an insight, and what came to mind by
+    itself as preconscious. What has been pending for too long expires.
     """
-    ((memories, actions, known, experiences),) = fetch(
+    ((memories, actions, worked, known, experiences, themes, edge, overdue),) = fetch(
         _CANDIDATES,
         agent=agent_id,
         recalled=RECALLED_ENOUGH,
@@ -77,21 +114,57 @@ def look_for_proposals(*, agent_id: UUID) -> Consolidated:
         relevant=RELEVANT_ENOUGH,
         most=MOST_PROMOTED,
         looked_at=LOOKED_AT,
+        theme_size=THEME_SIZE,
+        most_insights=MOST_INSIGHTS,
+        lookback=LOOKBACK_BEATS,
+        edge_level=EDGE_OF_MIND,
+        most_preconscious=MOST_PRECONSCIOUS,
+        pending_for=PENDING_FOR,
     )
+    over = expire_overdue(agent_id=agent_id) if overdue else ()
+    works = {each.key: each.seen for each in patterns(worked)}
     habits = [each for each in patterns(actions) if each.key not in known][:MOST_PATTERNS]
     proposals = [_promotion(memory) for memory in memories]
-    proposals += [
-        NewProposal(
-            kind=ProposalKind.PATTERN,
-            content=habit.in_words(),
-            confidence=habit.confidence,
-            source=SOURCE,
-            change={"pattern": habit.key},
-        )
-        for habit in habits
-    ]
+    proposals += [_habit(habit, always_worked=works.get(habit.key, 0) >= habit.seen) for habit in habits]
+    proposals += [_insight(theme) for theme in themes]
+    proposals += [_preconscious(memory) for memory in edge]
     gone = let_go_of_old_ones(agent_id=agent_id) if experiences > MOST_KEPT else 0
-    return Consolidated(proposed=propose(agent_id=agent_id, proposals=proposals), let_go=gone)
+    proposed = propose(agent_id=agent_id, proposals=proposals)
+    return Consolidated(proposed=replace(proposed, expired=(*over, *proposed.expired)), let_go=gone)
+
+
+def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
+    """Return what the agent keeps doing: where it worked every time, as something it has learned to do."""
+    steps = ", then ".join(action.replace("_", " ") for action in habit.actions)
+    return NewProposal(
+        kind=ProposalKind.LEARNING if always_worked else ProposalKind.PATTERN,
+        content=f"What works for me: {steps} ({habit.seen} times)." if always_worked else habit.in_words(),
+        confidence=habit.confidence,
+        source=SOURCE,
+        change={"pattern": habit.key},
+    )
+
+
+def _insight(theme: dict[str, Any]) -> NewProposal:
+    return NewProposal(
+        kind=ProposalKind.INSIGHT,
+        content=f"My memories gather around {theme['name']}: {theme['size']} of them belong to it.",
+        # 0.5 at ten, towards 1.
+        confidence=round(1 - THEME_SIZE / 2 / theme["size"], 3),
+        source=SOURCE,
+        change={"theme": theme["id"]},
+    )
+
+
+def _preconscious(memory: dict[str, Any]) -> NewProposal:
+    return NewProposal(
+        kind=ProposalKind.PRECONSCIOUS,
+        content=shortened(f"This has been at the edge of my mind: {memory['content']}"),
+        confidence=round(min(memory["level"], 1.0), 3),
+        source=SOURCE,
+        change={"preconscious": memory["id"]},
+        evidence=[memory["id"]],
+    )
 
 
 def _promotion(memory: dict[str, Any]) -> NewProposal:

@@ -25,6 +25,7 @@ from arbor.ids import uuid7
 from arbor.selves.evidence import check_step, standing
 from arbor.selves.proposals import (
     MAX_DEFERRALS,
+    PENDING_FOR,
     NewProposal,
     ProposalKind,
     ProposalStatus,
@@ -83,6 +84,19 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> Proposed:
                 each, ProposalStatus.EXPIRED, by="queue", reason="the queue was full", now=datetime.now(UTC)
             )
     return Proposed(made=tuple(fresh), known=tuple(known), expired=tuple(expired))
+
+
+@transaction.atomic
+def expire_overdue(*, agent_id: UUID) -> tuple[Proposal, ...]:
+    """Let the proposals go that nobody has decided about for 30 days; return them."""
+    now = datetime.now(UTC)
+    rows = Proposal.objects.select_for_update().filter(
+        agent_id=agent_id, status=ProposalStatus.PENDING, created_at__lt=now - PENDING_FOR
+    )
+    why = f"pending for {PENDING_FOR.days} days"
+    return tuple(
+        _close(each, ProposalStatus.EXPIRED, by="consolidation", reason=why, now=now) for each in rows
+    )
 
 
 @transaction.atomic
