@@ -253,6 +253,7 @@ class Parse:
                 "unreadable": None,
                 "invalid_replies": 0,
                 # What the turns before it did is kept apart; here stands what this one does.
+                **({"apart": True} if context.get("turn", 1) > 1 else {}),
                 "record": {
                     **context["record"],
                     **({"actions": [], "goal_changes": []} if context.get("turn", 1) > 1 else {}),

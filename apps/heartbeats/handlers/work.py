@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
+
+from django.conf import settings
 
 from apps.heartbeats.acts.inquiry import Found, found_out
 from apps.heartbeats.handlers.act import desk_of
 from apps.heartbeats.handlers.observe import BEATS_SESSION, model_in
+from apps.heartbeats.handlers.standing import let_stand
+from apps.heartbeats.handlers.think import OUT_OF_REACH, next_model
 from apps.heartbeats.models import CallStatus, ExternalCall
 from apps.heartbeats.services.web_calls import web_payload
 from apps.memories.services.activation import note_recall
@@ -20,10 +26,12 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.situation import Situation
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest
+from arbor.models.windows import window_of
 from arbor.pipeline.engine import Context, NodeResult, Phase, Suspension
 from arbor.web.answers import Answer, answer_request, appraise_request, read_answer, read_appraisal
 from arbor.web.lookup import Findings
 from arbor.web.plan import Depth
+from arbor.web.ports import Page
 
 #: What a deep inquiry recalls besides (seed 004, 3.2.4).
 _RECALLED = 5
@@ -32,8 +40,8 @@ _RECALLED = 5
 class Work:
     """Carries on what the actions began; comes again while context.work_left is above 0.
 
-    An inquiry asks the web, then a model for the answer, then, if deep, a model for the confidence. Whatever call fails,
-    the action has failed with its reason, its energy is spent, and nothing is made up.
+    An inquiry asks the web, then a model for the answer, then, if deep, a model for the confidence; where that model is
+    out of reach, the next of the beat's tier. Whatever call fails, the action has failed with its reason, its energy is spent, and nothing is made up.
     """
 
     phase = Phase.INSIDE
@@ -47,12 +55,16 @@ class Work:
             return NodeResult(updates={"work_left": 0})
         job = context["work"][0]
         payload = web_payload(question=job["question"], queries=job["queries"], depth=Depth(job["depth"]))
-        return _waiting(context, {**job, "step": CallPurpose.WEB.value}, payload)
+        stands = let_stand(context)
+        waiting = _waiting(context, {**job, "step": CallPurpose.WEB.value}, payload)
+        return NodeResult(updates={**stands, **waiting.updates}, suspend=waiting.suspend)
 
     def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
         """Go on with what the call brought: to the next call, or to the end of the inquiry."""
         job = context["work"][0]
         if result["status"] != CallStatus.COMPLETE:
+            if job["step"] in _ASKING and result["error_kind"] in OUT_OF_REACH and context["models_left"]:
+                return self._ask_next(context, job)
             return self._unappraised(context, job, result) or self._failed(context, job, result["error"])
         try:
             return _STEPS[job["step"]](self, context, job, result)
@@ -68,15 +80,16 @@ class Work:
             "call_id": result["call_id"],
             "pages": [{"url": page.url, "title": page.title} for page in findings.pages],
             "failures": list(findings.failures),
+            "remembered": _remembered(context, job),
         }
-        request = answer_request(
-            job["question"],
-            findings.pages,
-            remembered=_remembered(context, job),
-            nonce=secrets.token_hex(8),
-            for_rule=_by_rule(context),
-        )
-        return _waiting(context, job, _payload(context, request))
+        return _asking(context, job, findings.pages)
+
+    def _ask_next(self, context: Context, job: dict[str, Any]) -> NodeResult:
+        """Put the same question to the next model of the tier; the beat goes on with it."""
+        updates = next_model(context)
+        asked = _asking({**context, **updates}, job, _pages_of(job))
+        said = f"{context['model']} is out of reach; {updates['model']} is asked"
+        return replace(asked, updates={**updates, **asked.updates}, changed=(said,))
 
     def _answered(self, context: Context, job: dict[str, Any], result: dict[str, Any]) -> NodeResult:
         answer = read_answer(result["text"], pages=len(job["pages"]))
@@ -92,13 +105,7 @@ class Work:
                 "worth_keeping": answer.worth_keeping,
             },
         }
-        # The checkpoint does not carry the pages along: the call that read them has them.
-        read = ExternalCall.objects.values_list("reply", flat=True).get(id=UUID(job["call_id"]))
-        pages = Findings.from_json(json.loads(read)).pages
-        request = appraise_request(
-            job["question"], answer, pages, nonce=secrets.token_hex(8), for_rule=_by_rule(context)
-        )
-        return _waiting(context, job, _payload(context, request))
+        return _asking(context, job, _pages_of(job))
 
     def _appraised(self, context: Context, job: dict[str, Any], result: dict[str, Any]) -> NodeResult:
         appraisal = read_appraisal(result["text"])
@@ -145,6 +152,37 @@ _STEPS = {
     CallPurpose.ANSWER.value: Work._answered,
     CallPurpose.APPRAISE.value: Work._appraised,
 }
+
+
+#: Steps at which a model is asked.
+_ASKING = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
+
+
+def _asking(context: Context, job: dict[str, Any], pages: Sequence[Page]) -> NodeResult:
+    """Ask the model for the answer, or what it is worth, as far as the inquiry is."""
+    nonce, for_rule = secrets.token_hex(8), _by_rule(context)
+    window = window_of(context["model"], otherwise=settings.ARBOR_MODEL_CONTEXT)
+    if job["step"] == CallPurpose.ANSWER:
+        request = answer_request(
+            job["question"],
+            pages,
+            remembered=job["remembered"],
+            nonce=nonce,
+            window=window,
+            for_rule=for_rule,
+        )
+    else:
+        answer = _answer_in(job, confidence=job["answer"]["confidence"])
+        request = appraise_request(
+            job["question"], answer, pages, nonce=nonce, window=window, for_rule=for_rule
+        )
+    return _waiting(context, job, _payload(context, request))
+
+
+def _pages_of(job: dict[str, Any]) -> Sequence[Page]:
+    """Return the pages that were read: the call that read them has them, and no checkpoint carries them along."""
+    read = ExternalCall.objects.values_list("reply", flat=True).get(id=UUID(job["call_id"]))
+    return Findings.from_json(json.loads(read)).pages
 
 
 def _waiting(context: Context, job: dict[str, Any], payload: dict[str, Any]) -> NodeResult:

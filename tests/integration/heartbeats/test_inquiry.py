@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps import web
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentPolicy
 from apps.heartbeats.models import CallStatus, ExternalCall, HeartbeatStatus, LedgerEntry
 from apps.heartbeats.services import web_calls
 from apps.heartbeats.services.schedule import tick_now
@@ -17,6 +17,7 @@ from apps.memories.models import Memory
 from apps.queues import Task
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelUnavailable, WebFailed
+from arbor.heartbeat.tiers import ThinkTier
 from arbor.models.ports import CallPurpose, ScriptedModel
 from arbor.web.ports import ScriptedPages, ScriptedSearch, SearchResult
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
@@ -197,6 +198,33 @@ def test_a_deep_answer_that_nobody_could_judge_is_kept_as_half_as_sure(
     assert _action(agent)["outcome"] == "partial"
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.get(id=_action(agent)["memory_ids"][0]).detail["confidence"] == 0.45
+
+
+@pytest.mark.parametrize("away", ["answer", "appraise"])
+def test_where_a_model_is_out_of_reach_the_next_of_its_tier_is_asked(
+    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web, away: str
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        chain = ["scripted/first", "scripted/second"]
+        AgentPolicy.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, tier_models={tier.value: chain for tier in ThinkTier}
+        )
+    replies = (
+        [ModelUnavailable("away"), ANSWER, JUDGED]
+        if away == "answer"
+        else [ANSWER, ModelUnavailable("away"), JUDGED]
+    )
+    beat(asks("inquire_deep"), *replies, REST)
+
+    assert beats_of(agent)[-1].status == HeartbeatStatus.DONE, beats_of(agent)[-1].reason
+    assert _action(agent)["outcome"] == "success"
+    asked = [(call.purpose, call.model, call.status) for call in _calls(agent) if call.purpose == away]
+    assert asked == [
+        (away, "scripted/first", CallStatus.FAILED),
+        (away, "scripted/second", CallStatus.COMPLETE),
+    ]
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.get(id=_action(agent)["memory_ids"][0]).detail["confidence"] == 0.6
 
 
 def test_two_inquiries_of_one_beat_go_one_after_the_other(
