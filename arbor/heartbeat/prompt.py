@@ -13,11 +13,11 @@ from types import MappingProxyType
 
 from arbor.heartbeat import sections
 from arbor.heartbeat.context_budget import estimate_tokens, fit, room_of, shares
+from arbor.heartbeat.reply import InsightKind
 from arbor.heartbeat.reply_schema import asked_keys
 from arbor.heartbeat.sections import Section
 from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.situation import ActionOffer, Situation
-from arbor.selves.values import AspectKind
 
 # Of a model of which nothing else is known, in tokens: the defaults of ARBOR_MODEL_CONTEXT and ARBOR_MODEL_MAX_TOKENS.
 DEFAULT_WINDOW = 16_384
@@ -74,7 +74,8 @@ FURTHER_FORMAT: Mapping[str, str] = MappingProxyType(
         ),
         "identity_insights": (
             '[{"kind": "value", "content": "what you see about yourself", "confidence": 0.8, "evidence": ["memory id"]}]: '
-            f"at most 5; kind is one of {', '.join(AspectKind)}"
+            f"at most 5; kind is one of {', '.join(InsightKind)}; a preference's"
+            " content is key: value, such as tone: brief"
         ),
         "peer_notes": (
             '[{"peer": "name, as you see it", "outcome": "success", "competence": 0.7, "reliability": 0.7, "interests": ["…"]}]: at most 5, '

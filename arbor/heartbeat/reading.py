@@ -16,6 +16,7 @@ from arbor.heartbeat.reply import (
     Decomposition,
     GoalUpdate,
     IdentityInsight,
+    InsightKind,
     Intention,
     MemoryNote,
     NewGoal,
@@ -26,7 +27,6 @@ from arbor.heartbeat.reply import (
     ProposedAction,
 )
 from arbor.selves.values import TEXT_LENGTH as INSIGHT_LENGTH
-from arbor.selves.values import AspectKind
 
 NAME_LENGTH = 40
 REASON_LENGTH = 1_000
@@ -190,10 +190,10 @@ def read_proposal_decision(item: Item) -> ProposalDecision:
 def read_insight(item: Item) -> IdentityInsight:
     item.require_object("an insight is an object with the keys kind and content")
     item = item.renamed({"category": "kind", "type": "kind", "insight": "content", "text": "content"})
-    kind = item.choice("kind", AspectKind, _KINDS)
+    kind = item.choice("kind", InsightKind, _KINDS)
     content = item.text("content", INSIGHT_LENGTH)
     if kind is None or not content:
-        raise Unfit(f"an insight has a content, and as its kind one of {', '.join(AspectKind)}")
+        raise Unfit(f"an insight has a content, and as its kind one of {', '.join(InsightKind)}")
     item.only(*IdentityInsight.model_fields)
     return IdentityInsight(
         kind=kind,
@@ -231,10 +231,10 @@ _CHOICES = {
     "later": ProposalChoice.DEFER,
 }
 _KINDS = {
-    "values": AspectKind.VALUE,
-    "trait": AspectKind.SELF_CONCEPT,
-    "identity": AspectKind.SELF_CONCEPT,
-    "capability": AspectKind.AGENCY,
+    "values": InsightKind.VALUE,
+    "trait": InsightKind.SELF_CONCEPT,
+    "identity": InsightKind.SELF_CONCEPT,
+    "capability": InsightKind.AGENCY,
 }
 _OUTCOMES = {
     "succeeded": PeerOutcome.SUCCESS,

@@ -135,10 +135,24 @@ class ProposalDecision(Part):
     reason: str = ""
 
 
+class InsightKind(StrEnum):
+    """What an insight is about: a side of who the agent is (`AspectKind`), or how it likes to do things."""
+
+    SELF_CONCEPT = AspectKind.SELF_CONCEPT.value
+    AGENCY = AspectKind.AGENCY.value
+    PURPOSE = AspectKind.PURPOSE.value
+    VALUE = AspectKind.VALUE.value
+    EMOTIONAL_BASELINE = AspectKind.EMOTIONAL_BASELINE.value
+    THREAT_SENSITIVITY = AspectKind.THREAT_SENSITIVITY.value
+    CHANGE_RESISTANCE = AspectKind.CHANGE_RESISTANCE.value
+    #: Its content is `key: value`.
+    PREFERENCE = "preference"
+
+
 class IdentityInsight(Part):
     """Something the agent sees about itself; `evidence` are ids of memories."""
 
-    kind: AspectKind
+    kind: InsightKind
     content: str
     confidence: Share | None = None
     evidence: list[str] = []

@@ -28,11 +28,11 @@ from arbor.heartbeat.reply import (
     MAX_PROPOSAL_DECISIONS,
     MAX_RESOLVED,
     REPLY_KEYS,
+    InsightKind,
     PeerOutcome,
     ProposalChoice,
 )
 from arbor.heartbeat.situation import Situation
-from arbor.selves.values import AspectKind
 
 SCHEMA_NAME = "heartbeat_reply"
 # One for each set of permitted actions: as many as there are templates.
@@ -188,7 +188,7 @@ _PARTS: Mapping[str, Mapping[str, Any]] = {
     ),
     "identity_insights": _list(
         _closed(
-            kind=_one_of(list(AspectKind)),
+            kind=_one_of(list(InsightKind)),
             content=_TEXT,
             confidence=_MAYBE_SHARE,
             evidence=_list(_TEXT, MAX_EVIDENCE),

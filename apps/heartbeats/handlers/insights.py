@@ -9,8 +9,10 @@ from uuid import UUID
 from apps.memories.models import Memory
 from apps.selves.services.proposals import propose
 from arbor.errors import ArborError, Invalid
-from arbor.heartbeat.reply import IdentityInsight, Reply
+from arbor.heartbeat.reply import IdentityInsight, InsightKind, Reply
+from arbor.ids import read_id
 from arbor.pipeline.engine import Context, NodeResult, Phase
+from arbor.selves.preferences import check_preference
 from arbor.selves.proposals import LEAST_INSIGHT, MOST_EVIDENCE, NewProposal, ProposalKind
 
 
@@ -55,30 +57,32 @@ def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewPro
         raise Invalid(
             "an insight into oneself rests on memories: give the ids of some, as shown, under evidence"
         )
+    is_preference = insight.kind is InsightKind.PREFERENCE
     return NewProposal(
-        kind=ProposalKind.IDENTITY,
+        kind=ProposalKind.PREFERENCE if is_preference else ProposalKind.IDENTITY,
         content=insight.content.strip(),
         confidence=confidence,
         source=source,
-        change={"aspect": insight.kind.value},
+        change=_preferred(insight.content) if is_preference else {"aspect": insight.kind.value},
         evidence=evidence[:MOST_EVIDENCE],
     )
+
+
+def _preferred(content: str) -> dict[str, str]:
+    key, colon, value = content.partition(":")
+    if not colon:
+        raise Invalid("a preference is written key: value, such as tone: brief")
+    key, value = check_preference(key, value)
+    return {"key": key, "value": value}
 
 
 def _own_memories(agent_id: UUID, insights: Iterable[IdentityInsight]) -> set[str]:
     """Return those of the ids given as evidence that are memories of the agent."""
     given = {each.strip().lower() for insight in insights for each in insight.evidence}
-    ids = [found for each in given if (found := _uuid(each)) is not None]
+    ids = [found for each in given if (found := read_id(each)) is not None]
     if not ids:
         return set()
     return {
         str(each)
         for each in Memory.objects.filter(agent_id=agent_id, id__in=ids).values_list("id", flat=True)
     }
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

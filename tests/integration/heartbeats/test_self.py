@@ -11,10 +11,9 @@ from apps.agents.models import Agent, AgentState
 from apps.agents.services.contact import tell_agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import ChatSession
-from apps.goals.models import Goal
 from apps.heartbeats.handlers.think import Embed
-from apps.heartbeats.models import Heartbeat, Percept, PerceptKind
-from apps.memories.models import Memory, MemoryAccess
+from apps.heartbeats.models import Percept, PerceptKind
+from apps.memories.models import Activation, Cluster, Memory, MemoryAccess
 from apps.memories.services.remember import remember
 from apps.selves.models import (
     Belief,
@@ -28,7 +27,8 @@ from apps.selves.models import (
     SelfChange,
 )
 from apps.selves.services import peers
-from apps.selves.services.proposals import propose
+from apps.selves.services.promotion import look_for_proposals
+from apps.selves.services.proposals import accept, propose
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
@@ -37,6 +37,7 @@ from arbor.heartbeat.reply import Reply
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.drives import Drive, read_drives
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
+from tests.factories import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.test_wiring import Beater, Script, _action, _last, _reply
@@ -290,16 +291,8 @@ def test_beats_without_anything_new_are_counted(beater: Beater, agent: Agent) ->
     beater.beat(REST)
     beater.beat(REST)
     assert state_of(agent).stale_beats == 2
-    with tenant_transaction(agent.tenant_id):
-        Goal.objects.filter(agent_id=agent.id).delete()
-        Heartbeat.objects.filter(agent_id=agent.id).update(mode="reflection")
-    beater.beat(REST)
-    assert _last(agent).status == "skipped"
-    assert state_of(agent).stale_beats == 3
     # A goal that a rule makes, for nothing is new, is nothing new.
     set_state(agent, stale_beats=40)
-    with tenant_transaction(agent.tenant_id):
-        Heartbeat.objects.filter(agent_id=agent.id).update(mode="goal_pursuit")
     beater.beat(REST)
     assert _last(agent).goal_changes[0]["by_rule"] is True
     assert state_of(agent).stale_beats == 41
@@ -482,7 +475,7 @@ def test_consolidation_proposes_what_has_settled_and_what_is_habit(beater: Beate
     with tenant_transaction(agent.tenant_id):
         found = {each.kind: each for each in Proposal.objects.filter(agent_id=agent.id)}
     assert found["belief"].content == "Eels leave the river in autumn."
-    assert found["pattern"].content.startswith("When I act I often do this:")
+    assert found["learning"].content.startswith("What works for me: ")
     assert str(found["belief"].id) in prompt
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(beats=4)
@@ -490,6 +483,84 @@ def test_consolidation_proposes_what_has_settled_and_what_is_habit(beater: Beate
     beater.beat(REST)
     with tenant_transaction(agent.tenant_id):
         assert not Proposal.objects.filter(agent_id=agent.id, status="pending").exists()
+
+
+def test_a_preference_seen_in_itself_is_proposed_and_once_accepted_is_its_own(
+    beater: Beater, agent: Agent
+) -> None:
+    ground = memory(agent, "I was asked to be brief, twice.")
+    insights = [
+        {"kind": "preference", "content": content, "confidence": 0.8, "evidence": [ground]}
+        for content in ("Tone: brief", "briefly, please")
+    ]
+    beater.beat(_reply(identity_insights=insights))
+    (dropped,) = _last(agent).dropped
+    assert "key: value" in dropped["reason"]
+    with tenant_transaction(agent.tenant_id):
+        proposal = Proposal.objects.get(agent_id=agent.id)
+    assert (proposal.kind, proposal.change) == ("preference", {"key": "tone", "value": "brief"})
+    beater.beat(decide(proposal, "accept"))
+    with tenant_transaction(agent.tenant_id):
+        assert Preference.objects.get(agent_id=agent.id, key="tone").value == "brief"
+
+
+def found_at_once(agent: Agent) -> list[Proposal]:
+    return list(look_for_proposals(agent_id=agent.id).proposed.made)
+
+
+def test_a_habit_is_learned_only_where_it_always_worked_and_becomes_a_skill(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        for tick in range(4):
+            for action, outcome in (("recall", "success"), ("reflect", "failure" if tick else "success")):
+                Experience.objects.create(
+                    tenant_id=agent.tenant_id,
+                    agent=agent,
+                    heartbeat_id=agent.id,
+                    tick=tick,
+                    action=action,
+                    outcome=outcome,
+                )
+        assert [each.kind for each in found_at_once(agent)] == ["pattern"]
+        Proposal.objects.all().delete()
+        Experience.objects.update(outcome="success")
+        (learned,) = found_at_once(agent)
+        accept(proposal_id=learned.id, decided_by="cli:ann")
+        assert Memory.objects.get(source=f"proposal:{learned.id}").type == "procedural"
+
+
+def test_a_large_theme_is_an_insight_once_and_becomes_a_fact(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False)
+        Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="piers", size=9, stale=False)
+        (insight,) = found_at_once(agent)
+        assert (insight.kind, insight.confidence) == ("insight", 0.75)
+        assert "tides" in insight.content
+        accept(proposal_id=insight.id, decided_by="cli:ann")
+        assert Memory.objects.get(source=f"proposal:{insight.id}").type == "semantic"
+        assert found_at_once(agent) == []
+
+
+def test_what_comes_to_mind_without_being_looked_for_is_proposed(agent: Agent) -> None:
+    eels, cod = memory(agent, "Eels leave in autumn."), memory(agent, "Cod come in winter.")
+    with tenant_transaction(agent.tenant_id):
+        HeartbeatFactory(agent=agent)
+        now = datetime.now(UTC) + timedelta(minutes=1)
+        for each, level in ((eels, 0.6), (cod, 0.3)):
+            Activation.objects.update_or_create(
+                memory_id=each, tenant_id=agent.tenant_id, agent=agent, defaults={"level": level, "at": now}
+            )
+        (found,) = found_at_once(agent)
+        assert (found.kind, found.confidence, found.evidence) == ("preconscious", 0.6, [eels])
+        accept(proposal_id=found.id, decided_by="cli:ann")
+        assert Memory.objects.get(source=f"proposal:{found.id}").content.endswith("Eels leave in autumn.")
+
+
+def test_what_nobody_decides_about_for_a_month_expires(agent: Agent) -> None:
+    old, young = proposed(agent), proposed(agent, content="Storms please me, and I seek them.")
+    with tenant_transaction(agent.tenant_id):
+        Proposal.objects.filter(id=old.id).update(created_at=datetime.now(UTC) - timedelta(days=31))
+        assert [each.id for each in look_for_proposals(agent_id=agent.id).proposed.expired] == [old.id]
+    assert (again(agent, old).status, again(agent, young).status) == ("expired", "pending")
 
 
 # --- Peers -------------------------------------------------------------------------------------------
