@@ -27,6 +27,8 @@ class ChatReply:
 
     reply: str
     thinking: str = ""
+    #: What of the model's text is not in it.
+    left_out: tuple[str, ...] = ()
 
 
 def read_chat_reply(text: str) -> ChatReply:
@@ -44,7 +46,7 @@ def read_chat_reply(text: str) -> ChatReply:
         raise ReplyInvalid("the model said nothing")
     if plain.startswith(("{", "[", "```json")):
         raise ReplyInvalid('the answer is JSON without a "reply"')
-    return ChatReply(reply=clip(storable(plain), ANSWER_LENGTH))
+    return ChatReply(reply=clip(storable(plain), ANSWER_LENGTH), left_out=_cut(plain))
 
 
 def _from_object(value: Mapping[str, Any]) -> ChatReply:
@@ -53,8 +55,15 @@ def _from_object(value: Mapping[str, Any]) -> ChatReply:
         raise ReplyInvalid('"reply" must be a text that says something')
     return ChatReply(
         reply=clip(storable(reply.strip()), ANSWER_LENGTH),
+        left_out=_cut(reply.strip()),
         thinking=storable(thinking.strip()) if isinstance(thinking, str) else "",
     )
+
+
+def _cut(said: str) -> tuple[str, ...]:
+    if len(said) <= ANSWER_LENGTH:
+        return ()
+    return (f"the answer is cut: it had {len(said):,} characters, of which {ANSWER_LENGTH:,} are kept",)
 
 
 def reflex_answer(context: Mapping[str, Any]) -> dict[str, str]:

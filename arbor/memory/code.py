@@ -35,6 +35,23 @@ class CodeBlock:
         return hashlib.sha256(self.code.encode()).digest()
 
 
+def left_out_code(text: str) -> list[str]:
+    """Return what `code_blocks` leaves out of a text, and why: one line for what is too long, one for what is too much."""
+    if "```" not in text and "~~~" not in text:
+        return []
+    sizes = [len(match["code"].strip("\n").rstrip()) for match in _BLOCK.finditer(text)]
+    long = [size for size in sizes if size > CODE_LENGTH]
+    much = max(0, sum(0 < size <= CODE_LENGTH for size in sizes) - MOST_BLOCKS)
+    notes = []
+    if long:
+        notes.append(
+            f"code: {len(long)} block(s) of up to {max(long):,} characters not kept; at most {CODE_LENGTH:,} are"
+        )
+    if much:
+        notes.append(f"code: {much} block(s) not kept; of one text at most {MOST_BLOCKS} are")
+    return notes
+
+
 def code_blocks(text: str) -> list[CodeBlock]:
     """Return the fenced blocks of a text, in order; what is empty or longer than a snippet is left out."""
     if "```" not in text and "~~~" not in text:

@@ -25,6 +25,7 @@ from apps.contacts.services.chat_timer import beat_at_once, rest_timer, resume_t
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.errands import Errand, write_errand
 from apps.heartbeats.services.purposes import subject_of_turn
+from apps.heartbeats.services.usage import day_of
 from apps.memories.services.appraisal import word_lists
 from apps.queues import Message, Task, enqueue
 from apps.tenants.models import TenantStatus
@@ -32,6 +33,7 @@ from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import Said, check_turn, significance
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, NotFound, TransitionIllegal
+from arbor.heartbeat.usage import withheld
 from arbor.heartbeat.working_memory import WorkingMemory, after_conversation
 from arbor.memory.content import check_line
 
@@ -139,13 +141,19 @@ def say(*, tenant_id: UUID, session_id: UUID, text: str) -> ChatMessage:
 def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
     """Prepare a turn's prompt, ask the model, and store what came; False when it is answered, or being answered.
 
-    A fault before the model is asked leaves a turn that says so. What a lost worker leaves is taken up by the sweep.
+    A fault before the model is asked, and a day whose budget is used up, leave a turn that says so. What a lost worker leaves is taken up by the sweep.
     """
     with tenant_transaction(tenant_id):
         if not _waits(turn_id):
             return False
+        agent_id = ChatMessage.objects.values_list("session__agent_id", flat=True).get(id=turn_id)
+        level = day_of(agent_id).level
+    used_up = withheld(level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC))
+    if used_up:
+        _give_up(tenant_id, turn_id, f"no model is asked: {used_up}")
+        return True
     try:
-        prepared = prepare(tenant_id=tenant_id, turn_id=turn_id)
+        prepared = prepare(tenant_id=tenant_id, turn_id=turn_id, level=level)
     except (OperationalError, InterfaceError):
         # The database went away: the sweep brings the turn back.
         raise
@@ -165,13 +173,15 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
         written = write_errand(
             agent_id=turn.session.agent_id,
             errand=Errand(
-                subject=subject_of_turn(turn.session_id, turn_id, recalled=prepared.recalled),
+                subject=subject_of_turn(
+                    turn.session_id, turn_id, recalled=prepared.recalled, models_left=prepared.models_left
+                ),
                 request=prepared.request,
                 model=prepared.model,
                 sections=prepared.sections,
             ),
         )
-    return written is not None and fulfil_call(call_id=written[0], tenant_id=tenant_id)
+    return written is not None and _ask_until_answered(written[0], tenant_id, turn_id)
 
 
 @transaction.atomic
@@ -249,6 +259,15 @@ def _waits(turn_id: UUID) -> bool:
         return False
     waiting = waiting_turn(turn.session_id)
     return waiting is not None and waiting.id == turn_id
+
+
+def _ask_until_answered(call_id: UUID, tenant_id: UUID, turn_id: UUID) -> bool:
+    """Ask, and ask again at once where the try that failed is followed by another; False if another process answers."""
+    while fulfil_call(call_id=call_id, tenant_id=tenant_id):
+        with tenant_transaction(tenant_id):
+            if not _waits(turn_id):
+                return True
+    return False
 
 
 def _give_up(tenant_id: UUID, turn_id: UUID, reason: str) -> None:

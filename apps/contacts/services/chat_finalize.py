@@ -14,6 +14,7 @@ from uuid import UUID
 from apps.agents.models import AgentState
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat_boundaries import boundaries_crossed
+from apps.contacts.services.chat_feeling import feel_turn, note_crossings
 from apps.contacts.services.chat_timer import resume_timer
 from apps.memories.services.code import keep_code
 from apps.memories.services.remember import Embedded, embed_memories, store
@@ -23,6 +24,7 @@ from arbor.contacts.chat_reply import ChatReply
 from arbor.contacts.values import Speaker
 from arbor.heartbeat.json_text import storable
 from arbor.heartbeat.working_memory import WorkingMemory, after_turn, as_stored
+from arbor.memory.code import left_out_code
 from arbor.memory.turns import Turn
 from arbor.memory.values import NewMemory
 from arbor.selves.boundary_check import Crossing, may_go_on
@@ -38,6 +40,8 @@ class Answer:
     crossings: Sequence[dict[str, Any]]
     memories: Sequence[NewMemory]
     embedded: Embedded
+    #: What of the model's text is not in the answer.
+    left_out: Sequence[str] = ()
 
 
 def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply) -> Answer:
@@ -54,6 +58,7 @@ def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any
         crossings=[crossing_detail(each, withheld=each in withheld) for each in crossed],
         memories=memories,
         embedded=embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories),
+        left_out=read.left_out,
     )
 
 
@@ -61,6 +66,7 @@ def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by:
     """Write the agent's turn and let it reach memory, code store, timer and working memory."""
     asked, _ = _asked(subject)
     session, now = asked.session, datetime.now(UTC)
+    left_out = [*answer.left_out, *_code_left_out(asked.content, answer.reply)]
     ChatMessage.objects.create(
         tenant_id=current_tenant(),
         session=session,
@@ -72,6 +78,7 @@ def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by:
             "thinking": answer.thinking,
             "recalled": subject.get("recalled", []),
             **({"boundaries": list(answer.crossings)} if answer.crossings else {}),
+            **({"left_out": left_out} if left_out else {}),
         },
         at=now,
     )
@@ -84,11 +91,15 @@ def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by:
         model=answer.embedded.model,
     )
     keep_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")
-    _bring_to_mind(agent_id, session, asked, answer.thinking, now)
+    _bring_to_mind(agent_id, asked, answer, now)
+    note_crossings(asked, arrived=_arrived(asked), own=answer.crossings)
     return [
-        f"withheld by the boundary {each['name']}: {each['why']}"
-        for each in answer.crossings
-        if each["withheld"]
+        *(
+            f"withheld by the boundary {each['name']}: {each['why']}"
+            for each in answer.crossings
+            if each["withheld"]
+        ),
+        *left_out,
     ]
 
 
@@ -96,18 +107,24 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
     """Write that there is no answer, and why. What the person said is remembered; nothing is put in the agent's mouth."""
     asked, position = _asked(subject)
     now = datetime.now(UTC)
+    left_out = _code_left_out(asked.content)
     ChatMessage.objects.create(
         tenant_id=current_tenant(),
         session=asked.session,
         speaker=Speaker.AGENT,
         content="",
-        detail={"to": str(asked.id)},
+        detail={"to": str(asked.id), **({"left_out": left_out} if left_out else {})},
         error=storable(reason),
         at=now,
     )
     _go_on(asked.session, now)
     store(agent_id=agent_id, memories=[_memory(asked, asked.content, position)], vectors=None)
     keep_code(agent_id=agent_id, texts=[asked.content], source=f"chat:{asked.session_id}")
+    state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
+    if state is not None:
+        feel_turn(state, arrived=_arrived(asked), own=(), now=now)
+        state.save(update_fields=["mood"])
+    note_crossings(asked, arrived=_arrived(asked), own=())
 
 
 def crossing_detail(crossing: Crossing, *, withheld: bool) -> dict[str, Any]:
@@ -127,6 +144,15 @@ def _refusal(withheld: Sequence[Crossing]) -> str:
         for each in named.values()
     )
     return f"I do not say what I was about to say, because of a boundary of mine ({whys})"
+
+
+def _arrived(asked: ChatMessage) -> list[dict[str, Any]]:
+    """Return the boundaries that the person's words cross, as the turn's row keeps them."""
+    return list(asked.detail.get("boundaries", []))
+
+
+def _code_left_out(*texts: str) -> list[str]:
+    return [each for text in texts for each in left_out_code(storable(text))]
 
 
 def _asked(subject: Mapping[str, Any]) -> tuple[ChatMessage, int]:
@@ -155,21 +181,23 @@ def _go_on(session: ChatSession, now: datetime) -> None:
     resume_timer(agent_id=session.agent_id)
 
 
-def _bring_to_mind(
-    agent_id: UUID, session: ChatSession, asked: ChatMessage, thinking: str, now: datetime
-) -> None:
-    """Update the working memory: the thought, who is there, how engaged the agent is, and what was asked since it tended."""
+def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: Answer, now: datetime) -> None:
+    """Update the working memory: the thought, who is there, how engaged the agent is, what was asked since it tended.
+
+    The mood moves with it.
+    """
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is None:
         return
-    person = human_of(session.person)
+    person = human_of(asked.session.person)
     memory = after_turn(
         WorkingMemory.model_validate(state.working_memory),
-        thinking=thinking or thought_of_turn(person, asked.content),
+        thinking=answer.thinking or thought_of_turn(person, asked.content),
         human=person,
-        conversation=str(session.id),
+        conversation=str(asked.session_id),
         now=now,
     )
     # Through JSON, so that what is stored is what was measured.
     state.working_memory = WorkingMemory.model_validate_json(as_stored(memory)).model_dump(mode="json")
-    state.save(update_fields=["working_memory"])
+    feel_turn(state, arrived=_arrived(asked), own=answer.crossings, now=now)
+    state.save(update_fields=["working_memory", "mood"])

@@ -11,10 +11,11 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentPolicy
 from apps.agents.services.profile import system_prompt_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_boundaries import boundaries_crossed
+from apps.contacts.services.chat_feeling import mood_of
 from apps.contacts.services.chat_finalize import crossing_detail
 from apps.memories.services.code import QUERY_LENGTH as CODE_QUERY_LENGTH
 from apps.memories.services.code import find_code
@@ -36,13 +37,14 @@ from arbor.contacts.chat_prompt import (
 )
 from arbor.heartbeat.self_views import MoodView, PreferenceView
 from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView
+from arbor.heartbeat.tiers import ThinkTier, models_of
+from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from arbor.selves.boundary_check import Crossing
-from arbor.selves.emotions import baseline_of, read_mood
-from arbor.selves.values import AspectKind, Standing
+from arbor.selves.values import Standing
 
 #: What a turn recalls; a beat recalls as many.
 RELEVANT_SHOWN = 5
@@ -57,8 +59,9 @@ class Prepared:
     """What is asked of the model, and what it rests on."""
 
     request: ModelRequest
-    #: `provider/model`
+    #: `provider/model`, and those to ask after it, in order, where it is out of reach.
     model: str
+    models_left: Sequence[str]
     #: The prompt's parts: [{name, text, tokens}].
     sections: Sequence[dict[str, Any]]
     #: [{id, score}]
@@ -67,8 +70,10 @@ class Prepared:
     crossings: Sequence[dict[str, Any]]
 
 
-def prepare(*, tenant_id: UUID, turn_id: UUID) -> Prepared:
+def prepare(*, tenant_id: UUID, turn_id: UUID, level: Degradation = Degradation.NORMAL) -> Prepared:
     """Gather what the agent sees at this turn, and render it. Outside any transaction: texts are embedded.
+
+    `level` is how far the day's budget is used up: the models are those of a cheaper tier as it runs low.
 
     The agent recalls for itself: what comes to mind counts as used.
     """
@@ -85,7 +90,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID) -> Prepared:
     )
     with tenant_transaction(tenant_id):
         view = _view(turn, relevant, crossed)
-    model = agent.model or default_model()
+        models = _models(agent, level)
     prompt = build_chat_prompt(view, system_prompt_of(agent), nonce=secrets.token_hex(8))
     return Prepared(
         request=ModelRequest(
@@ -97,12 +102,27 @@ def prepare(*, tenant_id: UUID, turn_id: UUID) -> Prepared:
             max_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
             temperature=TEMPERATURE,
             # Only the reflex policy reads what the prompt was rendered from.
-            context=view.model_dump(mode="json") if model.startswith(f"{REFLEX}/") else {},
+            context=view.model_dump(mode="json")
+            if any(each.startswith(f"{REFLEX}/") for each in models)
+            else {},
         ),
-        model=model,
+        model=models[0],
+        models_left=models[1:],
         sections=[{"name": each.name, "text": each.text, "tokens": each.tokens} for each in prompt.sections],
         recalled=[{"id": str(memory.id), "score": round(memory.score, 4)} for memory in relevant],
         crossings=[crossing_detail(each, withheld=False) for each in crossed],
+    )
+
+
+def _models(agent: Agent, level: Degradation) -> tuple[str, ...]:
+    """Return the models to ask: a conversation is what is usual, neither design nor routine (seed 003, 10.5)."""
+    policy = AgentPolicy.objects.filter(agent_id=agent.id).first()
+    return models_of(
+        ThinkTier.STANDARD.lowered(level.tiers_down),
+        policy=policy.tier_models if policy else {},
+        own=agent.model,
+        installed=settings.ARBOR_TIER_MODELS,
+        default=default_model(),
     )
 
 
@@ -188,9 +208,7 @@ def _beliefs(agent_id: UUID) -> list[BeliefView]:
 
 
 def _mood(agent_id: UUID, stored: Mapping[str, Any], now: datetime) -> MoodView:
-    tones = IdentityAspect.objects.filter(agent_id=agent_id, kind=AspectKind.EMOTIONAL_BASELINE)
-    usual = baseline_of(tones.exclude(status=Standing.DROPPED).values_list("content", flat=True))
-    mood = read_mood(stored, baseline=usual, now=now)
+    mood = mood_of(agent_id, stored, now)
     return MoodView(valence=mood.valence, arousal=mood.arousal)
 
 

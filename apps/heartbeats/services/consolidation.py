@@ -15,6 +15,7 @@ from django.db import connections
 from apps.heartbeats.models import CallStatus
 from apps.heartbeats.services.errands import Errand, ask, recover_errands
 from apps.heartbeats.services.purposes import subject_of_episode, subject_of_memories
+from apps.heartbeats.services.usage import day_of
 from apps.memories.services.chores import Chore, agents_with, waiting_memories
 from apps.memories.services.episodes import close_episodes
 from apps.memories.services.extraction import extract_by_rule
@@ -30,6 +31,7 @@ from apps.memories.services.summaries import (
 )
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import fetch
+from arbor.heartbeat.usage import Degradation
 from arbor.memory.errands import Excerpt, errand_request, left_out_of_prompt
 from arbor.memory.summary import Line, extractive_summary
 from arbor.models.handles import REFLEX, REFLEX_HANDLE
@@ -117,7 +119,7 @@ def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
         episodes = unsummarized_episodes(agent_id, limit=SUMMARY_BATCH, without=asked)
         short = [each for each in episodes if len(each.excerpts) <= SHORT_EPISODE]
         long = [each for each in episodes if len(each.excerpts) > SHORT_EPISODE][
-            : _room(tenant_id, len(asked))
+            : _room(tenant_id, agent_id, len(asked))
         ]
         done = sum(
             ask(agent_id=agent_id, tenant_id=tenant_id, errand=_summary_errand(episode)) for episode in long
@@ -176,7 +178,7 @@ def _ask_about(tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: Cho
         # One worker at a time chooses for an agent, so no memory is asked about twice.
         lock_minds([agent_id])
         unfinished = _unfinished(agent_id, purpose)
-        if not _room(tenant_id, sum(status != CallStatus.FAILED for status, _ in unfinished)):
+        if not _room(tenant_id, agent_id, sum(status != CallStatus.FAILED for status, _ in unfinished)):
             return 0
         # Those of failed errands too: they stay as they are, for a person to see.
         asked = {UUID(each) for _, subject in unfinished for each in subject["memories"]}
@@ -204,12 +206,16 @@ def _unfinished(agent_id: UUID, purpose: CallPurpose) -> list[tuple[str, dict[st
     return [(status, json.loads(subject)) for status, subject in rows]
 
 
-def _room(tenant_id: UUID, open_of_agent: int) -> int:
+def _room(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
     """Return how many errands an agent may begin: heartbeats' calls wait in the same queue, and go first.
+
+    None where the day's budget is used up: what is to be done stays due until the next day. Rules cost nothing.
 
     Tenants that have some open share ARBOR_MAX_ERRANDS alike: one that comes later has its share at once, while what the
     others have above theirs is worked off. What waits for a later try is in nobody's way, but its own agent's.
     """
+    if not maintenance_model().startswith(f"{REFLEX}/") and day_of(agent_id).level is Degradation.HALT:
+        return 0
     with connections[OPS].cursor() as cursor:
         cursor.execute(_OPEN, {"tenant": tenant_id})
         row: tuple[int, int] = cursor.fetchone()

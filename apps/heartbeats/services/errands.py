@@ -26,13 +26,15 @@ from apps.heartbeats.models import CallStatus
 from apps.heartbeats.services.ledger import Taken, charge_reply, note_truncated
 from apps.heartbeats.services.purposes import PURPOSES, subject_key
 from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.usage import day_of
 from apps.memories.services.rounds import Round, make_round
 from apps.memories.services.summaries import reset_failures
 from apps.queues import enqueue
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
-from arbor.errors import ReplyInvalid
+from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.json_text import storable
+from arbor.heartbeat.usage import Degradation
 from arbor.ids import uuid7
 from arbor.memory.errands import asked_again
 from arbor.models.ports import ModelReply, ModelRequest
@@ -41,6 +43,8 @@ log = structlog.get_logger(__name__)
 
 #: How long after each failed try the next one is made. After the last of them the errand has failed.
 WAITS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25))
+#: An answer that somebody waits for and that cannot be read is asked for again so often, at once (seed 003, 10.7).
+ASKED_AGAIN = 2
 #: The longest that a hint which nobody has followed is believed in before it is repeated.
 _LONGEST_BELIEF = timedelta(hours=1)
 #: Errands of one agent that one step tells of again.
@@ -67,7 +71,8 @@ WHERE tenant_id = %(tenant)s AND id = %(call)s
 _AGAIN = """
 UPDATE heartbeats_externalcall
 SET status = 'pending', reply = %(reply)s, error = %(error)s, error_kind = %(kind)s, failures = failures + 1,
-    due_at = now() + %(wait)s, lease_until = now() + %(wait)s, request = %(request)s
+    due_at = now() + %(wait)s, lease_until = now() + %(believed)s, request = %(request)s, model = %(model)s,
+    subject = %(subject)s
 WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
 """
 _GIVE_UP = """
@@ -213,9 +218,8 @@ def stumble(taken: Taken, error: Exception, *, reply: str = "") -> bool:
 
     A model whose reply could not be read is told what was wrong. False if this worker's lease was lost.
     """
-    request = taken.request
-    if isinstance(error, ReplyInvalid):
-        request = asked_again(request, reply=storable(reply), fault=str(error))
+    again = _next_try(taken, error, reply)
+    purpose = PURPOSES[taken.request.purpose]
     values: dict[str, Any] = {
         "call": taken.call_id,
         "attempt": taken.attempt,
@@ -223,15 +227,57 @@ def stumble(taken: Taken, error: Exception, *, reply: str = "") -> bool:
         "error": storable(str(error)),
         "kind": type(error).__name__.lstrip("_"),
     }
-    if PURPOSES[request.purpose].again and taken.failures < len(WAITS):
-        stored = change(_AGAIN, **values, wait=WAITS[taken.failures], request=Jsonb(request.to_json()))
+    if again is not None:
+        stored = change(
+            _AGAIN,
+            **values,
+            wait=again.wait,
+            # Who waits for the answer asks again itself; only if it is lost the hint is repeated.
+            believed=again.wait or settings.ARBOR_QUEUE_LEASE,
+            request=Jsonb(again.request.to_json()),
+            model=again.model,
+            subject=Jsonb(again.subject),
+        )
     else:
         stored = change(_GIVE_UP, **values)
-        log.warning("errand_failed", call_id=str(taken.call_id), purpose=request.purpose, error=str(error))
+        log.warning(
+            "errand_failed", call_id=str(taken.call_id), purpose=taken.request.purpose, error=str(error)
+        )
     if stored:
         reason = storable(f"{values['kind']}: {error}")
-        PURPOSES[request.purpose].failed(taken.agent_id, taken.subject, reason)
+        purpose.failed(taken.agent_id, taken.subject, reason)
+        if again is None:
+            purpose.given_up(taken.agent_id, taken.subject, reason)
     return bool(stored)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Again:
+    """The next try of an errand: after how long, and who is asked what."""
+
+    wait: timedelta
+    request: ModelRequest
+    model: str
+    subject: dict[str, Any]
+
+
+def _next_try(taken: Taken, error: Exception, reply: str) -> _Again | None:
+    """Return the try that follows a failed one; none where it is given up."""
+    request, model, subject = taken.request, taken.model, taken.subject
+    if isinstance(error, ReplyInvalid):
+        request = asked_again(request, reply=storable(reply), fault=str(error))
+    if not PURPOSES[request.purpose].waited_for:
+        if taken.failures >= len(WAITS):
+            return None
+        return _Again(wait=WAITS[taken.failures], request=request, model=model, subject=subject)
+    if isinstance(error, ReplyInvalid) and (asked := subject.get("asked_again", 0)) < ASKED_AGAIN:
+        subject = {**subject, "asked_again": asked + 1}
+    elif isinstance(error, ModelUnavailable | ModelTimeout) and subject.get("models_left"):
+        model, *left = subject["models_left"]
+        subject = {**subject, "models_left": left}
+    else:
+        return None
+    return _Again(wait=timedelta(), request=request, model=model, subject=subject)
 
 
 def failed_errands(*, agent_id: UUID | None = None, limit: int = 100) -> list[FailedErrand]:
@@ -284,15 +330,19 @@ def recover_errands() -> Round:
 def _recover(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         rows = fetch(_TAKE_LOST, agent=agent_id, limit=_RECOVERED)
-        silent = [(row[0], row[-1]) for row in rows if row[1] == CallStatus.PENDING]
+        silent = [row for row in rows if row[1] == CallStatus.PENDING]
+        if silent and day_of(agent_id).level is Degradation.HALT:
+            # They stay due, and the next day brings them; only people are told now why nobody answers.
+            silent = [row for row in silent if "chat" in json.loads(row[5])]
+        told = [(row[0], row[-1]) for row in silent]
         for row in rows:
             if row[1] == CallStatus.RUNNING:
                 lost = _WorkerLost(f"worker {row[4]} took it and did not come back")
                 stumble(_taken(tenant_id, agent_id, row), lost)
-        if silent:
-            calls = [call_id for call_id, _ in silent]
+        if told:
+            calls = [call_id for call_id, _ in told]
             change(_TELL, calls=calls, lease=settings.ARBOR_QUEUE_LEASE, longest=_LONGEST_BELIEF)
-        for call_id, name in silent:
+        for call_id, name in told:
             enqueue(fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
     return len(rows)
 

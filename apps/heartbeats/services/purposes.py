@@ -42,8 +42,11 @@ class Purpose:
     apply: Callable[[UUID, Subject, Any, str], Sequence[str]]
     #: In the transaction that stores a failed try, given agent, subject and the reason.
     failed: Callable[[UUID, Subject, str], None]
-    #: Whether a try that failed is made again later. Somebody who talks waits for an answer now.
-    again: bool = True
+    #: In the transaction that gives the errand up, given the same.
+    given_up: Callable[[UUID, Subject, str], None] = lambda *_: None
+    #: Whether somebody waits for the answer now: what cannot be read is asked for again at once, what is out of reach
+    #: of the next model, and nothing is tried later.
+    waited_for: bool = False
 
 
 def _memories(subject: Subject) -> list[UUID]:
@@ -131,8 +134,9 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
             tenant_id, agent_id, subject=read[0], read=read[1]
         ),
         apply=store_answer,
-        failed=store_silence,
-        again=False,
+        failed=_on_the_call_alone,
+        given_up=store_silence,
+        waited_for=True,
     ),
 }
 
@@ -147,9 +151,19 @@ def subject_of_memories(memory_ids: Sequence[UUID]) -> dict[str, Any]:
     return {"memories": [str(each) for each in memory_ids]}
 
 
-def subject_of_turn(session_id: UUID, turn_id: UUID, *, recalled: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the subject of a call about a turn of a conversation, with what was recalled for it: [{id, score}]."""
-    return {"chat": str(session_id), "turn": str(turn_id), "recalled": list(recalled)}
+def subject_of_turn(
+    session_id: UUID, turn_id: UUID, *, recalled: Sequence[dict[str, Any]], models_left: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the subject of a call about a turn of a conversation, with what was recalled for it: [{id, score}].
+
+    `models_left` are those to ask, in order, where the one before is out of reach.
+    """
+    return {
+        "chat": str(session_id),
+        "turn": str(turn_id),
+        "recalled": list(recalled),
+        "models_left": list(models_left),
+    }
 
 
 def subject_key(subject: Subject) -> str:

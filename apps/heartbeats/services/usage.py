@@ -25,6 +25,15 @@ _TENANT_SUM = """
 SELECT coalesce(sum(beats), 0), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0) FROM heartbeats_dailyusage
 WHERE tenant_id = %(tenant)s AND day = (now() AT TIME ZONE 'UTC')::date
 """
+_DAY = """
+SELECT p.daily_beats, p.daily_tokens, p.daily_usd, t.daily_beats, t.daily_tokens, t.daily_usd,
+    coalesce(u.beats, 0), coalesce(u.tokens, 0), coalesce(u.cost_usd, 0)
+FROM agents_agent a JOIN tenants_tenant t ON t.id = a.tenant_id
+LEFT JOIN agents_agentpolicy p ON p.tenant_id = a.tenant_id AND p.agent_id = a.id
+LEFT JOIN heartbeats_dailyusage u
+    ON u.tenant_id = a.tenant_id AND u.agent_id = a.id AND u.day = (now() AT TIME ZONE 'UTC')::date
+WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s
+"""
 _NOTE_LEVEL = """
 INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, level)
 VALUES (%(tenant)s, %(id)s, %(agent)s, (now() AT TIME ZONE 'UTC')::date, %(level)s)
@@ -52,6 +61,17 @@ def standing_of(limits: Limits, used: Amounts) -> Standing:
     return Standing(level=level_of(nearest.left if nearest else None), nearest=nearest)
 
 
+def day_of(agent_id: UUID) -> Standing:
+    """Return the same for what is asked without a heartbeat: conversations and errands. One statement, two at most."""
+    ((beats, tokens, usd, all_beats, all_tokens, all_usd, *used),) = fetch(_DAY, agent=agent_id)
+    tenant = Amounts(beats=all_beats, tokens=all_tokens, usd=all_usd)
+    limits = Limits(
+        own=Amounts(beats=beats, tokens=tokens, usd=usd),
+        of_tenant=None if tenant == Amounts() else tenant,
+    )
+    return standing_of(limits, Amounts(beats=used[0], tokens=used[1], usd=used[2]))
+
+
 def tenant_used() -> Amounts:
     """Return what all agents of the current tenant have used today, at most `TENANT_SUM_KEPT_S` old."""
     tenant = current_tenant()
@@ -74,11 +94,6 @@ def used_today(agent_id: UUID) -> dict[str, Any]:
         "usd": f"{row.cost_usd:.4f}",
         "level": row.level,
     }
-
-
-def forget_sums() -> None:
-    """Read tenants' sums anew at the next beat: a limit has changed, or a test begins."""
-    _sums.clear()
 
 
 def note_level(*, agent_id: UUID, public_id: str, before: Degradation, standing: Standing) -> None:

@@ -10,10 +10,10 @@ from uuid import UUID
 import pytest
 from django.db import connections
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat import answer_turn, hear, say
-from apps.heartbeats.models import CallStatus, HeartbeatSchedule, LedgerEntry
+from apps.heartbeats.models import CallStatus, DailyUsage, HeartbeatSchedule, LedgerEntry
 from apps.heartbeats.services.errands import failed_errands
 from apps.memories.models import CodeSnippet, Memory
 from apps.memories.services.code import keep_code
@@ -24,7 +24,8 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.adapters.reflex import ReflexModel
 from arbor.contacts.values import Speaker
-from arbor.errors import Invalid, ModelTimeout, NotFound, TransitionIllegal
+from arbor.errors import Invalid, ModelRejected, ModelTimeout, ModelUnavailable, NotFound, TransitionIllegal
+from arbor.heartbeat.usage import renewed_at
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.models.ports import CallPurpose, ModelRequest, ScriptedModel
 from tests.factories import BeliefFactory, IdentityAspectFactory
@@ -219,7 +220,7 @@ def test_no_transaction_is_open_while_the_model_is_asked(talk: Talk, scripted: S
 def test_a_failed_call_leaves_what_was_said_and_why_there_is_no_answer(
     talk: Talk, agent: Agent, scripted: Script, line: Any, why: str
 ) -> None:
-    scripted(line)
+    scripted(line, repeat=True)
 
     answer = talk("Are you there, dear Ada of the harbour?")
 
@@ -239,6 +240,82 @@ def test_after_a_failure_the_conversation_goes_on(talk: Talk, scripted: Script, 
     assert talk("Are you there?").error
     assert talk("And now?").content == "Here."
     assert "Are you there?" in prompt_of(agent)["conversation"]
+
+
+def test_an_answer_that_cannot_be_read_is_asked_for_again_twice_and_no_more(
+    talk: Talk, scripted: Script, agent: Agent
+) -> None:
+    model = scripted('{"thinking": "x", "reply": ', "{}", answering("Here."))
+    assert talk("Are you there?").content == "Here."
+    assert len(model.requests) == 3
+    assert "could not be used: the answer's JSON cannot be read" in model.requests[1].messages[-1].content
+    (call,) = calls_of(agent)
+    assert (call.status, call.attempts) == (CallStatus.COMPLETE, 3)
+
+    model = scripted("{}", repeat=True)
+    assert talk("And now?").error.startswith("ReplyInvalid: ")
+    assert len(model.requests) == 3
+
+
+def test_a_conversation_asks_the_models_of_the_usual_tier_the_next_where_one_is_out_of_reach(
+    talk: Talk, scripted: Script, agent: Agent
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        AgentPolicy.objects.create(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            tier_models={"standard": ["scripted/a", "scripted/b", "scripted/c"], "strategic": ["scripted/x"]},
+        )
+    model = scripted(ModelTimeout("slow"), ModelUnavailable("busy"), answering("Here."))
+    answer = talk("Are you there?")
+    assert (answer.content, answer.model) == ("Here.", "scripted/c")
+    assert len(model.requests) == 3
+    scripted(ModelRejected("no"), answering("Here."))
+    assert talk("And now?").error == "ModelRejected: no", "another model would not say otherwise"
+
+
+def test_a_day_that_is_used_up_is_said_and_no_model_is_asked(
+    talk: Talk, scripted: Script, agent: Agent
+) -> None:
+    model = scripted(answering("Here."), repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        AgentPolicy.objects.create(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            daily_tokens=100,
+            tier_models={"standard": ["scripted/dear"], "reflex": ["scripted/cheap"]},
+        )
+        today = datetime.now(UTC).date()
+        used = DailyUsage.objects.create(tenant_id=agent.tenant_id, agent=agent, day=today, tokens=95)
+    answer = talk("Are you there?")
+    assert (answer.content, answer.model) == ("Here.", "scripted/cheap"), "what is left is for who waits"
+
+    with tenant_transaction(agent.tenant_id):
+        DailyUsage.objects.filter(id=used.id).update(tokens=100)
+    asked = len(model.requests)
+    answer = talk("And now, dear Ada of the harbour?")
+    renewed = renewed_at(datetime.now(UTC))
+    assert answer.content == ""
+    assert (
+        answer.error
+        == f"no model is asked: the day's budget is used up; it goes on at {renewed:%Y-%m-%d %H:%M} UTC"
+    )
+    assert len(model.requests) == asked
+    with tenant_transaction(agent.tenant_id):
+        assert ChatMessage.objects.filter(content__startswith="And now, dear").exists()
+        assert Memory.objects.filter(agent_id=agent.id, content__startswith="And now, dear").exists()
+
+
+def test_what_of_an_answer_is_not_kept_is_said(talk: Talk, agent: Agent, scripted: Script) -> None:
+    blocks = "\n".join(f"```\nx = {number}\n```" for number in range(22))
+    scripted(answering(blocks), answering("long " * 5_000))
+
+    assert talk("Show me.").detail["left_out"] == ["code: 2 block(s) not kept; of one text at most 20 are"]
+    answer = talk("Tell me.")
+    cut = "the answer is cut: it had 24,999 characters, of which 20,000 are kept"
+    assert answer.detail["left_out"] == [cut]
+    assert len(answer.content) <= 20_000
+    assert cut in calls_of(agent)[-1].dropped
 
 
 def test_plain_text_is_an_answer(talk: Talk, scripted: Script) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from django.db import IntegrityError, connections
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentPolicy
 from apps.audit.models import AuditAction, AuditEvent
 from apps.heartbeats.models import CallStatus, ExternalCall
 from apps.heartbeats.services import calls, purposes
@@ -60,6 +60,30 @@ def agent(mind: Agent, fleet: Fleet, settings: Any) -> Agent:
 def _only(agent: Agent) -> ExternalCall:
     (errand,) = errands_of(agent)
     return errand
+
+
+def test_no_errand_begins_while_the_days_budget_is_used_up(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted(SUMMARY)
+    with tenant_transaction(agent.tenant_id):
+        policy = AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
+    tend_episodes()
+    assert (errands_of(agent), fleet.messages) == ([], [])
+    with tenant_transaction(agent.tenant_id):
+        AgentPolicy.objects.filter(agent_id=agent.id).update(daily_tokens=None)
+    tend_episodes()
+    fleet.messages.clear()
+    let_pass(agent, timedelta(hours=1))
+    with tenant_transaction(agent.tenant_id):
+        AgentPolicy.objects.filter(agent_id=policy.agent_id).update(daily_tokens=0)
+    recover_errands()
+    assert fleet.messages == [], "nor is one told of again that waits"
+    with tenant_transaction(agent.tenant_id):
+        AgentPolicy.objects.filter(agent_id=agent.id).update(daily_tokens=None)
+    recover_errands()
+    fleet.run()
+    assert _only(agent).status == CallStatus.COMPLETE
 
 
 def test_an_errand_is_asked_once_outside_any_transaction_and_charged(

@@ -1,0 +1,69 @@
+"""What a conversation's turn does to how the agent feels, and what of its boundaries goes on record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from apps.agents.models import AgentState
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.contacts.models import ChatMessage
+from apps.selves.models import IdentityAspect
+from arbor.selves.boundaries import BoundaryResponse
+from arbor.selves.emotions import Event, Mood, baseline_of, read_mood
+from arbor.selves.values import AspectKind, Standing
+
+
+def mood_of(agent_id: UUID, stored: Mapping[str, Any] | None, now: datetime) -> Mood:
+    """Return an agent's mood as it is now. One statement: what is usual for the agent."""
+    tones = IdentityAspect.objects.filter(agent_id=agent_id, kind=AspectKind.EMOTIONAL_BASELINE)
+    usual = baseline_of(tones.exclude(status=Standing.DROPPED).values_list("content", flat=True))
+    return read_mood(stored, baseline=usual, now=now)
+
+
+def feel_turn(
+    state: AgentState,
+    *,
+    arrived: Sequence[Mapping[str, Any]],
+    own: Sequence[Mapping[str, Any]],
+    now: datetime,
+) -> None:
+    """Let a turn move the mood of a locked state, which the caller saves: somebody wrote, and boundaries were pressed.
+
+    `arrived` are the boundaries that the person's words cross, `own` those of the agent's, as a turn's row keeps them.
+    """
+    events = [Event.CONTACT, *(Event.BOUNDARY for _ in _pressed(arrived, own))]
+    state.mood = mood_of(state.agent_id, state.mood, now).moved(events).model_dump(mode="json")
+
+
+def note_crossings(
+    asked: ChatMessage, *, arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]
+) -> None:
+    """Write each boundary that came up in a turn into the audit, in the open transaction. None: no statement."""
+    if not arrived and not own:
+        return
+    agent = agent_by_id(asked.session.agent_id)
+    told = [
+        *((f"what {asked.session.person} said touches", each) for each in arrived),
+        *((f"an answer was {'withheld' if each['withheld'] else 'given'} at", each) for each in own),
+    ]
+    for what, each in told:
+        record(
+            action=AuditAction.BOUNDARY,
+            actor=f"agent:{agent.public_id}",
+            agent_id=agent.id,
+            message=f"{what} {each['name']} ({each['response']}): {each['why']}",
+            detail={**each, "conversation": str(asked.session_id), "turn": str(asked.id)},
+        )
+
+
+def _pressed(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the boundaries that were pressed, from outside or from within; what is merely flagged presses nobody."""
+    return {
+        *(each["name"] for each in arrived if each["response"] != BoundaryResponse.FLAG),
+        *(each["name"] for each in own if each["withheld"]),
+    }
