@@ -27,3 +27,13 @@ def uuid7() -> UUID:
     value |= 0b10 << 62
     value |= secrets.randbits(62)
     return UUID(int=value)
+
+
+def read_id(text: str | UUID | None) -> UUID | None:
+    """Return an id that somebody wrote, or None for what is none."""
+    if text is None or isinstance(text, UUID):
+        return text
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -23,6 +23,7 @@ from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.ids import read_id
 
 
 @require_safe
@@ -34,19 +35,12 @@ def show_inbox(request: HttpRequest) -> HttpResponse:
         **admin.site.each_context(request),
         "title": "Inbox",
         "page": read_inbox(
-            only_unread=request.GET.get("unread") == "1", before=_id(request.GET.get("before", ""))
+            only_unread=request.GET.get("unread") == "1", before=read_id(request.GET.get("before", ""))
         ),
         "may_operate": holds(request, Role.OPERATOR),
     }
     request.current_app = admin.site.name
     return TemplateResponse(request, "console/inbox.html", context)
-
-
-def _id(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def _read(_request: HttpRequest, message_id: UUID) -> str:

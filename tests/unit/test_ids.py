@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from uuid import UUID
 
-from arbor.ids import uuid7
+import pytest
+
+from arbor.ids import read_id, uuid7
 
 
 def test_ids_made_in_order_sort_in_order() -> None:
@@ -17,3 +20,11 @@ def test_an_id_is_a_uuid_of_version_7_that_tells_its_time() -> None:
     made = uuid7()
     assert made.version == 7
     assert abs((made.int >> 80) - time.time_ns() // 1_000_000) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [(str(UUID(int=7)), UUID(int=7)), (UUID(int=7), UUID(int=7)), (None, None), ("", None), ("goal 7", None)],
+)
+def test_what_is_no_id_reads_as_none(text: str | UUID | None, read: UUID | None) -> None:
+    assert read_id(text) == read

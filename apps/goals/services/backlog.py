@@ -27,6 +27,7 @@ from arbor.goals.values import (
     move,
     require_room,
 )
+from arbor.ids import read_id
 
 TITLE_LENGTH = 300
 BLOCKER_LENGTH = 500
@@ -67,7 +68,7 @@ class Backlog:
 
     def goal(self, goal_id: str | UUID) -> Goal:
         """Return an open goal; raises NotFound."""
-        key = _uuid(goal_id)
+        key = read_id(goal_id)
         goal = self._goals.get(key) if key else None
         if goal is None or not GoalState(goal.state).is_open:
             raise NotFound(f"there is no open goal {goal_id}")
@@ -75,7 +76,7 @@ class Backlog:
 
     def title_of(self, goal_id: str | UUID) -> str:
         """Return a goal's title, or nothing for one that is not there."""
-        key = _uuid(goal_id)
+        key = read_id(goal_id)
         return self._goals[key].title if key in self._goals else ""
 
     def add(
@@ -214,7 +215,7 @@ class Backlog:
 
     def serve(self, goal_id: str | UUID) -> None:
         """Count a heartbeat that was spent on a goal, if it is still open."""
-        key = _uuid(goal_id)
+        key = read_id(goal_id)
         if key in self._goals:
             self._goals[key].effort += 1
             self._unit.changed(self._goals[key])
@@ -234,7 +235,7 @@ class Backlog:
 
     def intent(self, intent_id: str | UUID) -> Intent:
         """Return an open intent; raises NotFound."""
-        return self.steps.intent(_uuid(intent_id))
+        return self.steps.intent(read_id(intent_id))
 
     def attempt(
         self, intent_id: str | UUID, *, error: str = "", final: bool = False, part: bool = False
@@ -278,7 +279,7 @@ class Backlog:
 
     def _set_blocker(self, goal: Goal, by: str) -> None:
         by = by.strip()
-        key: Any = _uuid(by) if by else None
+        key: Any = read_id(by) if by else None
         if key is None:
             if len(by) > BLOCKER_LENGTH or "\0" in by:
                 raise Invalid(f"what a goal waits for has up to {BLOCKER_LENGTH} characters, got {len(by)}")
@@ -290,12 +291,3 @@ class Backlog:
         if above.id == goal.id:
             raise Invalid("a goal cannot wait for itself, nor for one that waits for it")
         goal.blocked_by, goal.blocked_by_goal = "", blocker
-
-
-def _uuid(text: str | UUID) -> UUID | None:
-    if isinstance(text, UUID):
-        return text
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

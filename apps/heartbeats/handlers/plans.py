@@ -9,6 +9,7 @@ from apps.heartbeats.handlers.goal_changes import Changes
 from arbor.clock import Clock
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.reply import Reply
+from arbor.ids import read_id
 from arbor.pipeline.engine import Context, NodeResult, Phase
 
 
@@ -36,7 +37,7 @@ class StoreDecompositions:
 def _take_in_hand(context: Context) -> dict[str, list[str]]:
     """Lock the intents of the actions that run; return which this heartbeat has had in hand so far."""
     decisions: list[Decision] = context["decisions"]
-    wanted = [each for decision in decisions if decision.runs and (each := _uuid(decision.intent_id))]
+    wanted = [each for decision in decisions if decision.runs and (each := read_id(decision.intent_id))]
     if not wanted:
         return {}
     before = context.get("served", [])
@@ -47,10 +48,3 @@ def _take_in_hand(context: Context) -> dict[str, list[str]]:
         again=[UUID(each) for each in before],
     )
     return {"served": list(dict.fromkeys([*before, *map(str, wanted)]))}
-
-
-def _uuid(text: str | None) -> UUID | None:
-    try:
-        return UUID(text) if text else None
-    except ValueError:
-        return None
