@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 
-from apps.agents.services.state import write_state
+from apps.heartbeats.handlers.standing import let_stand
 from arbor.heartbeat.context_budget import REPLY_SHARE, estimate_tokens
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionResult
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.turns import follow_up_text, goes_on, merge_replies
+from arbor.heartbeat.turns import follow_up_text, goes_on, merge_records, merge_replies
 from arbor.models.windows import window_of
 from arbor.pipeline.engine import Context, NodeResult, Phase
-
-#: Lists of a heartbeat's record that each turn adds to.
-_LISTS = ("actions", "goal_changes", "dropped", "repairs")
-#: Columns of the agent's state in which a budget is kept: what a turn has spent is spent, whatever becomes of the next.
-_BUDGET = ("energy", "bonus_actions", "ticks_left")
 
 
 class FollowUp:
@@ -47,14 +41,11 @@ class FollowUp:
         )
 
     def _further(self, context: Context, situation: Situation, text: str, said: int) -> dict[str, Any]:
-        state = context.get("state", {})
-        write_state(
-            agent_id=UUID(context["agent_id"]),
-            columns={name: state[name] for name in _BUDGET if name in state},
-        )
+        stands = let_stand(context)
         merged = merge_replies(context.get("earlier_reply"), context["reply"])
         noted = {note.text for note in merged.memory_notes}
         return {
+            **stands,
             "goes_on": True,
             "turn": context["turn"] + 1,
             "answered": context["call_id"],
@@ -111,12 +102,8 @@ def _failed(context: Context) -> dict[str, Any]:
 def _record(context: Context, *, turns: int) -> dict[str, Any]:
     """Return the record with what the turns before did in front of what this one did, and a copy for the next turn."""
     record: dict[str, Any] = context["record"]
-    earlier: dict[str, Any] = context.get("earlier_record") or {}
-    actions = [{**action, "turn": turns} for action in record.get("actions", [])] if turns > 1 else None
-    present = record if actions is None else {**record, "actions": actions}
-    whole: dict[str, Any] = {name: [*earlier.get(name, []), *present.get(name, [])] for name in _LISTS}
-    whole["reasoning"] = "\n\n".join(filter(None, (earlier.get("reasoning"), record.get("reasoning"))))
-    return {"record": {**record, **whole, "turns": turns}, "earlier_record": whole}
+    whole = merge_records(context.get("earlier_record") or {}, record, turn=turns)
+    return {"record": {**record, **whole, "turns": turns}, "earlier_record": whole, "apart": False}
 
 
 def _at_start(context: Context) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 
+from apps.heartbeats.handlers.standing import STANDS, has_acted, let_stand, whole_record
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.asked import stored_sections
 from apps.heartbeats.services.schedule import fulfil_message
@@ -108,6 +109,11 @@ def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
         values = {"number": 0, "energy_start": None, "model": ""}
     elif status != HeartbeatStatus.DONE:
         why = reason or str(failure.get("reason", ""))
+        acted = has_acted(context)
+        if acted:
+            let_stand(context)
+        if acted or walk.acted:
+            why = f"{why} ({STANDS})"
     written, beat = _written(
         walk, status=status, checkpoint={}, ended_at=datetime.now(UTC), reason=why, **values
     )
@@ -148,7 +154,7 @@ def _written(walk: Walk, **values: Any) -> tuple[str, dict[str, Any]]:
     """Return the statement that writes the heartbeat's row as it stands, and its values; the walk counts it as written."""
     context = walk.checkpoint.context
     # What is said here goes before what the nodes have put on record.
-    values = {"own_ms": walk.own_ms, **context.get("record", {}), **values}
+    values = {"own_ms": walk.own_ms, **whole_record(context), **values}
     if "mode" in context:
         values["mode"] = context["mode"]
     situation = values.get("situation") or context.get("situation")

@@ -43,7 +43,7 @@ FOR UPDATE
 # Not joined with the lock: a statement that has waited for a lock still sees the other rows as they were before.
 _AGENT_AND_BEAT = """
 SELECT a.name, a.status, a.pipeline, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.checkpoint,
-    h.situation, c.id, c.status, c.reply, c.error, c.error_kind
+    h.situation, h.energy_end IS NOT NULL, c.id, c.status, c.reply, c.error, c.error_kind
 FROM agents_agent a LEFT JOIN heartbeats_heartbeat h
     ON h.tenant_id = a.tenant_id AND h.agent_id = a.id AND h.status IN ('running', 'waiting')
 LEFT JOIN LATERAL (
@@ -129,7 +129,7 @@ def _agent_and_beat(agent_id: UUID, *, run: bool = False) -> tuple[Walker, OpenB
     return agent, OpenBeat(**dict(zip(_BEAT, own, strict=True)), call=call)
 
 
-_BEAT = ("id", "status", "epoch", "step", "slot_at", "trigger", "own_ms", "checkpoint", "situation")
+_BEAT = ("id", "status", "epoch", "step", "slot_at", "trigger", "own_ms", "checkpoint", "situation", "acted")
 
 
 def _resume(agent: Walker, beat: OpenBeat, lease: Lease) -> Walk | None:

@@ -77,6 +77,8 @@ class OpenBeat:
     #: `arbor.pipeline.progress.Checkpoint` as the text of JSON, and what the agent saw as that of a `Situation`.
     checkpoint: str
     situation: str
+    #: Whether its actions were carried out, as far as it was stored.
+    acted: bool
     call: LastCall
 
 
@@ -102,6 +104,8 @@ class Walk:
     #: Steps taken since the last one stored.
     steps: list[StepRecord] = field(default_factory=list)
     own_ms: float = 0.0
+    #: Whether actions of it stand although nothing else is known of it any more.
+    acted: bool = False
 
 
 def new_walk(agent: Walker, lease: Lease) -> Walk:
@@ -164,6 +168,7 @@ def ending_walk(agent: Walker, beat: OpenBeat | None, lease: Lease) -> Walk:
         checkpoint=Checkpoint(cursor=""),
         step=beat.step if beat else None,
         own_ms=beat.own_ms if beat else 0.0,
+        acted=beat is not None and beat.acted,
     )
 
 

@@ -1,0 +1,144 @@
+"""A heartbeat that fails after its actions: what they cost, and what it has heard, stands with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent, AgentState
+from apps.heartbeats.handlers.registry import HANDLERS
+from apps.heartbeats.handlers.work import Work
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept
+from apps.heartbeats.services.perception import perceive
+from apps.heartbeats.services.schedule import tick_now
+from apps.memories.services.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.clock import SystemClock
+from arbor.memory.values import NewMemory
+from arbor.models.ports import ScriptedModel
+from arbor.pipeline.graph import heartbeat_text
+from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.test_inquiry import ANSWER, Web, asks, the_web
+
+__all__ = ["the_web"]
+
+type Script = Callable[..., ScriptedModel]
+
+RECALL = {"action": "recall", "params": {"query": "Who keeps the lighthouse?"}}
+
+
+def _reply(*actions: dict[str, Any], thinking: str = "") -> str:
+    return json.dumps(
+        {"thinking": thinking, "actions": list(actions), "memory_notes": [], "goal_updates": []}
+    )
+
+
+@pytest.fixture(autouse=True)
+def _heard(agent: Agent) -> None:
+    """Let something reach the agent, and let it know something that it can recall."""
+    with tenant_transaction(agent.tenant_id):
+        perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
+    keeper = NewMemory(content="The lighthouse keeper is called Ines.", occurred_at=SystemClock().now())
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[keeper])
+
+
+def _stands(agent: Agent, *, spent: float) -> Heartbeat:
+    """Check that the agent's beat has failed, was paid for, and has heard what it was shown; return it."""
+    (beat,) = beats_of(agent)
+    assert beat.status == HeartbeatStatus.FAILED
+    assert beat.reason.endswith("(what it did before stands)")
+    assert (beat.energy_start, beat.energy_end) == (20.0, 20.0 - spent)
+    with tenant_transaction(agent.tenant_id):
+        state = AgentState.objects.get(agent_id=agent.id)
+        assert (state.energy, state.beats) == (20.0 - spent, 0)
+        assert [each.heartbeat_id for each in Percept.objects.filter(agent_id=agent.id)] == [beat.id]
+    return beat
+
+
+def _tick(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        tick_now(agent_id=agent.id)
+
+
+def _lose_workers(fleet: Fleet, agent: Agent) -> None:
+    """Let every worker that takes the heartbeat die, until it is given up."""
+    for _ in range(2):
+        fleet.messages.clear()
+        with connections["ops"].cursor() as cursor:
+            cursor.execute(
+                "UPDATE heartbeats_heartbeatschedule SET state = 'running' WHERE agent_id = %s", [agent.id]
+            )
+        lose_lease(agent)
+        fleet.dispatch()
+    fleet.run()
+
+
+def test_a_fault_after_the_first_turn_leaves_what_the_first_did(
+    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(_reply(RECALL, thinking="Who was it?"), _reply(RECALL))
+    run = type(HANDLERS["act"]).run
+
+    def act_once(self: Any, context: Any) -> Any:
+        if context["turn"] > 1:
+            raise ZeroDivisionError("on purpose")
+        return run(self, context)
+
+    monkeypatch.setattr(type(HANDLERS["act"]), "run", act_once)
+    _tick(agent)
+    fleet.run()
+
+    beat = _stands(agent, spent=1)
+    assert "ZeroDivisionError: on purpose" in beat.reason
+    assert ([each["action"] for each in beat.actions], beat.reasoning) == (["recall"], "Who was it?")
+
+
+def test_workers_lost_while_an_inquiry_is_under_way_leave_its_cost(
+    agent: Agent, fleet: Fleet, scripted: Script, the_web: Web, settings: Any
+) -> None:
+    settings.ARBOR_MAX_ATTEMPTS = 2
+    scripted(asks(), ANSWER, REST)
+    _tick(agent)
+    while not the_web.search.queries:
+        fleet.step()
+
+    _lose_workers(fleet, agent)
+
+    beat = _stands(agent, spent=3)
+    assert beat.reason.startswith("given up after 2 workers were lost")
+    assert [each["action"] for each in beat.actions] == ["inquire_shallow"]
+
+
+def test_a_fault_while_a_further_turn_inquires_keeps_both_turns_on_record(
+    agent: Agent, fleet: Fleet, scripted: Script, the_web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(_reply(RECALL, thinking="Who was it?"), asks())
+    monkeypatch.setattr(Work, "resume", lambda *_: 1 / 0)
+    _tick(agent)
+    fleet.run()
+
+    beat = _stands(agent, spent=4)
+    assert [each["action"] for each in beat.actions] == ["recall", "inquire_shallow"]
+    assert (beat.reasoning, beat.turns) == ("Who was it?", 2)
+
+
+def test_a_node_visited_too_often_after_the_actions_leaves_them(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted(_reply(RECALL), repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        text = heartbeat_text().replace(
+            'goals       [type="goals"', 'goals       [max_visits=1, type="goals"'
+        )
+        Agent.objects.filter(id=agent.id).update(pipeline=text)
+    _tick(agent)
+    fleet.run()
+
+    beat = _stands(agent, spent=2)
+    assert "node goals was visited 1 times" in beat.reason
+    assert [each["action"] for each in beat.actions] == ["recall", "recall"]
