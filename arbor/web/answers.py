@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from arbor.errors import ReplyInvalid
+from arbor.heartbeat.context_budget import CHARACTERS_PER_TOKEN, REPLY_SHARE, estimate_tokens, room_of
 from arbor.heartbeat.json_text import Broken, find_objects, storable
 from arbor.heartbeat.sections.text import Data, line
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of, words_of
 from arbor.models.ports import CallPurpose, Message, ModelRequest
-from arbor.web.lookup import PAGE_LENGTH
 from arbor.web.ports import Page
 
 ANSWER_LENGTH = 3_000
 _REMEMBERED_LENGTH = 500
+#: However small the model's window, a source is shown with so many characters.
+LEAST_SHOWN = 500
 _REPLY_TOKENS = 1_500
+#: What a source's heading, its marks and the word that it is cut take, in characters.
+_AROUND = 150
 #: Facts are wanted, no variety.
 _TEMPERATURE = 0.2
 #: Of an answer that a rule put together: it has understood nothing. Ours.
@@ -58,18 +63,31 @@ class Appraisal:
 
 
 def answer_request(
-    question: str, pages: Sequence[Page], *, remembered: Sequence[str], nonce: str, for_rule: bool = False
+    question: str,
+    pages: Sequence[Page],
+    *,
+    remembered: Sequence[str],
+    nonce: str,
+    window: int,
+    for_rule: bool = False,
 ) -> ModelRequest:
-    """Return what a model is asked; `remembered` is what the agent knows of it already."""
+    """Return what a model is asked; `remembered` is what the agent knows of it already.
+
+    `window` is what the model takes in all, in tokens: the sources share what the rest leaves of it.
+    """
     data = Data(nonce)
-    parts = [f"## Question\n{data.block([line(question)])}", *_sources(pages, data)]
+    around = [f"## Question\n{data.block([line(question)])}"]
+    known = []
     if remembered:
-        known = data.block(f"- {line(each, _REMEMBERED_LENGTH)}" for each in remembered)
-        parts.append(f"## What you remember, which is no source\n{known}")
+        lines = data.block(f"- {line(each, _REMEMBERED_LENGTH)}" for each in remembered)
+        known = [f"## What you remember, which is no source\n{lines}"]
+    room = _room(ANSWER_SYSTEM, [*around, *known], window)
+    parts = [*around, *_sources(pages, data, room), *known]
     return _request(
         CallPurpose.ANSWER,
         ANSWER_SYSTEM,
         parts,
+        window=window,
         schema={
             "answer": {"type": "string"},
             "confidence": {"type": "number"},
@@ -81,19 +99,20 @@ def answer_request(
 
 
 def appraise_request(
-    question: str, answer: Answer, pages: Sequence[Page], *, nonce: str, for_rule: bool = False
+    question: str, answer: Answer, pages: Sequence[Page], *, nonce: str, window: int, for_rule: bool = False
 ) -> ModelRequest:
-    """Return what a model is asked about an answer."""
+    """Return what a model whose window is so many tokens is asked about an answer."""
     data = Data(nonce)
-    parts = [
+    around = [
         f"## Question\n{data.block([line(question)])}",
         f"## Answer\n{data.block([line(answer.text, ANSWER_LENGTH)])}",
-        *_sources(pages, data),
     ]
+    parts = [*around, *_sources(pages, data, _room(APPRAISE_SYSTEM, around, window))]
     return _request(
         CallPurpose.APPRAISE,
         APPRAISE_SYSTEM,
         parts,
+        window=window,
         schema={"confidence": {"type": "number"}, "reason": {"type": "string"}},
         context={"confidence": answer.confidence, "pages": len(pages)} if for_rule else {},
     )
@@ -159,11 +178,35 @@ def rule_appraisal(context: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sources(pages: Sequence[Page], data: Data) -> list[str]:
+def _room(system: str, around: Sequence[str], window: int) -> int:
+    """Return how many characters the sources may take together, for the reply to have its share of the window."""
+    fixed = estimate_tokens(system) + sum(estimate_tokens(each) for each in around)
+    return room_of(window=window, fixed=fixed, reply=_REPLY_TOKENS) * CHARACTERS_PER_TOKEN
+
+
+def _sources(pages: Sequence[Page], data: Data, room: int) -> list[str]:
+    """Render the sources within `room` characters; of one that is cut it is said."""
+    heads = [(line(page.title), line(page.url)) for page in pages]
+    room -= sum(len(title) + len(url) + _AROUND for title, url in heads)
+    texts = [line(page.text, sys.maxsize) for page in pages]
+    longest = longest_shown([len(text) for text in texts], room)
     return [
-        f"## Source {number}\n" + data.block([line(page.title), line(page.url), line(page.text, PAGE_LENGTH)])
-        for number, page in enumerate(pages, start=1)
+        f"## Source {number}\n" + data.block([*head, line(page.text, longest)])
+        for number, (head, page) in enumerate(zip(heads, pages, strict=True), start=1)
     ]
+
+
+def longest_shown(lengths: Sequence[int], room: int) -> int:
+    """Return to how many characters texts of these lengths are cut to fit into `room`: short ones leave theirs to others.
+
+    Never less than 500.
+    """
+    for place, length in enumerate(sorted(lengths)):
+        share = room // (len(lengths) - place)
+        if length > share:
+            return max(share, LEAST_SHOWN)
+        room -= length
+    return max([*lengths, LEAST_SHOWN])
 
 
 def _request(
@@ -171,6 +214,7 @@ def _request(
     system: str,
     parts: Sequence[str],
     *,
+    window: int,
     schema: dict[str, Any],
     context: dict[str, Any],
 ) -> ModelRequest:
@@ -185,7 +229,7 @@ def _request(
             "additionalProperties": False,
         },
         schema_name=purpose.value,
-        max_tokens=_REPLY_TOKENS,
+        max_tokens=min(_REPLY_TOKENS, int(window * REPLY_SHARE)),
         temperature=_TEMPERATURE,
         context=context,
     )

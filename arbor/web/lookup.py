@@ -12,7 +12,8 @@ from arbor.errors import WebFailed, WebRefused
 from arbor.web.plan import InquiryPlan, choose_pages
 from arbor.web.ports import Fetch, Page, Search, SearchResult
 
-#: Pages read at the same time, and the characters of one that are kept: ten fit into a model's context.
+#: Pages read at the same time, and the characters of one that are kept; how many of them a model is shown is a matter of
+#: its window (`arbor.web.answers`).
 AT_ONCE = 4
 PAGE_LENGTH = 6_000
 #: What stands before words that are not the page's own.
@@ -79,7 +80,7 @@ def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[li
             return error
         if not page.text.strip():
             return WebFailed(f"{page.url} holds no text")
-        return Page(url=page.url, title=page.title or result.title, text=page.text[:PAGE_LENGTH])
+        return Page(url=page.url, title=page.title or result.title, text=_kept(page.text))
 
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="web") as pool:
         came = list(pool.map(read, chosen))
@@ -93,6 +94,13 @@ def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[li
     # An answer from what searches say alone would pass for one that was read.
     read_pages = [*pages.values(), *(each for each in quoted if each.url not in pages)] if pages else []
     return read_pages, [str(each) for each in came if isinstance(each, WebFailed)]
+
+
+def _kept(text: str) -> str:
+    """Return the beginning of a page's text, and how long the whole is where that is not all."""
+    if len(text) <= PAGE_LENGTH:
+        return text
+    return f"{text[:PAGE_LENGTH]}… (the page goes on; {len(text)} characters in all)"
 
 
 def _left(ends: float) -> float:
