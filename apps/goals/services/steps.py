@@ -165,7 +165,7 @@ class Steps:
         else:
             used_up = is_used_up(ticks, limit)
             why = f"all {limit} heartbeats that it may take were spent; {error}" if used_up else error
-            self._failed(intent, why)
+            self._failed(intent, why, PerceptKind.TIMEOUT if used_up else PerceptKind.ACTION_RESULT)
 
     def put_off(self, intent: Intent) -> None:
         """Let a locked intent go without a try: neither the try nor the heartbeat counts."""
@@ -200,7 +200,7 @@ class Steps:
         else:
             self.commit_next(self._goals[plan.goal_id])
 
-    def _failed(self, intent: Intent, why: str) -> None:
+    def _failed(self, intent: Intent, why: str, kind: PerceptKind = PerceptKind.ACTION_RESULT) -> None:
         """A step failed for good: without it, the plan does not hold. The agent is told at its next beat."""
         self._unit.changed(intent)
         step, goal = self._step(intent), self._goals[intent.goal_id]
@@ -209,16 +209,23 @@ class Steps:
             plan = self._plans[step.plan_id]
             self._give_up(plan, f"step {step.position} failed for good: {why}")
             told += " Its plan is given up with it; the goal needs another."
-        self.tell(told, goal, intent)
+        self.tell(told, goal, intent, kind=kind)
 
-    def tell(self, content: str, goal: Goal, intent: Intent | None = None) -> None:
+    def tell(
+        self,
+        content: str,
+        goal: Goal,
+        intent: Intent | None = None,
+        *,
+        kind: PerceptKind = PerceptKind.ACTION_RESULT,
+    ) -> None:
         """Let the agent perceive, at its next beat, how something that it had set going has ended."""
         about = {"goal": str(goal.id)} | ({"intent": str(intent.id)} if intent else {})
         self._unit.new(
             Percept(
                 tenant_id=current_tenant(),
                 agent_id=self._agent_id,
-                kind=PerceptKind.ACTION_RESULT,
+                kind=kind,
                 content=content,
                 detail=about,
             )

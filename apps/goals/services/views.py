@@ -31,11 +31,6 @@ def plan_views(*, agent_id: UUID) -> list[PlanView]:
     return [PlanView.model_validate(each) for each in see_goals(agent_id).get("plans", ())]
 
 
-def intent_views(*, agent_id: UUID, now: datetime) -> list[IntentView]:
-    """Return the open intents, oldest first. One query."""
-    return _intents(see_goals(agent_id).get("intents", ()), now)
-
-
 def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> dict[str, Any]:
     """Return what a situation says of goals, given by the columns of `GOALS_SEEN`: goals, intents, plans and issues.
 

@@ -112,7 +112,7 @@ class PerceptKind(models.TextChoices):
     ENVIRONMENT = "environment"
     #: Something went wrong.
     ERROR = "error"
-    #: Something did not come in time.
+    #: Something did not come in time: a step was given up when all heartbeats that it may take were spent.
     TIMEOUT = "timeout"
     #: Somebody stops it in what it does.
     INTERRUPT = "interrupt"

@@ -15,7 +15,9 @@ from apps.agents.models import Agent
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.backlog import Backlog
 from apps.goals.services.goals import create_goal, move_goal, note_progress
-from apps.goals.services.views import goal_views, intent_views
+from apps.goals.services.sight import see_goals
+from apps.goals.services.views import view_goals
+from apps.heartbeats.models import Percept
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
@@ -126,7 +128,24 @@ def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
         backlog.save()
     assert seen == ["pending", "pending", "abandoned"]
     assert Intent.objects.get().attempts == 3
-    assert intent_views(agent_id=agent_id, now=NOW) == []
+    assert view_goals(see_goals(agent_id), traits=None, now=NOW)["intents"] == []
+
+
+@pytest.mark.parametrize(("limit", "tries", "kind"), [(1, 1, "timeout"), (None, 3, "action_result")])
+def test_a_step_that_took_too_long_is_told_apart_from_one_that_failed(
+    agent_id: UUID, limit: int | None, tries: int, kind: str
+) -> None:
+    backlog = Backlog.lock(agent_id, now=NOW)
+    goal = backlog.add(title="Map", source=GoalSource.USER_REQUEST)
+    intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
+    intent.tick_limit = limit
+    backlog.save()
+    for _ in range(tries):
+        assert not Percept.objects.exists()
+        backlog = Backlog.lock(agent_id, now=NOW)
+        backlog.attempt(intent.id, error="nothing came to mind")
+        backlog.save()
+    assert Percept.objects.get().kind == kind
 
 
 def test_only_an_active_goal_is_broken_into_intents(agent_id: UUID) -> None:
@@ -160,7 +179,7 @@ def test_another_tenants_goal_is_not_found(agent: Agent, other_tenant: Tenant) -
         move_goal(goal_id=goal.id, to=GoalState.ACTIVE)
 
 
-def test_what_an_agent_sees_comes_in_order_with_its_last_notes_in_two_queries(agent_id: UUID) -> None:
+def test_what_an_agent_sees_comes_in_order_with_its_last_notes_in_one_query(agent_id: UUID) -> None:
     urgent = create_goal(
         agent_id=agent_id, title="Late", source=GoalSource.USER_REQUEST, deadline=NOW - timedelta(days=1)
     )
@@ -170,9 +189,10 @@ def test_what_an_agent_sees_comes_in_order_with_its_last_notes_in_two_queries(ag
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        views = goal_views(agent_id=agent_id, traits=None, now=NOW)
-        assert intent_views(agent_id=agent_id, now=NOW) == []
-    assert len(queries) == 2
+        seen = view_goals(see_goals(agent_id), traits=None, now=NOW)
+    assert len(queries) == 1
+    assert seen["intents"] == []
+    views = seen["goals"]
     assert [view.title for view in views] == ["Late", "Idle"]
     assert views[0].notes == ["note 1", "note 2", "note 3"]
     assert views[0].flags
