@@ -117,12 +117,6 @@ def insert_rows(rows: Sequence[Model]) -> None:
         change(_insert_statement(type(rows[0])), rows=_as_json(rows, fields, new=True))
 
 
-def update_rows(rows: Sequence[Model], fields: tuple[str, ...]) -> None:
-    """Write these fields of rows of one model by one statement, the same for any number of them."""
-    if rows:
-        change(_update_statement(type(rows[0]), fields), rows=_as_json(rows, ("id", *fields)))
-
-
 @cache
 def insert_of(model: type[Model], names: tuple[str, ...]) -> str:
     """Return the statement that inserts one row of a model with these fields, the others at their defaults.
