@@ -191,6 +191,10 @@ class PerceptView(Seen):
     peer_id: str = ""
     #: Whether it brought the beat forward.
     urgent: bool = False
+    #: What goes with it: what a program told, or the goal and intent it is about.
+    detail: dict[str, Any] = {}
+    #: The beginning of the agent's own message that it answers.
+    answers: str = ""
 
 
 class LastBeat(Seen):

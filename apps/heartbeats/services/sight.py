@@ -16,6 +16,8 @@ from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 
 #: Seed 004, 5.1: the last five events.
 RECENT_SHOWN = 5
+#: How much of its message that is answered.
+QUOTED = 200
 
 # Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
 _SIGHT = f"""
@@ -26,7 +28,11 @@ SELECT a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowe
     {PUBLISHED_SEEN},
     {PULSE_SEEN},
     (SELECT coalesce(json_agg(percept ORDER BY percept.at), '[]') FROM (
-        SELECT w.id, w.kind, w.content, w.at, w.urgent, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id
+        SELECT w.id, w.kind, w.content, w.at, w.urgent, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id,
+            CASE WHEN w.kind NOT IN ('user_message', 'peer_message') THEN w.detail ELSE '{{}}' END AS detail, coalesce((
+                SELECT left(coalesce(nullif(m.subject, ''), m.content), %(quoted)s) FROM contacts_outboxmessage m
+                WHERE m.tenant_id = w.tenant_id AND m.id = CASE WHEN w.kind = 'user_message' THEN (w.detail->>'message')::uuid END
+            ), '') AS answers
         FROM heartbeats_percept w LEFT JOIN agents_agent o ON o.tenant_id = w.tenant_id AND o.id = w.peer_id
         WHERE w.tenant_id = a.tenant_id AND w.agent_id = a.id AND w.heartbeat_id IS NULL
         ORDER BY w.kind = 'user_message' DESC, w.urgent DESC, w.at LIMIT %(percepts)s
@@ -71,6 +77,7 @@ def see(agent_id: UUID) -> dict[str, Any]:
         "tenant": current_tenant(),
         "agent": agent_id,
         "percepts": SHOWN_PERCEPTS,
+        "quoted": QUOTED,
         "recent": RECENT_SHOWN,
         **goal_values(),
         **pulse_values(),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
 from types import MappingProxyType
+from typing import Any
 
 from arbor.contacts.cooldown import spoken
 from arbor.heartbeat.modes import Mode
@@ -16,6 +18,9 @@ SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
 #: The longest message that reaches an agent; it is shown whole. A document is a matter for `arbor ingest`.
 MESSAGE_LENGTH = 8_000
+#: Of all that goes with a percept, and of one value among it.
+DETAIL_LENGTH = 800
+VALUE_LENGTH = 200
 
 DIRECTIVES: Mapping[Mode, str] = MappingProxyType(
     {
@@ -87,13 +92,23 @@ def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
         return "## What reached you\nNothing."
     shown = percepts[-SHOWN_PERCEPTS:]
     left = max(pending, len(percepts)) - len(shown)
-    body = data.block(
-        f"[{percept.id}] {when(percept.at)}, {percept.kind}{_from(percept)}: {line(percept.content, MESSAGE_LENGTH)}"
-        for percept in shown
-    )
+    body = data.block(entry for percept in shown for entry in _percept(percept))
     return f"## What reached you\n{body}" + (
         f"\nWaiting for your next heartbeat: {left}." if left > 0 else ""
     )
+
+
+def _percept(percept: PerceptView) -> Iterator[str]:
+    yield f"[{percept.id}] {when(percept.at)}, {percept.kind}{_from(percept)}: {line(percept.content, MESSAGE_LENGTH)}"
+    if percept.answers:
+        yield f"    answers what you wrote: {line(percept.answers)}"
+    if percept.detail:
+        parts = (f"{name}: {_value(value)}" for name, value in percept.detail.items())
+        yield f"    with it: {line('; '.join(parts), DETAIL_LENGTH)}"
+
+
+def _value(value: Any) -> str:
+    return line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), VALUE_LENGTH)
 
 
 def _from(percept: PerceptView) -> str:

@@ -11,6 +11,7 @@ from apps.heartbeats.services.perception import perceive
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ScriptedModel
+from tests.factories import OutboxMessageFactory
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -63,3 +64,31 @@ def test_messages_that_a_beat_does_not_show_bring_the_next_one_at_once(
     assert beats_of(agent)[-1].trigger == Trigger.MESSAGE
     assert "Question 5?" in model.requests[-1].messages[0].content
     assert fleet.dispatch().due == 0
+
+
+def test_the_prompt_shows_what_came_with_a_percept_and_which_message_was_answered(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    model = scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        message = OutboxMessageFactory(agent=agent, subject="", content="Shall I go north?" + "!" * 500)
+        tell_agent(agent_id=agent.id, text="Yes, do.", actor="test", message_id=message.id)
+        perceive(
+            agent_id=agent.id,
+            kind="environment",
+            content="The river rises.",
+            actor="test",
+            # A program may name things as it likes.
+            detail={"sensor": "weir 3", "message": "level", "log": "x" * 3_000},
+        )
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+
+    told = model.requests[-1].messages[0].content
+    assert "user_message: Yes, do.\n    answers what you wrote: Shall I go north?!" in told
+    assert "!" * 300 not in told
+    _, _, came = told.partition("environment: The river rises.\n    with it: ")
+    assert "sensor: weir 3" in came
+    assert "message: level" in came
+    assert "x" * 300 not in told
