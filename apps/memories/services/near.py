@@ -31,21 +31,17 @@ _ALONE = """
 tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND session = '' AND embedding IS NOT NULL
     AND (expires_at IS NULL OR expires_at > now())
 """
-# Only what stands alone: conversations fall out of the index before their vectors are looked at. MATERIALIZED keeps the
-# planner from looking for what is near anew at each memory of the agent.
+# Only what stands alone: conversations fall out of the index before their vectors are looked at. All that is wanted of a
+# memory is taken where it is found: joined by id it would be sought in all of the tenant's, for the planner expects many.
 _NEAR = f"""
-WITH near AS MATERIALIZED (
-    SELECT r.number, found.id, found.similarity
-    FROM json_to_recordset(%(rows)s::json) AS r(number int, embedding halfvec)
-    CROSS JOIN LATERAL (
-        SELECT id, -(embedding <#> r.embedding) AS similarity FROM memories_memory
-        WHERE {_ALONE} AND -(embedding <#> r.embedding) >= %(least)s
-        ORDER BY embedding <#> r.embedding LIMIT {_LOOKED_AT}
-    ) found
-)
-SELECT near.number, near.similarity, {COLUMNS}
-FROM near JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = near.id
-ORDER BY near.number, near.similarity DESC
+SELECT r.number, found.*
+FROM json_to_recordset(%(rows)s::json) AS r(number int, embedding halfvec)
+CROSS JOIN LATERAL (
+    SELECT -(m.embedding <#> r.embedding) AS similarity, {COLUMNS} FROM memories_memory m
+    WHERE {_ALONE} AND -(m.embedding <#> r.embedding) >= %(least)s
+    ORDER BY m.embedding <#> r.embedding LIMIT {_LOOKED_AT}
+) found
+ORDER BY r.number, found.similarity DESC
 """  # noqa: S608 (our own words)
 _VECTORS = f"SELECT id, halfvec_send(embedding) FROM memories_memory WHERE {_ALONE}"  # noqa: S608
 _HITS = (

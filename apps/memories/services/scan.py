@@ -72,7 +72,7 @@ _ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
 
 # pgvector's operator returns the negative inner product: `away` and `unsaid` are the less the better. `OFFSET 0` keeps
 # each from being computed anew wherever it is used. The stretches around the seeds of a session do not overlap: each
-# begins where the one before it ends.
+# begins where the one before it ends. LIMIT 1: by key, for the planner expects many and would read all the tenant's.
 _STATEMENT = """
 WITH asked AS MATERIALIZED (
     SELECT {vector} AS vector
@@ -129,8 +129,10 @@ SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at
         >= (SELECT least(%(kept)s, embedded) FROM background)
     AND ((SELECT unsaid FROM edge) = 0 OR (SELECT count(*) FROM best WHERE unsaid < (SELECT unsaid FROM edge)) >= %(kept)s)
 FROM candidate c
-LEFT JOIN memories_memoryaccess a ON a.tenant_id = %(tenant)s AND a.memory_id = c.id
-LEFT JOIN memories_activation v ON v.tenant_id = %(tenant)s AND v.memory_id = c.id
+LEFT JOIN LATERAL (SELECT last_at, count, reinforced FROM memories_memoryaccess
+    WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) a ON true
+LEFT JOIN LATERAL (SELECT level, at FROM memories_activation
+    WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) v ON true
 """
 _MIND = """memories_memory
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
