@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import orjson
 from django.db.backends.postgresql import base
 from psycopg import ClientCursor, OperationalError
+from psycopg.adapt import Loader
 from psycopg.pq import ExecStatus
 
 from apps.tenants.postgresql.prepared import Statements
@@ -13,6 +16,17 @@ from apps.tenants.scope import APP, current_scope, scope_settings
 
 #: Statements that a connection keeps prepared. A beat has about fifty; of some there is one for each kind of integer.
 PREPARED_MOST = 400
+
+
+class _JsonLoader(Loader):
+    """Reads a column of type json, as `to_json` writes: three times as fast as the driver by the standard library."""
+
+    def load(self, data: Any) -> Any:
+        """Return the value; the standard library reads what is rare, as halves of characters."""
+        try:
+            return orjson.loads(data)
+        except ValueError:
+            return json.loads(bytes(data))
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -25,6 +39,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         prepares = not issubclass(connection.cursor_factory, ClientCursor)
         # A pool gives the same connection again and again.
         if self.alias == APP and prepares and connection.prepare_threshold is not None:
+            # Of this connection alone. Columns of type jsonb stay texts, which Django's fields read.
+            connection.adapters.register_loader("json", _JsonLoader)
             connection.arbor_statements = Statements(
                 connection, prepared_after=connection.prepare_threshold, most=PREPARED_MOST
             )
