@@ -9,14 +9,17 @@ import click
 from rich.markup import escape
 
 from apps.selves.models import Proposal
-from apps.selves.services.proposals import accept, defer, reject
+from apps.selves.services.proposals import accept, defer, propose, reject
 from apps.tenants.scope import tenant_transaction
-from arbor.selves.proposals import ProposalStatus
+from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
 from config.cli.memory.finding import find_id, short
 from config.cli.memory.listing import cut
 from config.cli.output import ago, json_option, show, table
 from config.cli.tenancy import actor, choose_agent, tenant_option
 
+#: Kinds whose content says all; the others name what they change.
+_PLAIN = (ProposalKind.FACT, ProposalKind.INSIGHT, ProposalKind.LEARNING, ProposalKind.PATTERN)
+OPERATOR = "operator"
 #: The latest that are shown; the console has them all.
 SHOWN = 100
 
@@ -64,6 +67,42 @@ def list_them(agent: str, with_decided: bool, tenant_slug: str | None, as_json: 
         told,
         as_json=as_json,
         people=people if found else f"Nothing waits for a decision about {escape(chosen.name)}.",
+    )
+
+
+@proposal.command("add")
+@click.argument("agent")
+@click.argument("text")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in _PLAIN]),
+    default=ProposalKind.FACT.value,
+    show_default=True,
+    help="What it is.",
+)
+@click.option(
+    "--confidence", type=click.FloatRange(0, 1), default=0.7, show_default=True, help="How sure you are."
+)
+@tenant_option
+@json_option
+def add(agent: str, text: str, kind: str, confidence: float, tenant_slug: str | None, as_json: bool) -> None:
+    """Propose something to an agent; it decides at its next heartbeat, or you with `accept`.
+
+    \b
+    Example: arbor proposal add Vega "The river floods in March."
+    """
+    chosen = choose_agent(agent, tenant_slug)
+    new = NewProposal(kind=ProposalKind(kind), content=text, confidence=confidence, source=OPERATOR)
+    with tenant_transaction(chosen.tenant_id):
+        outcome = propose(agent_id=chosen.id, proposals=[new])
+    made = [*outcome.made, *outcome.known]
+    said = "waits for a decision" if outcome.made else "waits already"
+    show(
+        {"agent": chosen.name, "proposals": [_line(each) for each in made]},
+        as_json=as_json,
+        people="\n".join(
+            f"[bold]{escape(cut(each.content))}[/bold] ({short(each.id)}) {said}." for each in made
+        ),
     )
 
 

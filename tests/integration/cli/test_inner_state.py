@@ -73,6 +73,15 @@ def test_what_cannot_be_is_refused(arbor: Arbor, vega: str, arguments: tuple[str
     assert arbor(*arguments).code == code
 
 
+def test_what_a_person_proposes_becomes_a_memory_when_it_is_accepted(arbor: Arbor, vega: str) -> None:
+    (added,) = arbor("proposal", "add", vega, "The river floods in March.", "--json").json["proposals"]
+    assert (added["kind"], added["source"], added["status"]) == ("fact", "operator", "pending")
+    assert "waits already" in arbor("proposal", "add", vega, "The river floods in March.").out
+    assert arbor("proposal", "add", vega, "Too sure.", "--confidence", "2").code == 2
+    assert arbor("proposal", "accept", vega, added["id"]).code == 0
+    assert "The river floods in March." in arbor("recall", vega, "river floods").out
+
+
 def test_proposals_are_listed_and_decided(arbor: Arbor, vega: str) -> None:
     assert "Nothing waits" in arbor("proposal", "list", vega).out
     with tenant_transaction(tenant_by_slug("acme").id):
