@@ -59,7 +59,7 @@ def reply_schema(
 
     It keeps to what OpenAI's strict mode and llama.cpp's grammars both take: every key required, no further keys, a
     missing value is null, one alternative with typed parameters for each action, no limits on lengths or numbers
-    (those are in the descriptions; the parser holds them). `thinking` comes first, so that a model thinks before it
+    (the prompt says them, the parser holds them). `thinking` comes first, so that a model thinks before it
     acts.
     """
     names = tuple(name for name in registry if name in allowed)

@@ -13,7 +13,16 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.context_budget import estimate_tokens
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.prompt import FURTHER_FORMAT, Prompt, build_prompt, retry_note
-from arbor.heartbeat.reply import COMMON_KEYS, REPLY_KEYS
+from arbor.heartbeat.reply import (
+    COMMON_KEYS,
+    MAX_ACTIONS,
+    MAX_CONCERNS,
+    MAX_GOAL_UPDATES,
+    MAX_IDENTITY_INSIGHTS,
+    MAX_MEMORY_NOTES,
+    MAX_NEW_GOALS,
+    REPLY_KEYS,
+)
 from arbor.heartbeat.reply_schema import asked_keys, reply_schema
 from arbor.heartbeat.sections import selfhood
 from arbor.heartbeat.sections.moment import DIRECTIVES
@@ -29,7 +38,7 @@ from arbor.heartbeat.situation import (
     WorkingMemory,
 )
 from arbor.selves.drives import Drive
-from arbor.selves.proposals import ProposalKind
+from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory
 from tests.unit.heartbeat.builders import (
     NONCE,
@@ -103,6 +112,30 @@ def test_agents_share_the_beginning_of_their_prompts() -> None:
 @pytest.mark.parametrize("key", COMMON_KEYS)
 def test_the_response_format_names_every_key_that_each_beat_asks_for(key: str) -> None:
     assert f'"{key}"' in render().system
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"At most {MAX_ACTIONS} actions, notes and goal updates each, {MAX_CONCERNS} concerns; ",
+        f"; {MAX_NEW_GOALS} new goals in a heartbeat, brainstorm_goals included",
+        "What recall, an inquiry or a look brings you see in this heartbeat",
+    ],
+)
+def test_the_rules_say_what_the_parser_and_the_loop_hold(said: str) -> None:
+    assert said in render().system
+
+
+def test_one_limit_is_said_for_all_that_have_it() -> None:
+    assert MAX_ACTIONS == MAX_MEMORY_NOTES == MAX_GOAL_UPDATES
+
+
+def test_what_an_insight_needs_is_said() -> None:
+    assert (
+        f"at most {MAX_IDENTITY_INSIGHTS}, confidence {LEAST_INSIGHT} or more"
+        in (FURTHER_FORMAT["identity_insights"])
+    )
+    assert "at least one memory id as evidence" in FURTHER_FORMAT["identity_insights"]
 
 
 @pytest.mark.parametrize(
