@@ -6,15 +6,16 @@ prompt; so does what the person says, for it may quote anything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
 from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS
 from arbor.contacts.values import Speaker
-from arbor.heartbeat.context_budget import estimate_tokens
-from arbor.heartbeat.prompt import Prompt, PromptSection
+from arbor.heartbeat.context_budget import estimate_tokens, room_of
+from arbor.heartbeat.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
 from arbor.heartbeat.sections import memories, selfhood
 from arbor.heartbeat.sections.text import Data, Section, line, when
 from arbor.heartbeat.self_views import MoodView, PreferenceView
@@ -103,24 +104,62 @@ class ChatView(Part):
     earlier: int = 0
 
 
-def build_chat_prompt(view: ChatView, character_prompt: str, nonce: str) -> Prompt:
-    """Render a turn for a model; `nonce` is random, and new for each prompt."""
+def build_chat_prompt(
+    view: ChatView,
+    character_prompt: str,
+    nonce: str,
+    *,
+    window: int = DEFAULT_WINDOW,
+    reply_tokens: int = DEFAULT_REPLY_TOKENS,
+) -> Prompt:
+    """Render a turn for a model; `nonce` is random, and new for each prompt.
+
+    `window` is what the model takes in all, in tokens, `reply_tokens` what its reply may take of that. Where there is no
+    room, turns are left out, the oldest first, then memories and code, the least fitting first; never what is said now.
+    """
     system = [
         Section("rules", RULES),
         Section("format", FORMAT),
         Section("character", character_prompt.strip()),
     ]
-    user = [Section("mark", f"The mark of this message is {nonce}."), *_sections(view, Data(nonce))]
+    room = room_of(window=window, fixed=_tokens(system), reply=reply_tokens)
+    user, cut = _fitted(view, nonce, room)
     return Prompt(
         system=_join(system),
         user=_join(user),
         sections=tuple(
-            PromptSection(name=each.name, text=each.text, tokens=estimate_tokens(each.text))
+            PromptSection(
+                name=each.name, text=each.text, tokens=estimate_tokens(each.text), cut=cut.get(each.name, 0)
+            )
             for each in (*system, *user)
             if each.text
         ),
         percepts=(),
     )
+
+
+def _fitted(view: ChatView, nonce: str, room: int) -> tuple[list[Section], Mapping[str, int]]:
+    """Render as much of the turn as fits into so many tokens; count what was left out, by section."""
+    cut: Counter[str] = Counter()
+    while True:
+        user = [Section("mark", f"The mark of this message is {nonce}."), *_sections(view, Data(nonce))]
+        if _tokens(user) <= room:
+            return user, cut
+        if view.turns:
+            view = view.model_copy(update={"turns": view.turns[1:], "earlier": view.earlier + 1})
+            cut["conversation"] += 1
+        elif view.relevant:
+            view = view.model_copy(update={"relevant": view.relevant[:-1]})
+            cut["relevant"] += 1
+        elif view.code:
+            view = view.model_copy(update={"code": view.code[:-1]})
+            cut["code"] += 1
+        else:
+            return user, cut
+
+
+def _tokens(sections: Sequence[Section]) -> int:
+    return sum(estimate_tokens(each.text) for each in sections)
 
 
 def _sections(view: ChatView, data: Data) -> list[Section]:
@@ -204,7 +243,8 @@ _RESPONSES = {
 
 def _conversation(view: ChatView, data: Data) -> str:
     if not view.turns:
-        return f"## Your conversation with {line(view.person)}\nIt begins now."
+        begun = f"Earlier turns not shown: {view.earlier}." if view.earlier else "It begins now."
+        return f"## Your conversation with {line(view.person)}\n{begun}"
     lines = [
         f"{when(turn.at)}, {'you' if turn.speaker is Speaker.AGENT else 'they'}: {line(turn.text, _TURN_LENGTH)}"
         for turn in view.turns

@@ -43,6 +43,7 @@ from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.windows import window_of
 from arbor.selves.boundary_check import Crossing
 from arbor.selves.values import Standing
 
@@ -62,7 +63,7 @@ class Prepared:
     #: `provider/model`, and those to ask after it, in order, where it is out of reach.
     model: str
     models_left: Sequence[str]
-    #: The prompt's parts: [{name, text, tokens}].
+    #: The prompt's parts: [{name, text, tokens, cut}].
     sections: Sequence[dict[str, Any]]
     #: [{id, score}]
     recalled: Sequence[dict[str, Any]]
@@ -91,7 +92,14 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, level: Degradation = Degradation.
     with tenant_transaction(tenant_id):
         view = _view(turn, relevant, crossed)
         models = _models(agent, level)
-    prompt = build_chat_prompt(view, system_prompt_of(agent), nonce=secrets.token_hex(8))
+    prompt = build_chat_prompt(
+        view,
+        system_prompt_of(agent),
+        nonce=secrets.token_hex(8),
+        # Whichever of them is asked in the end, it takes the prompt.
+        window=min(window_of(each, otherwise=settings.ARBOR_MODEL_CONTEXT) for each in models),
+        reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+    )
     return Prepared(
         request=ModelRequest(
             purpose=CallPurpose.CHAT,
@@ -108,7 +116,10 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, level: Degradation = Degradation.
         ),
         model=models[0],
         models_left=models[1:],
-        sections=[{"name": each.name, "text": each.text, "tokens": each.tokens} for each in prompt.sections],
+        sections=[
+            {"name": each.name, "text": each.text, "tokens": each.tokens, "cut": each.cut}
+            for each in prompt.sections
+        ],
         recalled=[{"id": str(memory.id), "score": round(memory.score, 4)} for memory in relevant],
         crossings=[crossing_detail(each, withheld=False) for each in crossed],
     )
