@@ -6,25 +6,46 @@ from datetime import UTC, datetime
 from typing import Any
 
 from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import PlanStatus, StepStatus
+from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.failure_modes import Notice, NoticeKind
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.policy import reflex_reply
+from arbor.heartbeat.self_views import (
+    CapabilityView,
+    ContradictionView,
+    CrossedView,
+    DriveView,
+    ExperienceView,
+    MoodView,
+    PeerView,
+    PreferenceView,
+    ProposalView,
+)
 from arbor.heartbeat.situation import (
     AspectView,
     BeliefView,
     Environment,
     GoalView,
+    HeldView,
     IntentView,
+    IssueView,
     LastBeat,
     MemoryView,
     PerceptView,
+    PlanView,
     Situation,
+    StepView,
     ThemeView,
     Thought,
     WorkingMemory,
 )
 from arbor.memory.values import MemoryType
+from arbor.selves.boundaries import BoundaryResponse
+from arbor.selves.drives import Drive
+from arbor.selves.proposals import ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory, Standing
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
@@ -127,6 +148,49 @@ def full_situation() -> Situation:
             ThemeView(name="Accounts", keywords=["ledger"], emotional_valence=-0.9),
             ThemeView(name="Lost keys", emotional_valence=-0.4, emotional_intensity=0.3),
         ],
+        plans=[
+            PlanView(
+                id="plan-1",
+                goal_id="goal-harbour",
+                status=PlanStatus.ACTIVE,
+                steps=[
+                    StepView(
+                        position=1, action="recall", description="Look first", status=StepStatus.COMMITTED
+                    )
+                ],
+            )
+        ],
+        issues=[IssueView(advice=Advice.ATTEND, text="It is stale", goal_id="goal-harbour")],
+        mood=MoodView(valence=0.3, arousal=0.6),
+        drives=[DriveView(name=Drive.CURIOSITY, level=0.9, urgent=True)],
+        capabilities=[CapabilityView(action="recall", attempts=4, successes=3)],
+        experiences=[
+            ExperienceView(action="recall", outcome="failure", lesson="Ask for one thing at a time", tick=2)
+        ],
+        preferences=[PreferenceView(key="tone", value="brief")],
+        peers=[PeerView(name="Otto", trust=0.5, present=True)],
+        contradictions=[
+            ContradictionView(
+                belief_id="belief-1",
+                statement="The tide keeps its hours",
+                memory_id="memory-late",
+                content="The tide was late",
+            )
+        ],
+        proposals=[
+            ProposalView(id="proposal-1", kind=ProposalKind.IDENTITY, content="I like maps", confidence=0.8)
+        ],
+        crossed=[
+            CrossedView(
+                boundary="no_harm",
+                response=BoundaryResponse.FLAG,
+                description="I do not hurt",
+                why="it says hurt",
+                about="percept-1",
+            )
+        ],
+        held=[HeldView(content="Somebody sang on the quay", at=NOW)],
+        notices=[Notice(kind=NoticeKind.HOARDING, text="You hardly use your energy")],
         percepts=[percept()],
         working_memory=WorkingMemory(
             thoughts=[Thought(text="The tide is out", at=NOW)],

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from arbor.goals.values import GoalState
+from arbor.heartbeat import sections
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.context_budget import estimate_tokens
 from arbor.heartbeat.modes import Mode
@@ -79,23 +80,40 @@ def test_the_sections_stand_in_their_order_and_make_up_the_prompt() -> None:
         "mark",
         "identity",
         "beliefs",
+        "preferences",
+        "capabilities",
+        "experiences",
+        "peers",
         "goals",
+        "plan",
         "intents",
+        "issues",
         "recent",
         "relevant",
         "themes",
+        "held",
         "working_memory",
+        "contradictions",
+        "proposals",
         "last_beat",
         "timing",
         "environment",
         "energy",
+        "mood",
+        "drives",
+        "notices",
         "percepts",
+        "boundaries",
         "directive",
         "further_keys",
         "closing",
     ]
     assert prompt.system == "\n\n".join(part.text for part in prompt.sections[:4])
     assert prompt.user == "\n\n".join(part.text for part in prompt.sections[4:])
+
+
+def test_the_full_situation_fills_every_section_that_changes() -> None:
+    assert [each.name for each in sections.render(full_situation(), NONCE) if not each.text] == []
 
 
 def test_what_is_static_is_the_same_from_beat_to_beat() -> None:
