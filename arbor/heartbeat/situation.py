@@ -81,6 +81,8 @@ class GoalView(Seen):
     blocked_by: str = ""
     #: Heartbeats spent on it.
     effort: int = 0
+    #: How the agent feels about it, -1 to 1.
+    emotional_valence: float = 0.0
     #: The rule that made it, if one did.
     rule: str = ""
 

@@ -14,6 +14,7 @@ from apps.goals.services.steps import Steps
 from apps.goals.services.unit import Unit
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid, LimitReached, NotFound
+from arbor.goals.feeling import FURTHER_ON, STEP_FAILED, felt_after
 from arbor.goals.hierarchy import require_place
 from arbor.goals.plans import PlanDraft, StepDraft
 from arbor.goals.values import (
@@ -91,7 +92,6 @@ class Backlog:
         deadline: datetime | None = None,
         blocked_by: str = "",
         expected_reward: float | None = None,
-        emotional_valence: float = 0.0,
         rule: str = "",
     ) -> Goal:
         """Add a goal, in the wanted state or the next lower one with room.
@@ -104,8 +104,6 @@ class Backlog:
             raise Invalid(f"a goal's title has 1 to {TITLE_LENGTH} characters, got {len(title)}")
         if expected_reward is not None and not 0 <= expected_reward <= 1:
             raise Invalid(f"what a goal is expected to be worth is 0 to 1, got {expected_reward}")
-        if not -1 <= emotional_valence <= 1:
-            raise Invalid(f"how a goal feels is -1 to 1, got {emotional_valence}")
         self._require_place_in_beat()
         parent = self.goal(parent_id) if parent_id else None
         if parent is not None:
@@ -123,7 +121,6 @@ class Backlog:
             source=source,
             deadline=deadline,
             expected_reward=expected_reward,
-            emotional_valence=emotional_valence,
             heartbeat_id=self._heartbeat_id,
             rule=rule,
             touched_at=self._now,
@@ -165,6 +162,8 @@ class Backlog:
         if fraction is not None:
             if not 0 <= fraction <= 1:
                 raise Invalid(f"a goal's progress is 0 to 1, got {fraction}")
+            if fraction > goal.fraction:
+                goal.emotional_valence = felt_after(goal.emotional_valence, FURTHER_ON)
             goal.fraction = fraction
             # What somebody said of a goal with parts stands, whatever its parts come to.
             goal.fraction_by_hand = bool(self._endings.children(goal))
@@ -246,6 +245,10 @@ class Backlog:
         """
         intent = self.intent(intent_id)
         self.steps.attempt(intent, error=error, final=final, part=part)
+        if error and intent.goal_id in self._goals:
+            goal = self._goals[intent.goal_id]
+            goal.emotional_valence = felt_after(goal.emotional_valence, STEP_FAILED)
+            self._unit.changed(goal)
         return intent
 
     def put_off(self, intent_id: str | UUID) -> Intent:

@@ -38,7 +38,7 @@ _PRESENT = """
 GOALS_SEEN = f"""
     (SELECT coalesce(json_agg(goal), '[]') FROM (
         SELECT g.id, g.title, g.description, g.state, g.layer, g.source, g.fraction, g.deadline, g.touched_at,
-            g.parent_id, g.expected_reward, g.effort, g.rule, ARRAY(
+            g.parent_id, g.expected_reward, g.effort, g.emotional_valence, g.rule, ARRAY(
                 SELECT n.text FROM goals_progressnote n WHERE n.tenant_id = g.tenant_id AND n.goal_id = g.id
                 ORDER BY n.at DESC LIMIT %(notes)s
             ) AS notes,

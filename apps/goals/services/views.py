@@ -96,6 +96,7 @@ def _view(row: Mapping[str, Any], goal: Reviewed, scale: Scale) -> GoalView:
         parent_id=row["parent_id"],
         blocked_by=goal.blocker,
         effort=row["effort"],
+        emotional_valence=row["emotional_valence"],
         rule=row["rule"],
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from arbor.goals.feeling import in_a_word
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.sections.text import Data, line, when
@@ -93,6 +94,8 @@ def _goal(goal: GoalView) -> Iterator[str]:
     ]
     if goal.effort:
         about.append("1 heartbeat spent" if goal.effort == 1 else f"{goal.effort} heartbeats spent")
+    if feeling := in_a_word(goal.emotional_valence):
+        about.append(feeling)
     if goal.parent_id:
         about.append(f"part of {goal.parent_id}")
     if goal.deadline is not None:

@@ -21,6 +21,7 @@ from apps.heartbeats.models import Percept
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.goals.feeling import FURTHER_ON
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalSource, GoalState
 from tests.factories import AgentFactory
@@ -104,6 +105,21 @@ def test_progress_is_noted_and_completes_an_active_goal(agent_id: UUID) -> None:
         "Half of the bank.",
         "All of it.",
     ]
+
+
+def test_what_becomes_of_a_goal_moves_how_it_feels(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
+    backlog = Backlog.lock(agent_id, now=NOW)
+    backlog.progress(goal.id, fraction=0.5)
+    backlog.save()
+    (view,) = view_goals(see_goals(agent_id), traits=None, now=NOW)["goals"]
+    assert view.emotional_valence == FURTHER_ON
+    backlog = Backlog.lock(agent_id, now=NOW)
+    intent = backlog.commit(goal.id, action="recall", description="Look at it")
+    backlog.attempt(intent.id, error="nothing was found")
+    backlog.save()
+    (view,) = view_goals(see_goals(agent_id), traits=None, now=NOW)["goals"]
+    assert view.emotional_valence == 0
 
 
 def test_a_closed_goal_takes_its_intents_along(agent_id: UUID) -> None:
