@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from arbor.errors import ReplyInvalid
-from arbor.heartbeat.context_budget import CHARACTERS_PER_TOKEN, REPLY_SHARE, estimate_tokens, room_of
+from arbor.heartbeat.context_budget import REPLY_SHARE, estimate_tokens, room_of
 from arbor.heartbeat.json_text import Broken, find_objects, storable
 from arbor.heartbeat.sections.text import Data, line
+from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of, words_of
 from arbor.models.ports import CallPurpose, Message, ModelRequest
