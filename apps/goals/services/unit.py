@@ -23,6 +23,7 @@ _FIELDS: Mapping[type[Row], tuple[str, ...]] = MappingProxyType(
             "blocked_by",
             "blocked_by_goal_id",
             "effort",
+            "emotional_valence",
             "deadline",
             "touched_at",
             "completed_at",
