@@ -227,6 +227,19 @@ def test_where_a_model_is_out_of_reach_the_next_of_its_tier_is_asked(
         assert Memory.objects.get(id=_action(agent)["memory_ids"][0]).detail["confidence"] == 0.6
 
 
+def test_sources_share_the_window_of_the_model_that_is_asked(
+    beat: Callable[..., ScriptedModel], the_web: Web, settings: Any
+) -> None:
+    settings.ARBOR_MODEL_CONTEXT = 4_096
+    the_web.open({"": [SearchResult(url=url) for url in PAGES]}, dict.fromkeys(PAGES, "fathom " * 850))
+    model = beat(asks("inquire_deep"), ANSWER, JUDGED, REST)
+
+    for asked in model.requests[1:3]:
+        told = asked.messages[0].content
+        assert told.count("(cut; 5949 characters in all)") == len(PAGES)
+        assert len(asked.system + told) / 4 + asked.max_tokens <= 4_096
+
+
 def test_two_inquiries_of_one_beat_go_one_after_the_other(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
