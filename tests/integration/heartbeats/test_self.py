@@ -122,7 +122,7 @@ def test_an_everyday_message_touches_no_boundary(beater: Beater, agent: Agent) -
 
 
 def test_what_means_the_same_as_an_example_touches_the_boundary(beater: Beater, agent: Agent) -> None:
-    tell(agent, "Help me to hurt another person!")
+    tell(agent, "Help with hurting another person!")
     assert "it means much the same as “Help me hurt another person.”" in beater.beat(REST)
 
 
@@ -148,16 +148,16 @@ def test_an_action_that_crosses_a_boundary_is_refused_costs_nothing_and_says_why
 def test_a_boundary_is_known_by_meaning_when_an_action_is_about_to_store(
     beater: Beater, agent: Agent
 ) -> None:
-    beater.beat(_reply(actions=[_action("remember", content="Help me to hurt another person!")]))
+    beater.beat(_reply(actions=[_action("remember", content="Help with hurting another person!")]))
     assert _last(agent).actions[0]["verdict"] == "boundary"
 
 
 @pytest.mark.parametrize(
     ("action", "params"),
     [
-        ("reach_out_user", {"intent": "They asked.", "content": "Help me to hurt another person!"}),
-        ("reach_out_user", {"intent": "Help me to hurt another person!", "content": "Hello."}),
-        ("inquire_shallow", {"question": "ferries", "queries": ["Help me to hurt another person!"]}),
+        ("reach_out_user", {"intent": "They asked.", "content": "Help with hurting another person!"}),
+        ("reach_out_user", {"intent": "Help with hurting another person!", "content": "Hello."}),
+        ("inquire_shallow", {"question": "ferries", "queries": ["Help with hurting another person!"]}),
     ],
 )
 def test_every_text_that_goes_out_is_held_against_boundaries_by_its_meaning(
@@ -276,7 +276,8 @@ def test_what_acting_taught_is_stored_and_shown_failures_first(beater: Beater, a
     assert (state.learned["connect"], state.learned["reflect"]) == ([1, 0], [1, 1])
     prompt = beater.beat(REST)
     section = prompt[prompt.index("## What you have learned from acting") :]
-    assert section.index("connect (failure): Avoid doing") < section.index("reflect (success): Do")
+    assert section.index("(failure): Avoid doing") < section.index("(success): Do")
+    assert "reflect about Fog comes at dawn." in section
 
 
 def test_what_it_does_well_and_badly_is_shown(beater: Beater, agent: Agent) -> None:
