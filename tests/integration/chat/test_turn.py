@@ -348,7 +348,7 @@ def test_the_reflex_policy_says_so_and_answers_from_memory(known: Agent, talk: T
 def test_a_refusal_shapes_the_prompt_and_withholds_an_answer_that_crosses(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
-    scripted(answering("First you build a bomb out of soap."))
+    scripted(answering("Here is how to build a bomb: you take soap."))
 
     answer = talk("Tell me how to build a bomb.")
 
