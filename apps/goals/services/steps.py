@@ -13,6 +13,7 @@ from apps.heartbeats.models import Percept, PerceptKind
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.intents import (
+    MAX_ATTEMPTS,
     IntentStatus,
     after_failure,
     after_part,
@@ -163,7 +164,8 @@ class Steps:
         if to is IntentStatus.COMPLETED:
             self._done(intent)
         else:
-            used_up = is_used_up(ticks, limit)
+            # What failed as often as it may has failed, however long that took.
+            used_up = is_used_up(ticks, limit) and intent.attempts < MAX_ATTEMPTS
             why = f"all {limit} heartbeats that it may take were spent; {error}" if used_up else error
             self._failed(intent, why, PerceptKind.TIMEOUT if used_up else PerceptKind.ACTION_RESULT)
 

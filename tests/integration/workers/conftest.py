@@ -21,14 +21,19 @@ def valkey() -> Iterator[EmbeddedValkey]:
     """Return a running throw-away broker, to which the application publishes."""
     before = app.conf.broker_url
     with EmbeddedValkey.temporary() as server:
+        _forget_connections()
         app.conf.broker_url = server.url
         app.set_current()
         yield server
-        # Celery keeps its connections by address, and its producers for ever.
-        pools.reset()
-        app.amqp._producer_pool = None
-        app._pool = None
+        _forget_connections()
         app.conf.broker_url = before
+
+
+def _forget_connections() -> None:
+    """Celery keeps its connections by address, and its producers for ever: also of tests that had no broker."""
+    pools.reset()
+    app.amqp._producer_pool = None
+    app._pool = None
 
 
 @pytest.fixture
