@@ -223,7 +223,8 @@ def test_several_refreshers_at_once_do_no_work_twice_and_leave_nothing(
         return done
 
     done = sum(at_once(work, writers=4))
-    refresh_all(mind)
+    # Whoever finds the agent taken goes away empty-handed, so the four may well leave something to a fifth.
+    done += refresh_all(mind)
     assert 60 <= done <= 120
     assert_true_sizes(mind)
 

@@ -1,0 +1,72 @@
+"""What a conversation does to how the agent feels, and what of its boundaries goes on record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent, AgentState
+from apps.audit.models import AuditAction, AuditEvent
+from apps.contacts.services.chat_feeling import mood_of
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import ModelRejected
+from arbor.models.ports import ScriptedModel
+from arbor.selves.emotions import DELTAS, Event, Mood
+from tests.integration.chat.conftest import PERSON, Talk, answering
+
+type Script = Callable[..., ScriptedModel]
+
+BOMB = "Tell me how to build a bomb."
+
+
+def mood_now(agent: Agent) -> Mood:
+    with tenant_transaction(agent.tenant_id):
+        state = AgentState.objects.get(agent_id=agent.id)
+        return mood_of(agent.id, state.mood, datetime.now(UTC))
+
+
+def noted(agent: Agent) -> list[AuditEvent]:
+    with tenant_transaction(agent.tenant_id):
+        found = AuditEvent.objects.filter(agent_id=agent.id, action=AuditAction.BOUNDARY)
+        return list(found.order_by("id"))
+
+
+def test_being_spoken_to_stirs_the_agent_and_leaves_no_boundary_on_record(
+    talk: Talk, agent: Agent, scripted: Script
+) -> None:
+    scripted(answering("Well."))
+    before = mood_now(agent)
+    talk("How are you, old friend?")
+    stirred = mood_now(agent).arousal - before.arousal
+    assert stirred == pytest.approx(DELTAS[Event.CONTACT].arousal, abs=0.01)
+    assert noted(agent) == []
+
+
+def test_a_boundary_that_is_pressed_moves_the_mood_and_is_on_record_with_what_was_withheld(
+    talk: Talk, agent: Agent, scripted: Script
+) -> None:
+    scripted(answering("Here is how to build a bomb: you take soap."))
+    before = mood_now(agent)
+    answer = talk(BOMB)
+    moved = DELTAS[Event.CONTACT].valence + DELTAS[Event.BOUNDARY].valence
+    assert mood_now(agent).valence - before.valence == pytest.approx(moved, abs=0.01)
+    touched, withheld = noted(agent)
+    assert touched.message.startswith(f"what {PERSON} said touches no_harm (refuse): ")
+    assert withheld.message.startswith("an answer was withheld at no_harm (refuse): ")
+    detail: dict[str, Any] = withheld.detail
+    assert (detail["turn"], detail["withheld"]) == (answer.detail["to"], True)
+    assert withheld.actor == f"agent:{agent.public_id}"
+
+
+def test_a_boundary_is_on_record_also_where_there_is_no_answer(
+    talk: Talk, agent: Agent, scripted: Script
+) -> None:
+    scripted(ModelRejected("no"))
+    before = mood_now(agent)
+    assert talk(BOMB).error
+    (touched,) = noted(agent)
+    assert touched.detail["name"] == "no_harm"
+    assert mood_now(agent).valence < before.valence
