@@ -29,7 +29,8 @@ share = click.FloatRange(0, 1)
 def belief() -> None:
     """Beliefs: what an agent holds to be so. ID is an id, or the last characters of one.
 
-    They come from its template or from a person; nothing that it reads or thinks changes them by itself.
+    They come from its template, a person or an accepted proposal. What it reads changes none by itself: its heartbeats
+    move one by small steps, on record.
     """
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from apps.web import web_missing
 
-NO_PUBLIC_CHANNEL = "no public channel is set up for you; a person can add one with `arbor channels add`"
+NO_PUBLIC_CHANNEL = (
+    "no public channel is set up for you; a person can add one with"
+    " `arbor channel add NAME --kind webhook --to URL --audience public`"
+)
 
 
 def missing_actions(*, has_public_channel: bool) -> dict[str, str]:

@@ -1,6 +1,4 @@
-"""Beliefs changed by a person, or by a proposal that was accepted; each change on record with what it was before, and
-facts that are tied follow.
-"""
+"""Beliefs changed by a person, an accepted proposal or a beat's own small step: on record, and tied facts follow."""
 
 from __future__ import annotations
 
