@@ -8,7 +8,8 @@ from dataclasses import asdict
 import click
 from django.db import connections
 
-from config.cli.diagnosis import Verdict, diagnose
+from config.cli.checks.finding import Verdict
+from config.cli.diagnosis import diagnose
 
 _MARKS = {
     Verdict.OK: click.style("✓", fg="green"),

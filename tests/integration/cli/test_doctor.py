@@ -12,7 +12,10 @@ from apps.memories.services import embedding
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.ports import HashEmbedder
-from config.cli.diagnosis import Verdict, check_backlog, check_embedder, check_minds, check_vectors, check_web
+from config.cli.checks.database import check_vectors
+from config.cli.checks.finding import Verdict
+from config.cli.checks.models import check_backlog, check_embedder, check_minds
+from config.cli.checks.web import check_web
 from tests.integration.cli.conftest import Arbor
 
 

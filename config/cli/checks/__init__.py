@@ -1,0 +1,1 @@
+"""What `arbor doctor` looks at, by what it is about."""

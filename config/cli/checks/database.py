@@ -1,0 +1,76 @@
+"""Is the database there, with its roles, policies, migrations, vectors and clock as they should be?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.conf import settings
+from django.db import DatabaseError, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from apps.tenants.checks import unprotected_tables, unsafe_role
+from apps.tenants.scope import APP, OPS
+from config.cli.checks.finding import Finding, fail, ok, warn
+
+#: Below this, pgvector has faults that destroy indexes or overrun buffers.
+OLDEST_VECTOR = (0, 8, 4)
+_CLOCKS_WITHIN_S = 5.0
+
+
+def check_database() -> Finding:
+    """See that both serving roles can sign in."""
+    for alias in (APP, OPS):
+        try:
+            with connections[alias].cursor() as cursor:
+                cursor.execute("SELECT current_setting('server_version')")
+                version = cursor.fetchone()[0]
+        except DatabaseError as error:
+            where = settings.DATABASES[alias]
+            return fail(
+                "database",
+                f"{where['USER']} cannot sign in at {where['HOST']}:{where['PORT']}: {str(error).strip().splitlines()[0]}",
+                "start it (`arbor up`), or correct DATABASE_URL and run `arbor prepare`",
+            )
+    return ok("database", f"PostgreSQL {version}")
+
+
+def check_role() -> Finding:
+    """See that row-level security binds the serving role."""
+    faults = [*unsafe_role(), *unprotected_tables()]
+    if faults:
+        return fail("roles and policies", "; ".join(faults), "run `arbor prepare`")
+    return ok("roles and policies", "row-level security binds the serving role on every tenant's table")
+
+
+def check_migrations() -> Finding:
+    """See that every migration is applied."""
+    executor = MigrationExecutor(connections[APP])
+    waiting = [str(step) for step, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
+    if waiting:
+        return fail(
+            "migrations", f"{len(waiting)} not applied: {', '.join(waiting[:3])}", "run `arbor prepare`"
+        )
+    return ok("migrations", "all applied")
+
+
+def check_vectors() -> Finding:
+    """See that the extension is new enough."""
+    with connections[APP].cursor() as cursor:
+        cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        row = cursor.fetchone()
+    if row is None:
+        return fail("vectors", "the extension is missing", "run `CREATE EXTENSION vector` as a superuser")
+    version = str(row[0])
+    if tuple(map(int, version.split("."))) < OLDEST_VECTOR:
+        return fail("vectors", f"pgvector {version} damages indexes", "update it to 0.8.4 or later")
+    return ok("vectors", f"pgvector {version}")
+
+
+def check_clock() -> Finding:
+    """See that this machine and the database agree on the time: due times are compared with it."""
+    with connections[APP].cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        apart = abs((datetime.now(UTC) - cursor.fetchone()[0]).total_seconds())
+    if apart > _CLOCKS_WITHIN_S:
+        return warn("clock", f"{apart:.0f} s apart from the database", "let NTP keep both machines' time")
+    return ok("clock", "agrees with the database")

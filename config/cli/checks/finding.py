@@ -1,0 +1,39 @@
+"""What a check of `arbor doctor` answers: what it saw and, if something is wrong, the remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """How a check came out."""
+
+    #: As it should be.
+    OK = "ok"
+    #: It works, but a person should know.
+    WARN = "warn"
+    #: It does not work.
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What one check saw."""
+
+    check: str
+    verdict: Verdict
+    detail: str
+    remedy: str = ""
+
+
+def ok(check: str, detail: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.OK, detail=detail)
+
+
+def warn(check: str, detail: str, remedy: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.WARN, detail=detail, remedy=remedy)
+
+
+def fail(check: str, detail: str, remedy: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.FAIL, detail=detail, remedy=remedy)

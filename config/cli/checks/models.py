@@ -1,0 +1,94 @@
+"""Can the model and the embedders be asked, and is every agent's mind served by one of them?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+
+from apps.memories.services import embedders
+from apps.memories.services.embedding_backlog import embedding_backlog
+from apps.providers import default_model, model_for
+from arbor.embedding.models import AtStorage
+from arbor.errors import ArborError, ConfigurationInvalid
+from arbor.models.handles import Handle
+from config.cli.checks.finding import Finding, fail, ok, warn
+
+#: Embedding models, beside the settings', that are asked whether they answer.
+_MODELS_TRIED = 5
+_BACKLOG_WITHIN = timedelta(minutes=5)
+_EMBEDDER_REMEDY = "correct ARBOR_EMBEDDING_MODEL, ARBOR_EMBEDDING_DIMENSION, ARBOR_EMBEDDING_URL and its key"
+
+
+def check_model() -> Finding:
+    """See which model thinks, and that it can be asked as far as the settings tell."""
+    handle = default_model()
+    try:
+        model_for(handle)
+    except ArborError as error:
+        return fail("model", str(error), "set ARBOR_DEFAULT_MODEL=provider/model and that provider's key")
+    if Handle.parse(handle).provider == "reflex":
+        return warn(
+            "model",
+            "none: agents act by the reflex policy (fixed rules, no language model)",
+            "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST",
+        )
+    return ok("model", handle)
+
+
+def check_embedder() -> Finding:
+    """See that the embedder of new minds gives vectors of the right dimension."""
+    try:
+        AtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE)
+        found = embedders.check_embedder()
+    except ConfigurationInvalid as error:
+        return fail("embedder", str(error), _EMBEDDER_REMEDY)
+    if found.error:
+        return fail("embedder", found.error, _EMBEDDER_REMEDY)
+    return ok("embedder", f"{found.made_by}, {found.model.dimension} dimensions, {_milliseconds(found)}")
+
+
+def check_minds() -> Finding:
+    """See that every agent's embedder can be asked, and that none is left behind with another than the settings name."""
+    try:
+        others = embedders.other_models()
+    except ConfigurationInvalid as error:
+        return fail("minds", str(error), _EMBEDDER_REMEDY)
+    if not others:
+        return ok("minds", "all agents' vectors are of the settings' embedding model")
+    unreachable = [
+        f"{other.agents} agents have {other.model} and recall by words alone: {found.error}"
+        for other in others[:_MODELS_TRIED]
+        if (found := embedders.check_embedder(other.model)).error
+    ]
+    if unreachable:
+        return fail(
+            "minds",
+            "; ".join(unreachable),
+            "bring its key or address back (ARBOR_EMBEDDING_URLS), or run `arbor reembed`",
+        )
+    agents = sum(other.agents for other in others)
+    models = ", ".join(str(other.model) for other in others[:_MODELS_TRIED])
+    return warn("minds", f"{agents} agents use another embedding model: {models}", "run `arbor reembed`")
+
+
+def check_backlog() -> Finding:
+    """See what waits for its vector, and that no embedder fails."""
+    backlog = embedding_backlog()
+    minutes = backlog.oldest.total_seconds() / 60
+    waiting = f"{backlog.waiting} texts wait for a vector, the oldest for {minutes:.0f} min"
+    faults = embedders.embedder_faults()
+    if faults:
+        worst = faults[0]
+        return warn(
+            "embedding backlog",
+            f"{worst.embedding_model} failed {worst.failures} times since {worst.since:%Y-%m-%d %H:%M} UTC: {worst.error}; {waiting}",
+            f"see to it; it is asked again after {worst.retry_at:%H:%M:%S} UTC",
+        )
+    if backlog.oldest > _BACKLOG_WITHIN:
+        return warn("embedding backlog", waiting, "see that a worker serves the queue `embedding`")
+    return ok("embedding backlog", waiting if backlog.waiting else "nothing waits for its vector")
+
+
+def _milliseconds(found: embedders.EmbedderCheck) -> str:
+    return f"answered in {found.latency_s * 1000:.1f} ms"

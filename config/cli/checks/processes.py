@@ -1,0 +1,95 @@
+"""Do broker, beat and workers live, and does what is left to them get done?"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from kombu import Connection
+from kombu.exceptions import OperationalError as BrokerError
+
+from apps.contacts.services.figures import installation_figures
+from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
+from apps.memories.services.health import read_health
+from apps.queues import Queue
+from arbor.memory.health import State
+from config.cli.checks.finding import Finding, fail, ok, warn
+
+_BROKER_WITHIN_S = 1
+#: A message that is due this long waits for a worker, not for its receiver.
+_OUTBOX_BEHIND_S = 300
+
+
+def check_beat() -> Finding:
+    """See that the schedule was heard of lately."""
+    if any(process.kind == "beat" for process in living_processes()):
+        return ok("beat", f"heard of in the last {SILENT_AFTER.total_seconds():.0f} s")
+    return fail("beat", "silent: no agent becomes due", "run `arbor up` or `arbor beat`")
+
+
+def check_workers() -> Finding:
+    """See that some worker listens to each queue."""
+    workers = [process for process in living_processes() if process.kind == "worker"]
+    heard = {queue for worker in workers for queue in worker.queues.split(",")}
+    missing = [queue.value for queue in Queue if queue.value not in heard]
+    if missing:
+        return fail(
+            "workers",
+            f"nobody listens to {', '.join(missing)}",
+            f"run `arbor up` or `arbor worker --queues {','.join(missing)}`",
+        )
+    return ok("workers", f"{len(workers)} for {len(heard)} queues")
+
+
+def check_maintenance() -> Finding:
+    """See that maintenance keeps up."""
+    health = read_health()
+    if not health.findings:
+        return ok("maintenance", f"keeps up; {len(health.jobs)} jobs have been heard of")
+    state, what, remedy = health.findings[0]
+    others = len(health.findings) - 1
+    detail = f"{what}; {others} more in `arbor status`" if others else what
+    told = fail if state is State.CRITICAL else warn
+    return told("maintenance", detail, remedy)
+
+
+def check_outbox() -> Finding:
+    """See that what agents send arrives."""
+    figures = installation_figures()
+    if figures.failed:
+        return warn(
+            "outbox",
+            f"{figures.failed} messages of agents were not delivered",
+            "see `arbor outbox list --status failed`; then retry or cancel each",
+        )
+    if figures.oldest_due_s > _OUTBOX_BEHIND_S:
+        return warn(
+            "outbox",
+            f"the oldest message has been due for {figures.oldest_due_s:.0f} s",
+            "run `arbor up` or `arbor worker --queues outbox --pool threads`",
+        )
+    return ok(
+        "outbox",
+        f"{figures.waiting} messages wait for their next try" if figures.waiting else "nothing waits",
+    )
+
+
+def check_broker() -> Finding:
+    """See that the broker answers, on a connection of our own and without retries."""
+    url = settings.CELERY_BROKER_URL
+    shown = Connection(url).as_uri()
+    try:
+        with Connection(
+            url,
+            connect_timeout=_BROKER_WITHIN_S,
+            transport_options={
+                "socket_connect_timeout": _BROKER_WITHIN_S,
+                "socket_timeout": _BROKER_WITHIN_S,
+            },
+        ) as connection:
+            connection.ensure_connection(max_retries=1, timeout=_BROKER_WITHIN_S)
+    except (BrokerError, OSError) as error:
+        return fail(
+            "broker",
+            f"{shown} does not answer: {error}",
+            "start it (`arbor up`), or correct CELERY_BROKER_URL",
+        )
+    return ok("broker", shown)
