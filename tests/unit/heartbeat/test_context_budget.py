@@ -8,17 +8,11 @@ import pytest
 
 from arbor.goals.values import GoalState
 from arbor.heartbeat import context_budget, sections
-from arbor.heartbeat.context_budget import (
-    LEAST_SCALE,
-    SHARES,
-    Side,
-    estimate_tokens,
-    fit,
-    shares,
-    side_of,
-)
+from arbor.heartbeat.context_budget import LEAST_SCALE, SHARES, Side, estimate_tokens, shares, side_of
+from arbor.heartbeat.fitting import fit
 from arbor.heartbeat.prompt import build_prompt
 from arbor.heartbeat.self_views import CrossedView
+from arbor.heartbeat.shedding import SHEDS
 from arbor.heartbeat.situation import Environment, LastBeat, Situation, ThemeView
 from arbor.models.windows import window_of
 from tests.unit.heartbeat.builders import (
@@ -307,7 +301,7 @@ def test_a_small_window_gives_a_small_prompt() -> None:
 def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
     rendered = {each.name for each in sections.render(full_situation(), NONCE)}
 
-    assert {shed.section for sheds in context_budget._SHEDS.values() for shed in sheds} <= rendered
+    assert {shed.section for sheds in SHEDS.values() for shed in sheds} <= rendered
     assert set(context_budget._SIDE_OF) <= rendered
 
 

@@ -1,0 +1,220 @@
+"""What of a situation can be left out or clipped when its prompt has no room for it, the least important first.
+
+Whole entries are left out. Of what reached the agent, long entries are clipped first; what somebody wrote and what is
+urgent is clipped at most, and whatever is left out of it waits for the next heartbeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from arbor.goals.values import GoalState
+from arbor.heartbeat.context_budget import Side, estimate_tokens
+from arbor.heartbeat.sections.text import line
+from arbor.heartbeat.situation import PerceptView, Situation
+
+# What an entry's id, date and punctuation take, in tokens.
+_ENTRY_OVERHEAD = 20
+# No entry is shown in more than about this; see `arbor.heartbeat.sections`.
+_ENTRY_TOKENS = 320
+#: To how many characters a percept is clipped before one is left out, and a message before a person's is. Ours.
+CLIPPED_PERCEPT = 600
+CLIPPED_MESSAGE = 2_000
+
+USER_MESSAGE = "user_message"
+PEER_MESSAGE = "peer_message"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shed:
+    """A list of the situation that can be shortened: which section shows it, and which of its entries matter least."""
+
+    section: str
+    entries: Callable[[Situation], list[Any]]
+    put: Callable[[Situation, list[Any]], Situation]
+    #: The places of the entries that may go, the least important first.
+    order: Callable[[list[Any]], Sequence[int]]
+
+    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+        """Leave out as many entries as the excess of tokens wants, at least one; return how many went."""
+        entries = self.entries(situation)
+        gone: set[int] = set()
+        for place in self.order(entries):
+            gone.add(place)
+            excess -= _size(entries[place])
+            if excess <= 0:
+                break
+        if not gone:
+            return situation, 0
+        kept = [entry for place, entry in enumerate(entries) if place not in gone]
+        return self.put(situation, kept), len(gone)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clip:
+    """Shortens the longest percepts of some kind; none is left out."""
+
+    section: str = "percepts"
+    of: Callable[[PerceptView], bool]
+    length: int
+
+    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+        """Clip as many percepts as the excess of tokens wants, the longest first."""
+        percepts = list(situation.percepts)
+        long = [
+            place
+            for place, each in enumerate(percepts)
+            if self.of(each) and len(each.content) > self.length + _CLIP_NOTE
+        ]
+        for place in sorted(long, key=lambda place: -len(percepts[place].content)):
+            whole = percepts[place]
+            percepts[place] = whole.model_copy(update={"content": line(whole.content, self.length)})
+            excess -= estimate_tokens(whole.content) - estimate_tokens(percepts[place].content)
+            if excess <= 0:
+                break
+        return (situation.model_copy(update={"percepts": percepts}) if long else situation), 0
+
+
+# What `line` adds to a text that it cuts is shorter.
+_CLIP_NOTE = 60
+
+
+def _is_ordinary(percept: PerceptView) -> bool:
+    return not percept.urgent and percept.kind not in (USER_MESSAGE, PEER_MESSAGE)
+
+
+def _is_no_users(percept: PerceptView) -> bool:
+    return not _is_users(percept)
+
+
+def _is_users(percept: PerceptView) -> bool:
+    return percept.kind == USER_MESSAGE
+
+
+def _size(entry: Any) -> int:
+    """Return about how many tokens an entry takes where it is shown."""
+    texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
+    return min(sum(estimate_tokens(text) for text in texts), _ENTRY_TOKENS) + _ENTRY_OVERHEAD
+
+
+def _last_first(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries) - 1, -1, -1)
+
+
+def _first_first(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries))
+
+
+def _but_the_first(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries) - 1, 0, -1)
+
+
+def _but_the_last(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries) - 1)
+
+
+def _ordinary_last_first(entries: list[Any]) -> Sequence[int]:
+    """What somebody wrote and what is urgent stays; of the rest, what came last waits for the next heartbeat.
+
+    The first of all stays too: however small the window, everything has its turn.
+    """
+    return [place for place in _but_the_first(entries) if _is_ordinary(entries[place])]
+
+
+def _goals_in_order(entries: list[Any]) -> Sequence[int]:
+    """Queued goals before active ones, those of the lowest priority first; the most important one stays."""
+    shown = [
+        (goal.state is GoalState.ACTIVE, goal.priority, place)
+        for place, goal in enumerate(entries)
+        if goal.state in (GoalState.ACTIVE, GoalState.QUEUED)
+    ]
+    return [place for *_, place in sorted(shown)[:-1]]
+
+
+def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str = "") -> Shed:
+    """Return the shed of a list of the situation, which the section of the same name shows unless another one does."""
+    return Shed(
+        section=section or name,
+        entries=lambda situation: list(getattr(situation, name)),
+        put=lambda situation, kept: situation.model_copy(update={name: kept}),
+        order=order,
+    )
+
+
+def _percepts() -> Shed:
+    """Return the shed of what reached the agent; boundaries that are touched by what waits are not spoken of yet."""
+
+    def put(situation: Situation, kept: list[Any]) -> Situation:
+        gone = {each.id for each in situation.percepts} - {each.id for each in kept}
+        crossed = [each for each in situation.crossed if each.about not in gone]
+        return situation.model_copy(update={"percepts": kept, "crossed": crossed})
+
+    return Shed(
+        section="percepts",
+        entries=lambda situation: list(situation.percepts),
+        put=put,
+        order=_ordinary_last_first,
+    )
+
+
+def _thoughts() -> Shed:
+    return Shed(
+        section="working_memory",
+        entries=lambda situation: list(situation.working_memory.thoughts),
+        put=lambda situation, kept: situation.model_copy(
+            update={"working_memory": situation.working_memory.model_copy(update={"thoughts": kept})}
+        ),
+        order=_first_first,
+    )
+
+
+def _outcomes() -> Shed:
+    return Shed(
+        section="last_beat",
+        entries=lambda situation: list(situation.last_beat.outcomes) if situation.last_beat else [],
+        put=lambda situation, kept: situation.model_copy(
+            update={
+                "last_beat": situation.last_beat and situation.last_beat.model_copy(update={"outcomes": kept})
+            }
+        ),
+        order=_first_first,
+    )
+
+
+# What each side can do without, the least important first. Lists are ordered as `Situation` says.
+SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = MappingProxyType(
+    {
+        Side.IDENTITY: (
+            _listed("capabilities", _last_first),
+            _listed("preferences", _last_first),
+            _listed("beliefs", _last_first),
+            _listed("aspects", _but_the_first, section="identity"),
+        ),
+        Side.MEMORY: (
+            _listed("held", _last_first),
+            _listed("themes", _last_first),
+            _listed("experiences", _last_first),
+            _thoughts(),
+            _listed("recent", _but_the_last),
+            _listed("relevant", _but_the_first),
+        ),
+        Side.WORLD_STATE: (
+            _listed("peers", _last_first),
+            _listed("issues", _last_first),
+            _listed("contradictions", _last_first),
+            _listed("notices", _last_first),
+            _listed("proposals", _last_first),
+            Clip(of=_is_ordinary, length=CLIPPED_PERCEPT),
+            Clip(of=_is_no_users, length=CLIPPED_MESSAGE),
+            _percepts(),
+            _listed("goals", _goals_in_order),
+            _listed("intents", _but_the_first),
+            # A prompt that is too long is answered by nobody.
+            Clip(of=_is_users, length=CLIPPED_MESSAGE),
+        ),
+        Side.ACTION_HISTORY: (_outcomes(),),
+    }
+)
