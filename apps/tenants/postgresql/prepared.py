@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from psycopg import OperationalError
+from psycopg import Error, OperationalError
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format
@@ -58,7 +58,11 @@ class Statements:
             result = self._pgconn.exec_prepared(name, written, formats, read_as)
         else:
             result = self._pgconn.exec_params(sql.encode(), written, types, formats, read_as)
-        self._check(result)
+        try:
+            self._check(result)
+        except Error:
+            self._forget(key)
+            raise
         transformer.set_pgresult(result)
         self._result = result
 
@@ -100,6 +104,13 @@ class Statements:
         self._check(self._pgconn.prepare(name, sql.encode(), types))
         self._names[key] = name
         return name
+
+    def _forget(self, key: _Key) -> None:
+        """Drop a statement that failed: where a table was altered, it would fail at every use, and prepared anew not."""
+        name = self._names.pop(key, None)
+        if name is not None and self._pgconn.status != ConnStatus.BAD:
+            # Also in a transaction that is broken. Nothing hangs on it: what failed is the fault to tell of.
+            self._pgconn.close_prepared(name)
 
     def _check(self, result: Any) -> None:
         if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):

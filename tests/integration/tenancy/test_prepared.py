@@ -19,11 +19,15 @@ pytestmark = pytest.mark.django_db
 _PREPARED = "SELECT count(*) FROM pg_prepared_statements"
 
 
+def _connected(alias: str) -> psycopg.Connection[Any]:
+    params: dict[str, Any] = connections[alias].get_connection_params()  # type: ignore[no-untyped-call]
+    wanted = {name: params[name] for name in ("dbname", "user", "password", "host", "port") if name in params}
+    return psycopg.connect(**wanted, autocommit=True, prepare_threshold=None)
+
+
 @pytest.fixture
 def connection() -> Iterator[psycopg.Connection[Any]]:
-    params: dict[str, Any] = connections[APP].get_connection_params()  # type: ignore[no-untyped-call]
-    wanted = {name: params[name] for name in ("dbname", "user", "password", "host", "port") if name in params}
-    with psycopg.connect(**wanted, autocommit=True, prepare_threshold=None) as opened:
+    with _connected(APP) as opened:
         yield opened
 
 
@@ -105,6 +109,51 @@ def test_faults_are_the_drivers(connection: psycopg.Connection[Any]) -> None:
         run.execute("SELECT $1", ["\x00"])
     run.execute("SELECT $1", ["still here"])
     assert run.fetchone() == ("still here",)
+
+
+@pytest.fixture
+def owner(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[Any]]:
+    """Return a connection of the owner's, who has a table that the application may read, with one row: 7."""
+    with _connected("owner") as opened:
+        opened.execute("CREATE TABLE tried_out (number integer)")
+        opened.execute("INSERT INTO tried_out VALUES (7)")
+        opened.execute(f"GRANT SELECT ON tried_out TO {connection.info.user}")
+        yield opened
+        connection.close()
+        opened.execute("DROP TABLE tried_out")
+
+
+def test_a_statement_whose_table_was_altered_fails_once_and_is_prepared_anew(
+    connection: psycopg.Connection[Any], owner: psycopg.Connection[Any]
+) -> None:
+    run = statements(connection)
+    sql = "SELECT number FROM tried_out WHERE number::text = $1"
+    for _ in range(3):
+        run.execute(sql, ["7"])
+        assert run.fetchall() == [(7,)]
+    owner.execute("ALTER TABLE tried_out ALTER COLUMN number TYPE text")
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="must not change result type"):
+        run.execute(sql, ["7"])
+    for _ in range(2):
+        run.execute(sql, ["7"])
+        assert run.fetchall() == [("7",)]
+
+
+def test_what_failed_leaves_nothing_prepared_behind(connection: psycopg.Connection[Any]) -> None:
+    run = statements(connection)
+    sql = "SELECT 1 / $1"
+    for _ in range(3):
+        run.execute(sql, [1])
+    for _ in range(3):
+        # Those of a transaction that is broken already, too.
+        connection.execute("BEGIN")
+        for fault in (psycopg.errors.DivisionByZero, psycopg.errors.InFailedSqlTransaction):
+            with pytest.raises(fault):
+                run.execute(sql, [0])
+        connection.execute("ROLLBACK")
+    run.execute(sql, [1])
+    assert run.fetchone() == (1,)
+    assert connection.execute(_PREPARED).fetchone() == (1,)
 
 
 def test_a_lost_connection_is_an_operational_error(connection: psycopg.Connection[Any]) -> None:
