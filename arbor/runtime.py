@@ -11,14 +11,9 @@ from uuid import UUID
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.situation import (
-    AspectView,
-    BeliefView,
-    GoalView,
-    IntentView,
-    PlanView,
-    WorkingMemory,
-)
+from arbor.heartbeat.goal_views import GoalView, IntentView, PlanView
+from arbor.heartbeat.self_views import AspectView, BeliefView
+from arbor.heartbeat.working_memory import WorkingMemory
 
 #: An agent's id, or its name in its tenant.
 type AgentRef = UUID | str

@@ -18,8 +18,8 @@ from arbor.heartbeat.context_budget import estimate_tokens, room_of
 from arbor.heartbeat.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
 from arbor.heartbeat.sections import memories, selfhood
 from arbor.heartbeat.sections.text import Data, Section, line, when
-from arbor.heartbeat.self_views import MoodView, PreferenceView
-from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView
+from arbor.heartbeat.self_views import AspectView, BeliefView, MoodView, PreferenceView
+from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.working_memory import WorkingMemory
 
 SCHEMA_NAME = "answer"

@@ -14,10 +14,11 @@ from types import MappingProxyType
 from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
+from arbor.heartbeat.goal_views import GoalView, IntentView
 from arbor.heartbeat.modes import CONSOLIDATION_EVERY, Mode
 from arbor.heartbeat.reflex_draft import Draft, excerpt
 from arbor.heartbeat.reflex_habits import decide_proposals, potential_goals
-from arbor.heartbeat.situation import GoalView, IntentView, MemoryView, Situation
+from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType
 from arbor.selves.boundaries import BoundaryResponse

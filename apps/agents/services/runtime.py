@@ -25,7 +25,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import GoalStackFull, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalLayer
-from arbor.heartbeat.situation import PlanView
+from arbor.heartbeat.goal_views import PlanView
 from arbor.heartbeat.working_memory import WorkingMemory, as_stored
 from arbor.runtime import AgentRef, Cycle, GoalStack, LoadedAgent, NewGoal, Peer, Tick
 

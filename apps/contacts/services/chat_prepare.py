@@ -35,8 +35,8 @@ from arbor.contacts.chat_prompt import (
     build_chat_prompt,
     shown_turns,
 )
-from arbor.heartbeat.self_views import MoodView, PreferenceView
-from arbor.heartbeat.situation import AspectView, BeliefView, MemoryView
+from arbor.heartbeat.self_views import AspectView, BeliefView, MoodView, PreferenceView
+from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import WorkingMemory

@@ -17,7 +17,7 @@ from arbor.goals.plans import PlanStatus
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.review import Reviewed, flag_goal, review
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.situation import GoalView, IntentView, IssueView, PlanView
+from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
 
 
 def goal_views(*, agent_id: UUID, traits: AgentTraits | None, now: datetime) -> list[GoalView]:

@@ -13,7 +13,8 @@ from arbor.clock import Clock
 from arbor.errors import ArborError
 from arbor.goals.injection import Circumstances, Rule, has_recovered, injected_goals
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.situation import GoalView, Situation
+from arbor.heartbeat.goal_views import GoalView
+from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.usage import Degradation
 from arbor.pipeline.engine import Context, NodeResult, Phase
 

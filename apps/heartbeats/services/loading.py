@@ -12,7 +12,8 @@ from apps.providers import default_model
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import NotFound
-from arbor.heartbeat.situation import AspectView, BeliefView, WorkingMemory
+from arbor.heartbeat.self_views import AspectView, BeliefView
+from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.runtime import LoadedAgent
 
 

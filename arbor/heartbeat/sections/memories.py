@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arbor.heartbeat.sections.text import Data, line, when
-from arbor.heartbeat.situation import HeldView, MemoryView, ThemeView, WorkingMemory
+from arbor.heartbeat.situation import HeldView, MemoryView, ThemeView
+from arbor.heartbeat.working_memory import WorkingMemory
 
 # How much of each is shown.
 SHOWN_KEYWORDS = 8

@@ -9,9 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 from arbor.contacts.cooldown import spoken
+from arbor.heartbeat.failure_modes import Notice
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.sections.text import Data, line, when
-from arbor.heartbeat.situation import Environment, LastBeat, Notice, PerceptView, Situation
+from arbor.heartbeat.situation import Environment, LastBeat, PerceptView, Situation
 
 # Percepts: the origin of seed 000.
 SHOWN_PERCEPTS = 5

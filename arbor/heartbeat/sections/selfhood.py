@@ -7,6 +7,8 @@ from types import MappingProxyType
 
 from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.self_views import (
+    AspectView,
+    BeliefView,
     CapabilityView,
     ContradictionView,
     CrossedView,
@@ -17,7 +19,6 @@ from arbor.heartbeat.self_views import (
     PreferenceView,
     ProposalView,
 )
-from arbor.heartbeat.situation import AspectView, BeliefView
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import GOAL_COMPLETED, RULES, SATISFACTION, Drive
 from arbor.selves.emotions import in_words

@@ -29,8 +29,7 @@ from arbor.errors import (
     WorkingMemoryOverflow,
 )
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.situation import WorkingMemory
-from arbor.heartbeat.working_memory import Thought
+from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.ids import uuid7
 from arbor.models.ports import ScriptedModel
 from arbor.runtime import AgentRuntime, NewGoal

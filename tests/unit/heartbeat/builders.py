@@ -11,9 +11,12 @@ from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.failure_modes import Notice, NoticeKind
+from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView, StepView
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.policy import reflex_reply
 from arbor.heartbeat.self_views import (
+    AspectView,
+    BeliefView,
     CapabilityView,
     ContradictionView,
     CrossedView,
@@ -25,23 +28,15 @@ from arbor.heartbeat.self_views import (
     ProposalView,
 )
 from arbor.heartbeat.situation import (
-    AspectView,
-    BeliefView,
     Environment,
-    GoalView,
     HeldView,
-    IntentView,
-    IssueView,
     LastBeat,
     MemoryView,
     PerceptView,
-    PlanView,
     Situation,
-    StepView,
     ThemeView,
-    Thought,
-    WorkingMemory,
 )
+from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive

@@ -10,7 +10,8 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.focus import focus_text, mode_of
 from arbor.heartbeat.modes import Mode, choose_mode
-from arbor.heartbeat.situation import Environment, Thought, WorkingMemory
+from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, situation
 
 

@@ -12,18 +12,12 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import ByEnergy
 from arbor.heartbeat.decision import decide
+from arbor.heartbeat.goal_views import GoalView, IntentView
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply_schema import REPLY_SCHEMA
-from arbor.heartbeat.situation import (
-    GoalView,
-    IntentView,
-    MemoryView,
-    PerceptView,
-    Situation,
-    Thought,
-    WorkingMemory,
-)
+from arbor.heartbeat.situation import MemoryView, PerceptView, Situation
+from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
 from tests.unit.heartbeat.builders import (
     NOW,

@@ -11,15 +11,11 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import ByEnergy
 from arbor.heartbeat.decision import decide
 from arbor.heartbeat.focus import mode_of
+from arbor.heartbeat.goal_views import GoalView, IntentView
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.situation import (
-    Environment,
-    GoalView,
-    IntentView,
-    LastBeat,
-)
+from arbor.heartbeat.situation import Environment, LastBeat
 from tests.unit.heartbeat.builders import (
     NOW,
     goal,

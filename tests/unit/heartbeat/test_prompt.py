@@ -28,16 +28,9 @@ from arbor.heartbeat.reply_schema import asked_keys, reply_schema
 from arbor.heartbeat.sections import selfhood
 from arbor.heartbeat.sections.moment import DIRECTIVES
 from arbor.heartbeat.sections.text import Data
-from arbor.heartbeat.self_views import DriveView, PeerView, ProposalView
-from arbor.heartbeat.situation import (
-    AspectView,
-    BeliefView,
-    Environment,
-    LastBeat,
-    Situation,
-    ThemeView,
-    WorkingMemory,
-)
+from arbor.heartbeat.self_views import AspectView, BeliefView, DriveView, PeerView, ProposalView
+from arbor.heartbeat.situation import Environment, LastBeat, Situation, ThemeView
+from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.selves.drives import Drive
 from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory

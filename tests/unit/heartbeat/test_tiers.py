@@ -9,7 +9,6 @@ import pytest
 from arbor.errors import ConfigurationInvalid
 from arbor.goals.values import GoalState
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.situation import WorkingMemory
 from arbor.heartbeat.tiers import (
     ThinkContext,
     ThinkTier,
@@ -19,6 +18,7 @@ from arbor.heartbeat.tiers import (
     parse_tier_models,
     think_context,
 )
+from arbor.heartbeat.working_memory import WorkingMemory
 from tests.unit.heartbeat.builders import goal, intent, percept, situation
 
 CODE = "```python\n" + "\n".join(f"    value_{n} = compute(value_{n - 1})" for n in range(30)) + "\n```"
