@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import structlog
@@ -24,16 +24,10 @@ TOLD_TOGETHER_S = 0.02
 
 def in_turn(work: Callable[..., object], batch: Arguments) -> None:
     """Do the work for each in turn; the fault of one is its own, and raised again when all are done."""
-    fault: Exception | None = None
-    for arguments in batch:
-        try:
-            work(**arguments)
-        except Exception as error:
-            if len(batch) > 1:
-                log.exception("fault_in_batch", **arguments)
-            fault = error
-    if fault is not None:
-        raise fault
+    if len(batch) == 1:
+        work(**batch[0])
+    else:
+        _raise_last([_fault_of(work, arguments) for arguments in batch])
 
 
 def at_once(work: Callable[..., object], batch: Arguments) -> None:
@@ -42,22 +36,32 @@ def at_once(work: Callable[..., object], batch: Arguments) -> None:
         in_turn(work, batch)
         return
     others = [_threads.submit(_released, work, arguments) for arguments in batch[1:]]
-    in_turn(work, batch[:1])
-    _raise_last(others)
+    first = _fault_of(work, batch[0])
+    _raise_last([first, *(each.result() for each in others)])
 
 
-def _released(work: Callable[..., object], arguments: Mapping[str, Any]) -> None:
+def _fault_of(work: Callable[..., object], arguments: Mapping[str, Any]) -> Exception | None:
+    """Do the work for one of several; return its fault, which is in the log: only one of them is raised in the end."""
     try:
-        in_turn(work, [arguments])
+        work(**arguments)
+    except Exception as error:
+        log.exception("fault_in_batch", **arguments)
+        return error
+    return None
+
+
+def _released(work: Callable[..., object], arguments: Mapping[str, Any]) -> Exception | None:
+    try:
+        return _fault_of(work, arguments)
     finally:
         # As `workers.connections` does after a task: this thread has none of Celery's signals.
         close_old_connections()
 
 
-def _raise_last(others: Sequence[Future[None]]) -> None:
-    faults = [fault for each in others if (fault := each.exception()) is not None]
-    if faults:
-        raise faults[-1]
+def _raise_last(faults: Sequence[Exception | None]) -> None:
+    found = [fault for fault in faults if fault is not None]
+    if found:
+        raise found[-1]
 
 
 class Teller:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,13 +14,15 @@ from uuid import UUID, uuid4
 import pytest
 import redis
 from celery import Celery
+from structlog.testing import capture_logs
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.queues import ALSO, MOST_TOGETHER, TENANT_HEADER, Message, Queue, Task, gathered, publish
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
-from workers.batches import Teller, in_turn
+from workers import batches
+from workers.batches import Teller, at_once, in_turn
 
 HERE, THERE = uuid4(), uuid4()
 
@@ -83,6 +88,49 @@ def test_the_fault_of_one_keeps_no_other_from_its_turn() -> None:
     with pytest.raises(ZeroDivisionError):
         in_turn(work, [{"number": number} for number in range(3)])
     assert done == [0, 2]
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let this process be one of many threads."""
+    with ThreadPoolExecutor(3) as pool:
+        monkeypatch.setattr(batches, "_threads", pool)
+        yield
+
+
+def test_the_fault_of_the_first_hides_no_fault_of_the_others(threads: None) -> None:
+    first_failed = threading.Event()
+    done: list[int] = []
+
+    def work(number: int) -> None:
+        if number == 0:
+            first_failed.set()
+            raise ZeroDivisionError
+        # The others come to their end only then.
+        assert first_failed.wait(10)
+        if number == 1:
+            raise KeyError(number)
+        if number == 2:
+            raise LookupError(number)
+        done.append(number)
+
+    with capture_logs() as logs, pytest.raises(LookupError, match="2"):
+        at_once(work, [{"number": number} for number in range(4)])
+    faults = sorted(each["number"] for each in logs if each["event"] == "fault_in_batch")
+    assert (faults, done) == ([0, 1, 2], [3])
+
+
+def test_the_fault_of_the_first_alone_is_raised_when_the_others_are_done(threads: None) -> None:
+    done: list[int] = []
+
+    def work(number: int) -> None:
+        if number == 0:
+            raise ZeroDivisionError
+        done.append(number)
+
+    with pytest.raises(ZeroDivisionError):
+        at_once(work, [{"number": number} for number in range(3)])
+    assert sorted(done) == [1, 2]
 
 
 def test_each_agent_of_a_message_walks_its_own_heartbeat(
