@@ -84,7 +84,8 @@ class Answer:
         try:
             return orjson.loads(self.content)
         except ValueError:
-            # Halves of characters, NaN and huge numbers: the standard library reads them.
+            # Halves of characters, NaN, numbers beyond floats: the standard library reads them. Whole numbers beyond 64
+            # bits do not come here; they were read as the nearest float.
             pass
         try:
             return json.loads(self.content)

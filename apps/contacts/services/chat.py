@@ -1,8 +1,8 @@
 """Talking to an agent: conversations opened, turns said and answered, conversations ended.
 
-A conversation is no heartbeat (seed 004, 5.3): it is answered at once, and the agent's timer rests while it goes on. A turn
-is a row of its own. Whoever answers it (a worker of the model queue, or the command line itself) does so by the same
-durable call, so it is answered once, whatever is lost.
+A conversation is no heartbeat (seed 004, 5.3): it is answered at once, and the agent's timer rests while it goes on. A
+turn is a row of its own. Whoever answers it (a worker of the model queue, or the command line itself) does so by the
+same durable call, so it is answered once, whatever is lost.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ def say(*, tenant_id: UUID, session_id: UUID, text: str) -> ChatMessage:
 def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
     """Prepare a turn's prompt, ask the model, and store what came; False when it is answered, or being answered.
 
-    A fault before the model is asked, and a day whose budget is used up, leave a turn that says so. What a lost worker leaves is taken up by the sweep.
+    A fault before the model is asked, and a day whose budget is used up, leave a turn that says so. What a lost worker
+    leaves is taken up by the sweep.
     """
     with tenant_transaction(tenant_id):
         if not _waits(turn_id):

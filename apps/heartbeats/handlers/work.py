@@ -41,7 +41,8 @@ class Work:
     """Carries on what the actions began; comes again while context.work_left is above 0.
 
     An inquiry asks the web, then a model for the answer, then, if deep, a model for the confidence; where that model is
-    out of reach, the next of the beat's tier. Whatever call fails, the action has failed with its reason, its energy is spent, and nothing is made up.
+    out of reach, the next of the beat's tier. Whatever call fails, the action has failed with its reason, its energy is
+    spent, and nothing is made up.
     """
 
     phase = Phase.INSIDE

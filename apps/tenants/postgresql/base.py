@@ -22,7 +22,10 @@ class _JsonLoader(Loader):
     """Reads a column of type json, as `to_json` writes: three times as fast as the driver by the standard library."""
 
     def load(self, data: Any) -> Any:
-        """Return the value; the standard library reads what is rare, as halves of characters."""
+        """Return the value, whole numbers beyond 64 bits as the nearest float.
+
+        The standard library reads what is rarer still: halves of characters, and numbers beyond floats.
+        """
         try:
             return orjson.loads(data)
         except ValueError:
