@@ -6,27 +6,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from arbor.heartbeat.action_params import (
-    ActionParams,
-    BrainstormGoalsParams,
+from arbor.heartbeat.energy import ACTION_COSTS
+from arbor.heartbeat.params.goals import BrainstormGoalsParams, ReprioritizeParams
+from arbor.heartbeat.params.maintain import MaintainParams
+from arbor.heartbeat.params.memory import (
     ConnectParams,
-    MaintainParams,
-    ObserveParams,
     RecallParams,
     ReflectParams,
     RememberParams,
-    ReprioritizeParams,
-    RestParams,
-    ReviewGoalsParams,
     SynthesizeParams,
 )
-from arbor.heartbeat.energy import ACTION_COSTS
-from arbor.heartbeat.outward_params import (
+from arbor.heartbeat.params.outward import (
     InquireDeepParams,
     InquireShallowParams,
     ReachOutPublicParams,
     ReachOutUserParams,
 )
+from arbor.heartbeat.params.parts import ActionParams, ObserveParams, RestParams, ReviewGoalsParams
 from arbor.heartbeat.situation import ActionOffer
 
 __all__ = ["ACTIONS", "ActionParams", "ActionRegistry", "ActionSpec"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arbor.goals.injection import calls_for_work
-from arbor.heartbeat.action_params import QUERY_LENGTH
 from arbor.heartbeat.learning import USER_MESSAGE
 from arbor.heartbeat.modes import Mode, choose_mode
+from arbor.heartbeat.params.parts import QUERY_LENGTH
 from arbor.heartbeat.situation import PerceptView, Situation
 
 # Consolidation looks around the latest memories, not at one question.

@@ -15,9 +15,9 @@ from apps.memories.services.nodes import id_of
 from apps.memories.services.walks import find_connected
 from apps.selves.services.looking import belief_of
 from apps.selves.services.proposals import revise_belief
-from arbor.heartbeat.action_params import Judgement, MaintainTarget
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.learning import learned
+from arbor.heartbeat.params.maintain import Judgement, MaintainTarget
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.memory.relations import NodeKind
 from arbor.memory.values import MemoryType, NewMemory

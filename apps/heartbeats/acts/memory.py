@@ -15,9 +15,9 @@ from apps.memories.services.provenance import derived_from, require_memories
 from apps.memories.services.recall import recall_in_scope
 from apps.memories.services.remember import store
 from apps.selves.services.evidence import note_evidence
-from arbor.heartbeat.action_params import ArtifactKind
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.learning import learned
+from arbor.heartbeat.params.memory import ArtifactKind
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.sections.text import line
 from arbor.memory.relations import NodeKind, Relation

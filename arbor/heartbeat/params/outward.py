@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from arbor.heartbeat.action_params import QUERY_LENGTH, REASON_LENGTH, ActionParams, text_list
+from arbor.heartbeat.params.parts import QUERY_LENGTH, REASON_LENGTH, ActionParams, needed_text, text_list
 
 #: Seed 004, 3.2.4: queries of a shallow and of a deep inquiry, at most.
 SHALLOW_QUERIES = 2
@@ -15,18 +15,13 @@ DEEP_QUERIES = 5
 MESSAGE_LENGTH = 4_000
 SUBJECT_LENGTH = 150
 
-
 Query = Annotated[str, StringConstraints(min_length=1, max_length=QUERY_LENGTH)]
 
 
 class InquireParams(ActionParams):
     """What is to be found out."""
 
-    question: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=QUERY_LENGTH),
-        Field(description=f"what you want to know, 1 to {QUERY_LENGTH} characters"),
-    ]
+    question: Annotated[str, needed_text("what you want to know", most=QUERY_LENGTH)]
 
 
 class InquireShallowParams(InquireParams):
@@ -55,16 +50,8 @@ class InquireDeepParams(InquireParams):
 class ReachOutUserParams(ActionParams):
     """A message to the users."""
 
-    intent: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=REASON_LENGTH),
-        Field(description=f"why it is worth their attention, 1 to {REASON_LENGTH} characters"),
-    ]
-    content: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=MESSAGE_LENGTH),
-        Field(description=f"the message itself, 1 to {MESSAGE_LENGTH} characters"),
-    ]
+    intent: Annotated[str, needed_text("why it is worth their attention", most=REASON_LENGTH)]
+    content: Annotated[str, needed_text("the message itself", most=MESSAGE_LENGTH)]
     subject: Annotated[
         str,
         StringConstraints(max_length=SUBJECT_LENGTH),

@@ -1,0 +1,117 @@
+"""What the actions take that search memory, add to it, and make something of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+
+from arbor.heartbeat.params.parts import (
+    CONTENT_LENGTH,
+    MAX_MATERIALS,
+    QUERY_LENGTH,
+    ActionParams,
+    Id,
+    lower,
+    needed_text,
+    text_list,
+)
+from arbor.memory.relations import Relation
+from arbor.memory.values import MemoryType
+
+INSIGHT_LENGTH = 2_000
+MAX_RECALLED = 20
+# The origin of seed 000 recalls five unless asked for more.
+DEFAULT_RECALLED = 5
+
+
+class RecallParams(ActionParams):
+    """What to look for."""
+
+    query: Annotated[str, needed_text("what to look for", most=QUERY_LENGTH)]
+    limit: Annotated[
+        int,
+        Field(
+            ge=1, le=MAX_RECALLED, description=f"how many, 1 to {MAX_RECALLED} (default {DEFAULT_RECALLED})"
+        ),
+    ] = DEFAULT_RECALLED
+
+
+class RememberParams(ActionParams):
+    """What to keep."""
+
+    content: Annotated[str, needed_text("what to keep", most=CONTENT_LENGTH)]
+    type: Annotated[
+        MemoryType,
+        BeforeValidator(lower),
+        Field(description="episodic, semantic, procedural or strategic (default semantic)"),
+    ] = MemoryType.SEMANTIC
+    importance: Annotated[
+        float | None,
+        Field(ge=0, le=1, description="0 to 1 (default: by what it says)"),
+        WithJsonSchema(
+            {
+                "type": ["number", "null"],
+                "minimum": 0,
+                "maximum": 1,
+                "description": "0 to 1 (default: by what it says)",
+            }
+        ),
+    ] = None
+
+
+class ReflectParams(ActionParams):
+    """What was noticed."""
+
+    insight: Annotated[
+        str, needed_text("the pattern or lesson you notice", most=INSIGHT_LENGTH, then="; it is kept")
+    ]
+    focus: Annotated[
+        str,
+        StringConstraints(max_length=QUERY_LENGTH),
+        Field(description=f"what it is about, up to {QUERY_LENGTH} characters (default none)"),
+    ] = ""
+    rests_on: Annotated[
+        tuple[Id, ...],
+        Field(
+            max_length=MAX_MATERIALS, description=f"ids of up to {MAX_MATERIALS} memories that it rests on"
+        ),
+        text_list(f"ids of up to {MAX_MATERIALS} memories that it rests on", most=MAX_MATERIALS),
+    ] = ()
+
+
+class ConnectParams(ActionParams):
+    """What belongs together, and how."""
+
+    from_id: Annotated[Id, Field(description="id of a memory, goal or belief you see")]
+    to_id: Annotated[Id, Field(description="id of another one you see")]
+    relation: Annotated[Relation, BeforeValidator(lower), Field(description="one of " + ", ".join(Relation))]
+
+
+class ArtifactKind(StrEnum):
+    """What a synthesis makes (seed 004, 3.2.4)."""
+
+    #: What follows from the materials.
+    CONCLUSION = "conclusion"
+    #: A text about them.
+    TEXT = "text"
+    #: Something new.
+    CREATIVE = "creative"
+
+
+class SynthesizeParams(ActionParams):
+    """What was made, and of what."""
+
+    topic: Annotated[str, needed_text("what it is about", most=QUERY_LENGTH)]
+    content: Annotated[str, needed_text("the work itself, whole", most=CONTENT_LENGTH, then="; it is kept")]
+    materials: Annotated[
+        tuple[Id, ...],
+        Field(max_length=MAX_MATERIALS, description=f"ids of up to {MAX_MATERIALS} memories it is made from"),
+        text_list(f"ids of up to {MAX_MATERIALS} memories it is made from", most=MAX_MATERIALS),
+    ] = ()
+    kind: Annotated[
+        ArtifactKind,
+        BeforeValidator(lower),
+        Field(description="conclusion, text or creative (default conclusion)"),
+    ] = ArtifactKind.CONCLUSION
