@@ -35,6 +35,11 @@ class Degradation(StrEnum):
         return self is Degradation.NORMAL
 
     @property
+    def may_tend(self) -> bool:
+        """Return whether maintenance may ask models: never of what is left for users who wait."""
+        return self.rank < Degradation.END_TIMES.rank
+
+    @property
     def tiers_down(self) -> int:
         """Return by how many tiers the thinking is cheaper; 2 is the cheapest whatever it would have been."""
         return min(self.rank, 2)

@@ -31,7 +31,6 @@ from apps.memories.services.summaries import (
 )
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import fetch
-from arbor.heartbeat.usage import Degradation
 from arbor.memory.errands import Excerpt, errand_request, left_out_of_prompt
 from arbor.memory.summary import Line, extractive_summary
 from arbor.models.handles import REFLEX, REFLEX_HANDLE
@@ -209,12 +208,13 @@ def _unfinished(agent_id: UUID, purpose: CallPurpose) -> list[tuple[str, dict[st
 def _room(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
     """Return how many errands an agent may begin: heartbeats' calls wait in the same queue, and go first.
 
-    None where the day's budget is used up: what is to be done stays due until the next day. Rules cost nothing.
+    None where the day's budget is used up, or the rest is for users who wait: what is to be done stays due until the
+    next day. Rules cost nothing.
 
     Tenants that have some open share ARBOR_MAX_ERRANDS alike: one that comes later has its share at once, while what the
     others have above theirs is worked off. What waits for a later try is in nobody's way, but its own agent's.
     """
-    if not maintenance_model().startswith(f"{REFLEX}/") and day_of(agent_id).level is Degradation.HALT:
+    if not maintenance_model().startswith(f"{REFLEX}/") and not day_of(agent_id).level.may_tend:
         return 0
     with connections[OPS].cursor() as cursor:
         cursor.execute(_OPEN, {"tenant": tenant_id})

@@ -34,7 +34,6 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.json_text import storable
-from arbor.heartbeat.usage import Degradation
 from arbor.ids import uuid7
 from arbor.memory.errands import asked_again
 from arbor.models.ports import ModelReply, ModelRequest
@@ -331,8 +330,8 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         rows = fetch(_TAKE_LOST, agent=agent_id, limit=_RECOVERED)
         silent = [row for row in rows if row[1] == CallStatus.PENDING]
-        if silent and day_of(agent_id).level is Degradation.HALT:
-            # They stay due, and the next day brings them; only people are told now why nobody answers.
+        if silent and not day_of(agent_id).level.may_tend:
+            # They stay due, and the next day brings them; only people, who wait, are answered now.
             silent = [row for row in silent if "chat" in json.loads(row[5])]
         told = [(row[0], row[-1]) for row in silent]
         for row in rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from django.db import IntegrityError, connections
 
 from apps.agents.models import Agent, AgentPolicy
 from apps.audit.models import AuditAction, AuditEvent
-from apps.heartbeats.models import CallStatus, ExternalCall
+from apps.heartbeats.models import CallStatus, DailyUsage, ExternalCall
 from apps.heartbeats.services import calls, purposes
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.consolidation import tend_episodes
@@ -24,10 +24,12 @@ from apps.heartbeats.services.errands import (
     recover_errands,
     retry_failed_errands,
 )
+from apps.heartbeats.services.usage import day_of
 from apps.memories.services.summaries import MAX_FAILURES
 from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelRefused, ModelUnavailable
+from arbor.heartbeat.usage import Degradation
 from arbor.memory.errand_replies import read_summary
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, Usage
 from tests.integration.heartbeats.fleet import Fleet
@@ -62,12 +64,18 @@ def _only(agent: Agent) -> ExternalCall:
     return errand
 
 
-def test_no_errand_begins_while_the_days_budget_is_used_up(
-    agent: Agent, fleet: Fleet, scripted: Script
+@pytest.mark.parametrize(
+    ("limit", "level"), [(95, Degradation.HALT), (100, Degradation.END_TIMES)], ids=["none left", "some left"]
+)
+def test_no_errand_begins_while_the_days_budget_is_used_up_or_kept_for_who_waits(
+    limit: int, level: Degradation, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(SUMMARY)
     with tenant_transaction(agent.tenant_id):
-        policy = AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
+        policy = AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=limit)
+        today = datetime.now(UTC).date()
+        DailyUsage.objects.create(tenant_id=agent.tenant_id, agent=agent, day=today, tokens=95)
+        assert day_of(agent.id).level is level
     tend_episodes()
     assert (errands_of(agent), fleet.messages) == ([], [])
     with tenant_transaction(agent.tenant_id):
@@ -76,7 +84,7 @@ def test_no_errand_begins_while_the_days_budget_is_used_up(
     fleet.messages.clear()
     let_pass(agent, timedelta(hours=1))
     with tenant_transaction(agent.tenant_id):
-        AgentPolicy.objects.filter(agent_id=policy.agent_id).update(daily_tokens=0)
+        AgentPolicy.objects.filter(agent_id=policy.agent_id).update(daily_tokens=limit)
     recover_errands()
     assert fleet.messages == [], "nor is one told of again that waits"
     with tenant_transaction(agent.tenant_id):
