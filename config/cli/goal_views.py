@@ -1,43 +1,76 @@
-"""Goals and plans as commands find and show them."""
+"""Goals and plans as commands show them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
-import click
+from rich.console import RenderableType
 from rich.markup import escape
 
+from apps.agents.services.profile import agent_by_id, genome_of
 from apps.goals.models import Goal, Plan
 from apps.goals.services.links import linked_memories
 from apps.goals.services.plans import plans_of
-from arbor.errors import NotFound
-from arbor.goals.values import GoalState, title_key
+from apps.goals.services.views import goal_views
+from arbor.clock import SystemClock
+from arbor.goals.values import GoalState
+from config.cli.chosen_goal import SHORT
 from config.cli.memory.listing import cut
-from config.cli.tenancy import ChosenAgent
+from config.cli.output import table
 
-#: Of an id, so many last characters are shown and suffice where they are unique.
-SHORT = 8
 #: Memories of a goal that are shown.
 _MEMORIES = 20
 
 
-def find_goal(chosen: ChosenAgent, wanted: str) -> Goal:
-    """Return the agent's goal of that title, id or end of an id; an open one goes before a closed one."""
-    goals: list[Goal] = list(Goal.objects.filter(agent_id=chosen.id))
-    key, end = title_key(wanted), wanted.strip().lower()
-    by_title = [each for each in goals if title_key(each.title) == key]
-    by_id = [each for each in goals if len(end) >= SHORT and str(each.id).endswith(end)]
-    found = by_title or by_id
-    found = [each for each in found if GoalState(each.state).is_open] or found
-    if not found:
-        raise NotFound(
-            f"{chosen.name} has no goal {wanted!r}; `arbor goal list {chosen.name}` shows those there are"
-        )
-    if len(found) > 1:
-        ids = ", ".join(str(each.id) for each in found)
-        raise click.UsageError(f"{len(found)} goals answer to {wanted!r}: give one of the ids {ids}")
-    return found[0]
+def goal_rows(agent_id: UUID, *, with_closed: bool) -> list[dict[str, Any]]:
+    """Return an agent's open goals, the most important first, and then those that are closed, as JSON."""
+    genome = genome_of(agent_by_id(agent_id))
+    views = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
+    rows = [view.model_dump(mode="json") for view in views]
+    if with_closed:
+        states = [each for each in GoalState if not each.is_open]
+        closed = Goal.objects.filter(agent_id=agent_id, state__in=states).order_by("-touched_at")
+        rows += [_closed_row(each) for each in closed]
+    return rows
+
+
+def _closed_row(each: Goal) -> dict[str, Any]:
+    return {
+        "id": str(each.id),
+        "title": each.title,
+        "description": each.description,
+        "state": each.state,
+        "layer": each.layer,
+        "source": each.source,
+        "priority": None,
+        "fraction": each.fraction,
+        "notes": [each.abandonment_reason] if each.abandonment_reason else [],
+        "deadline": each.deadline,
+        "flags": [],
+    }
+
+
+def goal_table(rows: list[dict[str, Any]]) -> RenderableType:
+    """Return goals as a table for people."""
+    return table(
+        ("goal", "state", "layer", "source", "done", "priority", "title", "last note", "flags"),
+        (
+            (
+                row["id"][-SHORT:],
+                row["state"],
+                row["layer"],
+                row["source"],
+                f"{row['fraction']:.0%}",
+                f"{row['priority']:.2f}" if row["priority"] is not None else "-",
+                row["title"],
+                (row["notes"] or [""])[-1],
+                ", ".join(row["flags"]),
+            )
+            for row in rows
+        ),
+    )
 
 
 def whole_goal(goal: Goal, *, agent_name: str) -> dict[str, Any]:

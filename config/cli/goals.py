@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
-from uuid import UUID
 
 import click
 from rich.markup import escape
 
-from apps.agents.services.profile import agent_by_id, genome_of
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.goals.models import Goal
 from apps.goals.services.goals import (
     block_goal,
@@ -21,13 +16,12 @@ from apps.goals.services.goals import (
     place_goal,
     set_deadline,
 )
-from apps.goals.services.views import goal_views
 from apps.tenants.scope import tenant_transaction
-from arbor.clock import SystemClock
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from config.cli.goal_views import SHORT, find_goal, goal_lines, whole_goal
-from config.cli.output import json_option, show, table
-from config.cli.tenancy import ChosenAgent, actor, choose_agent, tenant_option
+from config.cli.chosen_goal import SHORT, about_a_goal, find_goal, put_on_record
+from config.cli.goal_views import goal_lines, goal_rows, goal_table, whole_goal
+from config.cli.output import json_option, show
+from config.cli.tenancy import ChosenAgent, choose_agent, tenant_option
 from config.cli.values import Moment
 
 
@@ -49,31 +43,9 @@ def list_them(agent: str, with_closed: bool, tenant_slug: str | None, as_json: b
     """
     chosen = choose_agent(agent, tenant_slug)
     with tenant_transaction(chosen.tenant_id):
-        genome = genome_of(agent_by_id(chosen.id))
-        views = goal_views(
-            agent_id=chosen.id, traits=genome.traits if genome else None, now=SystemClock().now()
-        )
-        closed = list(_closed(chosen)) if with_closed else []
-    rows = [view.model_dump(mode="json") for view in views] + [_closed_line(each) for each in closed]
-    people: Any = table(
-        ("goal", "state", "layer", "source", "done", "priority", "title", "last note", "flags"),
-        (
-            (
-                row["id"][-SHORT:],
-                row["state"],
-                row["layer"],
-                row["source"],
-                f"{row['fraction']:.0%}",
-                f"{row['priority']:.2f}" if row["priority"] is not None else "-",
-                row["title"],
-                (row["notes"] or [""])[-1],
-                ", ".join(row["flags"]),
-            )
-            for row in rows
-        ),
-    )
+        rows = goal_rows(chosen.id, with_closed=with_closed)
     empty = f'{chosen.name} has no open goal. Add one: [bold]arbor goal add {chosen.name} "TITLE"[/bold]'
-    show({"agent": chosen.name, "goals": rows}, as_json=as_json, people=people if rows else empty)
+    show({"agent": chosen.name, "goals": rows}, as_json=as_json, people=goal_table(rows) if rows else empty)
 
 
 @goal.command("add")
@@ -130,13 +102,12 @@ def add(
             deadline=deadline,
             blocked_by=blocked_by,
         )
-        _put_on_record(chosen, made, f"added goal {made.title!r}, {made.state}")
+        put_on_record(chosen, made, f"added goal {made.title!r}, {made.state}")
     _show(chosen, made, as_json, f"is {made.state}")
 
 
 @goal.command("move")
-@click.argument("agent")
-@click.argument("goal_name", metavar="GOAL")
+@about_a_goal
 @click.argument("state", type=click.Choice([each.value for each in GoalState]))
 @click.option("--reason", default="", help="Why; needed to abandon a goal.")
 @tenant_option
@@ -152,13 +123,12 @@ def move(agent: str, goal_name: str, state: str, reason: str, tenant_slug: str |
         found = find_goal(chosen, goal_name)
         before = found.state
         moved = move_goal(goal_id=found.id, to=GoalState(state), reason=reason)
-        _put_on_record(chosen, moved, f"moved goal {moved.title!r} from {before} to {moved.state}")
+        put_on_record(chosen, moved, f"moved goal {moved.title!r} from {before} to {moved.state}")
     _show(chosen, moved, as_json, f"is {moved.state}")
 
 
 @goal.command("note")
-@click.argument("agent")
-@click.argument("goal_name", metavar="GOAL")
+@about_a_goal
 @click.argument("text")
 @click.option("--progress", type=click.FloatRange(0, 1), help="Share that is done, 0 to 1.")
 @tenant_option
@@ -174,13 +144,12 @@ def note(
     chosen = choose_agent(agent, tenant_slug)
     with tenant_transaction(chosen.tenant_id):
         noted = note_progress(goal_id=find_goal(chosen, goal_name).id, note=text, fraction=progress)
-        _put_on_record(chosen, noted, f"noted on goal {noted.title!r}: {text}")
+        put_on_record(chosen, noted, f"noted on goal {noted.title!r}: {text}")
     _show(chosen, noted, as_json, f"is {noted.state}, {noted.fraction:.0%} done")
 
 
 @goal.command("edit")
-@click.argument("agent")
-@click.argument("goal_name", metavar="GOAL")
+@about_a_goal
 @click.option("--parent", metavar="GOAL", help="The goal it is to be a part of.")
 @click.option("--no-parent", is_flag=True, help="It is a part of none.")
 @click.option("--deadline", type=Moment(), help="2026-12-24 or 2026-12-24T18:00 (UTC).")
@@ -212,16 +181,15 @@ def edit(
         if parent or no_parent:
             above = find_goal(chosen, parent) if parent else None
             changed = place_goal(goal_id=changed.id, parent_id=above.id if above else None)
-            _put_on_record(chosen, changed, f"made goal {changed.title!r} a part of {above or 'none'}")
+            put_on_record(chosen, changed, f"made goal {changed.title!r} a part of {above or 'none'}")
         if deadline or no_deadline:
             changed = set_deadline(goal_id=changed.id, deadline=deadline)
-            _put_on_record(chosen, changed, f"goal {changed.title!r} is due {deadline or 'never'}")
+            put_on_record(chosen, changed, f"goal {changed.title!r} is due {deadline or 'never'}")
     _show(chosen, changed, as_json, f"is {changed.state}")
 
 
 @goal.command("block")
-@click.argument("agent")
-@click.argument("goal_name", metavar="GOAL")
+@about_a_goal
 @click.option("--by", metavar="TEXT", default="", help="What it waits for, in words.")
 @click.option("--by-goal", metavar="GOAL", help="The goal it waits for; it goes on when that one closes.")
 @tenant_option
@@ -240,13 +208,12 @@ def block(
     with tenant_transaction(chosen.tenant_id):
         what = find_goal(chosen, by_goal) if by_goal else None
         changed = block_goal(goal_id=find_goal(chosen, goal_name).id, by=str(what.id) if what else by)
-        _put_on_record(chosen, changed, f"goal {changed.title!r} waits for {what or by}")
+        put_on_record(chosen, changed, f"goal {changed.title!r} waits for {what or by}")
     _show(chosen, changed, as_json, f"waits for {what or by}")
 
 
 @goal.command("unblock")
-@click.argument("agent")
-@click.argument("goal_name", metavar="GOAL")
+@about_a_goal
 @tenant_option
 @json_option
 def unblock(agent: str, goal_name: str, tenant_slug: str | None, as_json: bool) -> None:
@@ -258,13 +225,12 @@ def unblock(agent: str, goal_name: str, tenant_slug: str | None, as_json: bool) 
     chosen = choose_agent(agent, tenant_slug)
     with tenant_transaction(chosen.tenant_id):
         changed = block_goal(goal_id=find_goal(chosen, goal_name).id, by="")
-        _put_on_record(chosen, changed, f"goal {changed.title!r} waits for nothing any more")
+        put_on_record(chosen, changed, f"goal {changed.title!r} waits for nothing any more")
     _show(chosen, changed, as_json, "waits for nothing")
 
 
 @goal.command("show")
-@click.argument("agent")
-@click.argument("goal_name", metavar="GOAL")
+@about_a_goal
 @tenant_option
 @json_option
 def show_one(agent: str, goal_name: str, tenant_slug: str | None, as_json: bool) -> None:
@@ -277,38 +243,6 @@ def show_one(agent: str, goal_name: str, tenant_slug: str | None, as_json: bool)
     with tenant_transaction(chosen.tenant_id):
         whole = whole_goal(find_goal(chosen, goal_name), agent_name=chosen.name)
     show(whole, as_json=as_json, people=goal_lines(whole))
-
-
-def _closed(chosen: ChosenAgent) -> Any:
-    states = [each for each in GoalState if not each.is_open]
-    return Goal.objects.filter(agent_id=chosen.id, state__in=states).order_by("-touched_at")
-
-
-def _closed_line(each: Goal) -> dict[str, Any]:
-    return {
-        "id": str(each.id),
-        "title": each.title,
-        "description": each.description,
-        "state": each.state,
-        "layer": each.layer,
-        "source": each.source,
-        "priority": None,
-        "fraction": each.fraction,
-        "notes": [each.abandonment_reason] if each.abandonment_reason else [],
-        "deadline": each.deadline,
-        "flags": [],
-    }
-
-
-def _put_on_record(chosen: ChosenAgent, changed: Goal, message: str) -> None:
-    goal_id: UUID = changed.id
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor(),
-        agent_id=chosen.id,
-        message=message,
-        detail={"goal_id": str(goal_id)},
-    )
 
 
 def _show(chosen: ChosenAgent, changed: Goal, as_json: bool, what: str) -> None:

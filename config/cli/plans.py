@@ -6,17 +6,16 @@ from typing import Any
 
 import click
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.goals.models import Goal, Plan
 from apps.goals.services.plans import abandon_plan, add_plan, plans_of, start_plan
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
 from arbor.heartbeat.actions import ACTIONS
-from config.cli.goal_views import find_goal, plan_lines, plan_value
+from config.cli.chosen_goal import about_a_goal, find_goal, put_on_record
+from config.cli.goal_views import plan_lines, plan_value
 from config.cli.output import json_option, show
-from config.cli.tenancy import ChosenAgent, actor, choose_agent, tenant_option
+from config.cli.tenancy import ChosenAgent, choose_agent, tenant_option
 
 
 @click.group()
@@ -25,8 +24,7 @@ def plan() -> None:
 
 
 @plan.command("show")
-@click.argument("agent")
-@click.argument("goal_name", metavar="GOAL")
+@about_a_goal
 @tenant_option
 @json_option
 def show_them(agent: str, goal_name: str, tenant_slug: str | None, as_json: bool) -> None:
@@ -45,8 +43,7 @@ def show_them(agent: str, goal_name: str, tenant_slug: str | None, as_json: bool
 
 
 @plan.command("add")
-@click.argument("agent")
-@click.argument("goal_name", metavar="GOAL")
+@about_a_goal
 @click.option("--step", "steps", multiple=True, required=True, metavar="ACTION: WHAT FOR", help="In order.")
 @click.option("--draft", "as_draft", is_flag=True, help="Only write it down; `arbor plan start` takes it up.")
 @click.option("--risk", type=click.FloatRange(0, 1), help="0 to 1, higher is riskier.")
@@ -88,8 +85,7 @@ def add(
 
 
 @plan.command("start")
-@click.argument("agent")
-@click.argument("goal_name", metavar="GOAL")
+@about_a_goal
 @tenant_option
 @json_option
 def start(agent: str, goal_name: str, tenant_slug: str | None, as_json: bool) -> None:
@@ -107,8 +103,7 @@ def start(agent: str, goal_name: str, tenant_slug: str | None, as_json: bool) ->
 
 
 @plan.command("abandon")
-@click.argument("agent")
-@click.argument("goal_name", metavar="GOAL")
+@about_a_goal
 @click.option("--reason", required=True, help="Why; the agent is told.")
 @click.option("--draft", "a_draft", is_flag=True, help="The latest draft, not the active plan.")
 @tenant_option
@@ -147,11 +142,5 @@ def _latest(goal: Goal, status: PlanStatus) -> Plan:
 
 
 def _recorded(chosen: ChosenAgent, goal: Goal, changed: Plan, message: str) -> dict[str, Any]:
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor(),
-        agent_id=chosen.id,
-        message=message,
-        detail={"goal_id": str(goal.id), "plan_id": str(changed.id)},
-    )
+    put_on_record(chosen, goal, message, plan_id=changed.id)
     return plan_value(plans_of(goal.id).get(id=changed.id))
