@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -73,6 +73,7 @@ SET status = 'pending', reply = %(reply)s, error = %(error)s, error_kind = %(kin
     due_at = now() + %(wait)s, lease_until = now() + %(believed)s, request = %(request)s, model = %(model)s,
     subject = %(subject)s
 WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
+RETURNING (SELECT name FROM agents_agent a WHERE a.tenant_id = %(tenant)s AND a.id = agent_id)
 """
 _GIVE_UP = """
 UPDATE heartbeats_externalcall
@@ -93,9 +94,12 @@ WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.subject_key <> '
     AND c.status IN ('pending', 'running') AND c.lease_until < now()
 ORDER BY c.id LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED
 """
-# Told again after as long as it has waited: a fleet that is away for hours does not find a mountain of messages.
+# Told again after as long as it has waited: a fleet that is away for hours does not find a mountain of messages. Of a
+# conversation's call it is noted: who asked is lost, and workers ask until there is an answer.
 _TELL = """
-UPDATE heartbeats_externalcall SET lease_until = now() + least(%(longest)s, greatest(%(lease)s, now() - requested_at))
+UPDATE heartbeats_externalcall
+SET lease_until = now() + least(%(longest)s, greatest(%(lease)s, now() - requested_at)),
+    subject = CASE purpose WHEN 'chat' THEN subject || '{"told": true}' ELSE subject END
 WHERE tenant_id = %(tenant)s AND id = ANY(%(calls)s::uuid[])
 """
 _RETRY = """
@@ -227,18 +231,9 @@ def stumble(taken: Taken, error: Exception, *, reply: str = "") -> bool:
         "kind": type(error).__name__.lstrip("_"),
     }
     if again is not None:
-        stored = change(
-            _AGAIN,
-            **values,
-            wait=again.wait,
-            # Who waits for the answer asks again itself; only if it is lost the hint is repeated.
-            believed=again.wait or settings.ARBOR_QUEUE_LEASE,
-            request=Jsonb(again.request.to_json()),
-            model=again.model,
-            subject=Jsonb(again.subject),
-        )
+        stored = _ask_again(taken, again, values)
     else:
-        stored = change(_GIVE_UP, **values)
+        stored = bool(change(_GIVE_UP, **values))
         log.warning(
             "errand_failed", call_id=str(taken.call_id), purpose=taken.request.purpose, error=str(error)
         )
@@ -247,7 +242,7 @@ def stumble(taken: Taken, error: Exception, *, reply: str = "") -> bool:
         purpose.failed(taken.agent_id, taken.subject, reason)
         if again is None:
             purpose.given_up(taken.agent_id, taken.subject, reason)
-    return bool(stored)
+    return stored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,6 +253,22 @@ class _Again:
     request: ModelRequest
     model: str
     subject: dict[str, Any]
+
+
+def _ask_again(taken: Taken, again: _Again, values: Mapping[str, Any]) -> bool:
+    """Write the next try. Who waits for the answer makes it itself; where that one was lost, workers are told at once."""
+    rows = fetch(
+        _AGAIN,
+        **values,
+        wait=again.wait,
+        believed=again.wait or settings.ARBOR_QUEUE_LEASE,
+        request=Jsonb(again.request.to_json()),
+        model=again.model,
+        subject=Jsonb(again.subject),
+    )
+    if rows and again.subject.get("told"):
+        enqueue(fulfil_message(call_id=taken.call_id, tenant_id=taken.tenant_id, agent_name=rows[0][0]))
+    return bool(rows)
 
 
 def _next_try(taken: Taken, error: Exception, reply: str) -> _Again | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat import answer_turn, hear, say
 from apps.heartbeats.models import CallStatus, DailyUsage, HeartbeatSchedule, LedgerEntry
-from apps.heartbeats.services.errands import failed_errands
+from apps.heartbeats.services.errands import failed_errands, recover_errands
 from apps.memories.models import CodeSnippet, Memory
 from apps.memories.services.code import keep_code
 from apps.memories.services.remember import remember
@@ -32,6 +32,7 @@ from tests.factories import BeliefFactory, IdentityAspectFactory
 from tests.integration.chat.conftest import PERSON, Talk, answering, begin, calls_of, prompt_of
 from tests.integration.heartbeats.conftest import schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.maintenance.tending import let_pass
 
 type Script = Callable[..., ScriptedModel]
 
@@ -266,6 +267,38 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again_twice_and_no_more(
     model = scripted("{}", repeat=True)
     assert talk("And now?").error.startswith("ReplyInvalid: ")
     assert len(model.requests) == 3
+
+
+def test_who_asks_and_is_lost_is_followed_by_workers_who_ask_again_at_once(
+    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = scripted("{}", ModelUnavailable("busy"), "{}", answering("Here."))
+    with tenant_transaction(agent.tenant_id):
+        AgentPolicy.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, tier_models={"standard": ["scripted/a", "scripted/b"]}
+        )
+
+    def killed(**_: Any) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("apps.contacts.services.chat.fulfil_call", killed)
+        with pytest.raises(KeyboardInterrupt):
+            say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Are you there?")
+    assert fleet.messages == []
+    let_pass(agent, timedelta(minutes=10))
+    recover_errands()
+    fleet.run()
+    (call,) = calls_of(agent)
+    assert (call.status, call.attempts, len(model.requests)) == (CallStatus.COMPLETE, 4, 4)
+    with tenant_transaction(agent.tenant_id):
+        assert ChatMessage.objects.get(speaker=Speaker.AGENT).content == "Here."
+
+
+def test_who_asks_again_itself_tells_no_other(talk: Talk, scripted: Script, fleet: Fleet) -> None:
+    scripted("{}", "{}", answering("Here."))
+    assert talk("Are you there?").content == "Here."
+    assert fleet.messages == []
 
 
 def test_a_conversation_asks_the_models_of_the_usual_tier_the_next_where_one_is_out_of_reach(
