@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from arbor.memory.lexical import words_of
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
+from arbor.selves.negation import is_negated
 
 #: Cosine above which a text means what an example means (the origin of seed 004).
 SIMILARITY = 0.75
@@ -38,8 +39,8 @@ class BoundaryRule:
     description: str = ""
     #: Words and phrases; one that ends in `*` stands for every word that begins so.
     patterns: tuple[str, ...] = ()
-    #: Regular expressions over small letters, of boundaries that every agent has: what they find does not count where
-    #: it is negated.
+    #: Regular expressions over small letters, of boundaries that every agent has: where there are any, what they or the
+    #: patterns find does not count if it is negated.
     expressions: tuple[str, ...] = ()
     #: Whatever the expressions find has one of these in it: most texts have none, and need no closer look.
     hints: tuple[str, ...] = ()
@@ -123,63 +124,18 @@ def _rule(row: Mapping[str, Any]) -> BoundaryRule:
 
 
 def _by_pattern(plain: str, boundary: BoundaryRule) -> str:
-    found = _compiled(boundary.patterns).search(plain) if boundary.patterns else None
-    # What every agent has is about what people say of it in everyday talk, too; own patterns count wherever they stand.
-    if found and boundary.expressions and _is_negated(plain, found.start()):
-        found = None
+    found = _first_meant(_compiled(boundary.patterns), plain, boundary) if boundary.patterns else None
     if found is None and any(hint in plain for hint in boundary.hints):
         plain = "\n".join(" ".join(each.split()) for each in plain.splitlines() if each.strip())
-        matches = _expressions(boundary.expressions).finditer(plain)
-        found = next((each for each in matches if not _is_negated(plain, each.start())), None)
+        found = _first_meant(_expressions(boundary.expressions), plain, boundary)
     return f"it says “{' '.join(found.group().split()).lstrip('.!?;:, ')}”" if found else ""
 
 
-def _is_negated(plain: str, at: int) -> bool:
-    """Return whether one of the few words before a place, in its clause, says that it is not to be."""
-    clause = _CLAUSES.split(plain[max(at - _LOOKED_BACK, 0) : at])[-1]
-    words = _WORDS.findall(clause.replace("’", "'"))[-_WORDS_BEFORE:]
-    negated = any(word in _NEGATIONS or word.endswith("n't") for word in words)
-    return negated and not _ENCOURAGING & set(words)
-
-
-# How far before a phrase its negation may stand; ours.
-_LOOKED_BACK = 80
-_WORDS_BEFORE = 4
-_CLAUSES = re.compile(r"[.!?;:,\n]|\bbut\b")
-_WORDS = re.compile(r"[\w']+")
-_NEGATIONS = frozenset(
-    [
-        "not",
-        "never",
-        "no",
-        "nor",
-        "neither",
-        "nobody",
-        "cannot",
-        "dont",
-        "wont",
-        "without",
-        "avoid",
-        "refuse",
-        "refuses",
-        "refused",
-        "refusing",
-        "stop",
-        "wrong",
-        "bad",
-        "illegal",
-        "forbidden",
-        "dishonest",
-        "unethical",
-        "immoral",
-        "prohibited",
-        "unacceptable",
-    ]
-)
-# "Why not", "do not hesitate to", "not only": they ask for it.
-_ENCOURAGING = frozenset(
-    ["why", "hesitate", "afraid", "worry", "shy", "reason", "problem", "only", "just", "forget"]
-)
+def _first_meant(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -> re.Match[str] | None:
+    """Return the first place that counts: what every agent has is about what people say of it in everyday talk, too."""
+    if not boundary.expressions:
+        return pattern.search(plain)
+    return next((each for each in pattern.finditer(plain) if not is_negated(plain, *each.span())), None)
 
 
 def _by_meaning(text: str, boundary: BoundaryRule, vectors: Mapping[str, Vector]) -> str:

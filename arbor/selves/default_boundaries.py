@@ -10,15 +10,17 @@ from __future__ import annotations
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
 from arbor.selves.boundary_check import BoundaryRule
 
+# One word between, unless it turns what is said into its opposite.
+_WORD = r"(?:(?!(?:not|never|nobody|nor|neither|cannot|dont|wont) )\w+ )?"
 # Somebody asks for it, or means to do it; told to do it, they need no more than the verb at the beginning.
 _MEANT = (
     r"\b(?:how (?:to|do i|can i|could i|do we|can we)"
     r"|help (?:me|us|him|her|them|anyone|someone|somebody|people)(?: to)?"
     r"|(?:want|wants|going|plans?|planning|wish|intend|ready|like|need|ways?|instructions|best) (?:how )?to"
-    r"|(?:tell|show|teach) \w+ (?:how )?to|let us|let's|i will|i'll|we will|we should|you should|you must|please|go and"
-    r") (?:\w+ )?"
+    r"|(?:tell|show|teach) \w+ (?:how )?to|let us|let's|i will|i'll|we will|we should|you should|you must|please"
+    r"|(?:go|come|stop \w+|quit \w+) and) " + _WORD
 )
-_TOLD = r"(?:(?:^|(?<=[.!?;:,\n]) ?)(?:\w+ )?|" + _MEANT + ")"
+_TOLD = r"(?:(?:^|(?<=[.!?;:,\n]) ?)" + _WORD + "|" + _MEANT + ")"
 _SOMEBODY = (
     r"(?:(?:some|any|every)(?:one|body)|(?:other |innocent |many )?(?:people|humans|children)"
     r"|(?:a|an|another|the|this|that) (?:person|man|woman|child|human|guy)|him|her"

@@ -1,0 +1,114 @@
+"""Whether a phrase is denied or forbidden by the words before it ("I will never lie to you"), in English.
+
+A negation counts only where it governs the phrase: nothing but words that carry it over ("ever", "want to", "help anyone")
+may stand between the two. Any other word leaves the phrase as it is: "never mind, …", "I can't sleep, …", "why not …".
+"""
+
+from __future__ import annotations
+
+import re
+
+# How far before a phrase its negation may begin, within its sentence; ours.
+_LOOKED_BACK = 120
+_SENTENCES_BEFORE = re.compile(r".*[.!?;:\n]", re.DOTALL)
+
+_SOMEBODY = r"(?:you|me|us|them|him|her|people|others|users?|agents?|clients?|customers?|readers?|children|owners?|team|board|public|(?:any|some|every)(?:one|body))"
+_SOMEONE = rf"(?:(?:the|an?|any|our|your|my|their) )?{_SOMEBODY}"
+_AUXILIARY = r"(?:am|is|are|was|were|be|do|does|did|have|has|had|will|would|shall|should|can|could|may|might|must|ought|need)"
+_MODAL = r"(?:will|would|shall|should|can|could|may|might|must|do|does|did|am|is|are)"
+_WRONGS = (
+    *("wrong", "bad", "illegal", "unlawful", "forbidden", "dishonest", "unethical", "immoral", "prohibited"),
+    "unacceptable",
+)
+_WRONG = rf"(?:{'|'.join(_WRONGS)})"
+_RIGHT = r"(?:right|fine|okay|ok|good|fair|honest|legal|ethical|acceptable|allowed|possible|safe|appropriate)"
+
+# A bare "not" says too little ("like it or not", "why not"), and so does one that asks ("can't you").
+_NEGATIONS = (
+    r"(?:do|does|did|is|are|was|were|have|has|had|wo|would|sha|should|ca|could|might|must|need)n'?t"
+    r"(?: you (?:dare|ever)(?: to)?)?",
+    r"cannot",
+    rf"(?:{_AUXILIARY}|\w+'(?:m|re|s|d|ll|ve))(?: (?:definitely|certainly|absolutely|also|really|probably))? not",
+    r"(?:and|but|also|rather|better|please) not",
+    r"(?<!reason )not to",
+    r"(?:(?<!now or )(?<!than )never|nor|neither|no longer|under no circumstances?|on no account|in no way)"
+    rf"(?: {_MODAL} (?:i|you|we|he|she|it|they|anyone))?",
+    r"(?:nobody|no one|no-one|neither of \w+|none of \w+)"
+    rf"(?= (?:ever|{_MODAL}|(?:say|think|believe|mean|want|ask|tell|need)(?:s|ed)?|said|thought|meant|told) )",
+    rf"no (?:(?!(?:i|you|we|they) )\w+ ){{1,2}}{_MODAL}",
+    r"no (?:need|reason|wish|plans?|intention) to",
+    r"(?:refuse[sd]?|refusing|declined?|declines|unable|unwilling) to",
+    rf"(?:(?:so|very|always|that|morally|simply) )?{_WRONG}(?: (?:for|of) {_SOMEONE})? to",
+)
+#: Each of them has one of these in it: most texts have none, and need no closer look.
+_SIGNS = ("n't", "nt", "no", "never", "neither", "refus", "declin", "unable", "unwilling", *_WRONGS)
+_CARRYING = (
+    r"(?:ever|again|even|also|actually|really|knowingly|willingly|deliberately|intentionally|consciously|secretly)",
+    r"(?:to|be|been|have|had|will|would|shall|should|can|could|may|might|must)",
+    r"(?:want|wish|intend|plan|mean|like|try|dare|attempt|agree|have|has|had|need|ought)(?:s|ed|ing)? to",
+    r"(?:able|willing|permitted|supposed|going|ready|prepared|meant|here|about|asked|told|made|forced) to",
+    rf"(?:an? (?:good|great) idea|{_RIGHT}(?: (?:for|of) {_SOMEONE})?) to",
+    r"(?:my|our|your) (?:job|place|way|aim|goal|task|role|intention) to",
+    rf"(?:want|ask|tell|allow|permit|expect|force|encourage|teach|advise|instruct|get|help)(?:s|ed|ing)? {_SOMEONE} to",
+)
+# "I will not let anybody …", but not "if you cannot help me tell me …".
+_HELPING = rf"(?:help|let|make|have|watch|see)(?:s|ing)? {_SOMEONE}"
+# They may stand between commas.
+_PARENTHETICAL = r"(?:ever|at all|in any way|for any reason|by any means|on any account|under any circumstances|in good conscience)"
+
+# Models write **not**, too.
+_BLANK = r"[ \t*]+"
+
+
+def _governing(*further: str, between: str = "") -> re.Pattern[str]:
+    """Return what finds the negations, and the words that carry them over, right before the end of a text.
+
+    `further` carry over, too; `between` is what may stand last of all.
+    """
+    negation = rf"(?<![\w'])(?:{'|'.join(_NEGATIONS)})"
+    unit = rf"(?:{'|'.join((*_NEGATIONS, *_CARRYING, *further, _PARENTHETICAL))})"
+    chain = rf"{negation}(?: {unit}|, {_PARENTHETICAL},?)*"
+    return _spaced(rf"{chain}{between} [\"“]?$")
+
+
+def _spaced(expression: str) -> re.Pattern[str]:
+    # What is looked back for has a fixed length, and keeps its blanks.
+    parts = re.split(r"(\(\?<!.*?\))", expression)
+    return re.compile("".join(part if "(?<!" in part else part.replace(" ", _BLANK) for part in parts))
+
+
+_NEGATION = _spaced(rf"(?<![\w'])(?:{'|'.join(_NEGATIONS)})(?![\w'])")
+
+# Who asks for it in so many words has not been told not to.
+_ASKED = re.compile(r"please\b|let us\b|let's\b|how (?:do|can|could)\b|(?:stop|quit) \w+ and\b")
+# "I do not think that you should …".
+_CLAIMED = re.compile(r"(?:i will|i'll|we will|we should|you should|you must)\b")
+_CLAIM = _governing(
+    between=r" (?:(?:think|believe|say|mean|suggest|claim|feel|agree)s?|true|said|saying|suggesting)(?: that)?"
+)
+# "I cannot give you any instructions on how to …".
+_WAY = re.compile(r"(?:how|ways?|instructions|best) (?:how )?to\b")
+_TOLD = _governing(
+    _HELPING,
+    between=r"(?: (?:tell|show|teach|explain|describe|say|share|give|provide|discuss|reveal|offer|write|publish|post|send|help|assist|advise)"
+    rf"(?:(?: to)? {_SOMEONE})?(?: (?:with|on|about|of|for|any|the|some|detailed|details|directions|instructions|information|advice|ever))*)?",
+)
+_REQUESTED = re.compile(r"(?:tell|show|teach|give|send|help|find|get) (?:me|us)\b")
+_REQUEST = _governing()
+# "We never deceive, mislead or …".
+_DONE = _governing(_HELPING, between=r"(?: [\w']+(?:(?:, [\w']+)+,|(?: [\w']+){0,3}) or)?")
+
+_BY_HEAD = ((_CLAIMED, _CLAIM), (_WAY, _TOLD), (_REQUESTED, _REQUEST))
+
+
+def is_negated(text: str, start: int, end: int) -> bool:
+    """Return whether what stands from `start` to `end` of a text in small letters is denied or forbidden before it.
+
+    What is denied twice is not: "it is not wrong to …", "never refuse to …".
+    """
+    phrase = text[start:end].lstrip().replace("’", "'")
+    before = _SENTENCES_BEFORE.sub("", text[max(start - _LOOKED_BACK, 0) : start]).replace("’", "'")
+    if _ASKED.match(phrase) or not any(sign in before for sign in _SIGNS):
+        return False
+    found = next((by for heads, by in _BY_HEAD if heads.match(phrase)), _DONE).search(before)
+    return found is not None and len(_NEGATION.findall(found.group())) % 2 == 1
