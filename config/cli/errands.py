@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from apps.heartbeats.services.errands import FailedErrand, failed_errands, retry_failed_errands
+from apps.heartbeats.services.failed_errands import FailedErrand, failed_errands, retry_failed_errands
 from apps.tenants.scope import tenant_transaction
 from config.cli.output import json_option, show, table
 from config.cli.tenancy import actor, choose_agent, choose_tenant, tenant_option

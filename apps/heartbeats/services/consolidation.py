@@ -13,7 +13,8 @@ from django.conf import settings
 from django.db import connections
 
 from apps.heartbeats.models import CallStatus
-from apps.heartbeats.services.errands import Errand, ask, recover_errands
+from apps.heartbeats.services.errands import Errand, ask
+from apps.heartbeats.services.lost_errands import recover_errands
 from apps.heartbeats.services.purposes import subject_of_episode, subject_of_memories
 from apps.heartbeats.services.usage import day_of
 from apps.memories.services.chores import Chore, agents_with, waiting_memories

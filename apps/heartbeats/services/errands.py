@@ -7,11 +7,9 @@ as failed, and a try that failed is made again later and later until the errand 
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,15 +18,9 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from psycopg.types.json import Jsonb
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
-from apps.heartbeats.models import CallStatus
 from apps.heartbeats.services.ledger import Taken, charge_reply, note_truncated
 from apps.heartbeats.services.purposes import PURPOSES, subject_key
 from apps.heartbeats.services.schedule import fulfil_message
-from apps.heartbeats.services.usage import day_of
-from apps.memories.services.rounds import Round, make_round
-from apps.memories.services.summaries import reset_failures
 from apps.queues import enqueue
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
@@ -44,10 +36,6 @@ log = structlog.get_logger(__name__)
 WAITS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25))
 #: An answer that somebody waits for and that cannot be read is asked for again so often, at once (seed 003, 10.7).
 ASKED_AGAIN = 2
-#: The longest that a hint which nobody has followed is believed in before it is repeated.
-_LONGEST_BELIEF = timedelta(hours=1)
-#: Errands of one agent that one step tells of again.
-_RECOVERED = 100
 
 _ASK = """
 INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, purpose, subject, subject_key, status, model, request,
@@ -81,40 +69,6 @@ SET status = 'failed', reply = %(reply)s, error = %(error)s, error_kind = %(kind
     ended_at = now(), lease_until = NULL, due_at = NULL
 WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
 """
-# Those of suspended tenants rest.
-_LOST = """
-SELECT DISTINCT agent_id FROM heartbeats_externalcall
-WHERE tenant_id = t.id AND subject_key <> '' AND status IN ('pending', 'running') AND lease_until < now()
-    AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
-"""
-_TAKE_LOST = """
-SELECT c.id, c.status, c.model, c.request, c.attempts, c.subject, c.failures, a.name
-FROM heartbeats_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
-WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.subject_key <> ''
-    AND c.status IN ('pending', 'running') AND c.lease_until < now()
-ORDER BY c.id LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED
-"""
-# Told again after as long as it has waited: a fleet that is away for hours does not find a mountain of messages. Of a
-# conversation's call it is noted: who asked is lost, and workers ask until there is an answer.
-_TELL = """
-UPDATE heartbeats_externalcall
-SET lease_until = now() + least(%(longest)s, greatest(%(lease)s, now() - requested_at)),
-    subject = CASE purpose WHEN 'chat' THEN subject || '{"told": true}' ELSE subject END
-WHERE tenant_id = %(tenant)s AND id = ANY(%(calls)s::uuid[])
-"""
-_RETRY = """
-UPDATE heartbeats_externalcall SET status = 'retried'
-WHERE tenant_id = %(tenant)s AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s) AND subject_key <> ''
-    AND status = 'failed' AND purpose <> 'chat'
-RETURNING purpose, subject
-"""
-_FAILED = """
-SELECT c.id, a.name, c.purpose, c.subject, c.model, c.error_kind || ': ' || c.error, c.ended_at
-FROM heartbeats_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
-WHERE c.tenant_id = %(tenant)s AND (%(agent)s::uuid IS NULL OR c.agent_id = %(agent)s) AND c.subject_key <> ''
-    AND c.status = 'failed' AND c.purpose <> 'chat'
-ORDER BY c.ended_at DESC, c.id LIMIT %(limit)s
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,24 +83,6 @@ class Errand:
     left_out: Sequence[str] = ()
     #: The prompt's parts: [{name, text, tokens}].
     sections: Sequence[dict[str, Any]] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class FailedErrand:
-    """An errand that failed for good, as people see it."""
-
-    id: UUID
-    agent: str
-    purpose: str
-    #: `an episode`, or how many memories.
-    about: str
-    model: str
-    reason: str
-    ended_at: datetime
-
-
-class _WorkerLost(Exception):
-    """No worker came back with an answer."""
 
 
 def ask(*, agent_id: UUID, tenant_id: UUID, errand: Errand) -> bool:
@@ -288,84 +224,3 @@ def _next_try(taken: Taken, error: Exception, reply: str) -> _Again | None:
     else:
         return None
     return _Again(wait=timedelta(), request=request, model=model, subject=subject)
-
-
-def failed_errands(*, agent_id: UUID | None = None, limit: int = 100) -> list[FailedErrand]:
-    """Return the errands of an agent, or of the whole tenant, that failed for good, the latest first. One statement."""
-    return [
-        FailedErrand(
-            id=call_id,
-            agent=name,
-            purpose=purpose,
-            about=_about(json.loads(subject)),
-            model=model,
-            reason=reason,
-            ended_at=ended_at,
-        )
-        for call_id, name, purpose, subject, model, reason, ended_at in fetch(
-            _FAILED, agent=agent_id, limit=limit
-        )
-    ]
-
-
-def _about(subject: dict[str, Any]) -> str:
-    return "an episode" if "episode" in subject else f"{len(subject['memories'])} memories"
-
-
-def retry_failed_errands(*, actor: str, agent_id: UUID | None = None) -> int:
-    """Let what failed errands were about be asked about anew, in the open transaction; return how many errands it were.
-
-    Of one agent, or of the whole tenant. The next round asks, with the prompts and the model of that day; the failed
-    calls stay on record.
-    """
-    rows = fetch(_RETRY, agent=agent_id)
-    episodes = [subject["episode"] for _, each in rows if "episode" in (subject := json.loads(each))]
-    reset_failures(episodes)
-    if rows:
-        record(
-            action=AuditAction.OPERATOR_ACT,
-            actor=actor,
-            agent_id=agent_id,
-            message=f"{len(rows)} failed calls of maintenance are to be made anew",
-            detail={"purposes": dict(Counter(purpose for purpose, _ in rows))},
-        )
-    return len(rows)
-
-
-def recover_errands() -> Round:
-    """Tell the workers again of errands that nobody has taken, and let those whose worker was lost be tried again."""
-    return make_round("errands", waiting=_LOST, tend=_recover)
-
-
-def _recover(tenant_id: UUID, agent_id: UUID) -> int:
-    with tenant_transaction(tenant_id):
-        rows = fetch(_TAKE_LOST, agent=agent_id, limit=_RECOVERED)
-        silent = [row for row in rows if row[1] == CallStatus.PENDING]
-        if silent and not day_of(agent_id).level.may_tend:
-            # They stay due, and the next day brings them; only people, who wait, are answered now.
-            silent = [row for row in silent if "chat" in json.loads(row[5])]
-        told = [(row[0], row[-1]) for row in silent]
-        for row in rows:
-            if row[1] == CallStatus.RUNNING:
-                lost = _WorkerLost(f"worker {row[4]} took it and did not come back")
-                stumble(_taken(tenant_id, agent_id, row), lost)
-        if told:
-            calls = [call_id for call_id, _ in told]
-            change(_TELL, calls=calls, lease=settings.ARBOR_QUEUE_LEASE, longest=_LONGEST_BELIEF)
-        for call_id, name in told:
-            enqueue(fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
-    return len(rows)
-
-
-def _taken(tenant_id: UUID, agent_id: UUID, row: tuple[Any, ...]) -> Taken:
-    call_id, _, model, request, attempt, subject, failures, _ = row
-    return Taken(
-        call_id=call_id,
-        tenant_id=tenant_id,
-        agent_id=agent_id,
-        model=model,
-        request=ModelRequest.from_json(json.loads(request)),
-        attempt=attempt,
-        subject=json.loads(subject),
-        failures=failures,
-    )

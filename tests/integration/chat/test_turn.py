@@ -14,7 +14,8 @@ from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat import answer_turn, hear, say
 from apps.heartbeats.models import CallStatus, DailyUsage, HeartbeatSchedule, LedgerEntry
-from apps.heartbeats.services.errands import failed_errands, recover_errands
+from apps.heartbeats.services.failed_errands import failed_errands
+from apps.heartbeats.services.lost_errands import recover_errands
 from apps.memories.models import CodeSnippet, Memory
 from apps.memories.services.code import keep_code
 from apps.memories.services.remember import remember

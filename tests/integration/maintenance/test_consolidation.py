@@ -14,7 +14,8 @@ from apps.agents.models import Agent
 from apps.heartbeats.models import CallStatus
 from apps.heartbeats.services.consolidation import EXTRACT_BATCH, consolidate, tend_episodes
 from apps.heartbeats.services.errand_prompts import empty_prompts
-from apps.heartbeats.services.errands import WAITS, recover_errands
+from apps.heartbeats.services.errands import WAITS
+from apps.heartbeats.services.lost_errands import recover_errands
 from apps.memories.services.archive import archive, purge
 from apps.memories.services.concepts import memories_of_concept
 from apps.memories.services.remember import remember

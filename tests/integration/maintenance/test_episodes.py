@@ -15,7 +15,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.heartbeats.services import consolidation
 from apps.heartbeats.services.consolidation import tend_episodes
-from apps.heartbeats.services.errands import recover_errands
+from apps.heartbeats.services.lost_errands import recover_errands
 from apps.memories.models import Episode, Memory
 from apps.memories.services.embedding_backlog import embed_backlog
 from apps.memories.services.episodes import close_episodes, episode_memories, recall_episodes

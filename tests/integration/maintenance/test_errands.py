@@ -18,12 +18,9 @@ from apps.heartbeats.models import CallStatus, DailyUsage, ExternalCall
 from apps.heartbeats.services import calls, purposes
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.consolidation import tend_episodes
-from apps.heartbeats.services.errands import (
-    WAITS,
-    failed_errands,
-    recover_errands,
-    retry_failed_errands,
-)
+from apps.heartbeats.services.errands import WAITS
+from apps.heartbeats.services.failed_errands import failed_errands, retry_failed_errands
+from apps.heartbeats.services.lost_errands import recover_errands
 from apps.heartbeats.services.usage import day_of
 from apps.memories.services.summaries import MAX_FAILURES
 from apps.queues import Task, captured

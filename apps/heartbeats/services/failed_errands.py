@@ -1,0 +1,85 @@
+"""Errands that failed for good: what people see of them, and letting what they were about be asked about anew."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.services.summaries import reset_failures
+from apps.tenants.statements import fetch
+
+_RETRY = """
+UPDATE heartbeats_externalcall SET status = 'retried'
+WHERE tenant_id = %(tenant)s AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s) AND subject_key <> ''
+    AND status = 'failed' AND purpose <> 'chat'
+RETURNING purpose, subject
+"""
+_FAILED = """
+SELECT c.id, a.name, c.purpose, c.subject, c.model, c.error_kind || ': ' || c.error, c.ended_at
+FROM heartbeats_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
+WHERE c.tenant_id = %(tenant)s AND (%(agent)s::uuid IS NULL OR c.agent_id = %(agent)s) AND c.subject_key <> ''
+    AND c.status = 'failed' AND c.purpose <> 'chat'
+ORDER BY c.ended_at DESC, c.id LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedErrand:
+    """An errand that failed for good, as people see it."""
+
+    id: UUID
+    agent: str
+    purpose: str
+    #: `an episode`, or how many memories.
+    about: str
+    model: str
+    reason: str
+    ended_at: datetime
+
+
+def failed_errands(*, agent_id: UUID | None = None, limit: int = 100) -> list[FailedErrand]:
+    """Return the errands of an agent, or of the whole tenant, that failed for good, the latest first. One statement."""
+    return [
+        FailedErrand(
+            id=call_id,
+            agent=name,
+            purpose=purpose,
+            about=_about(json.loads(subject)),
+            model=model,
+            reason=reason,
+            ended_at=ended_at,
+        )
+        for call_id, name, purpose, subject, model, reason, ended_at in fetch(
+            _FAILED, agent=agent_id, limit=limit
+        )
+    ]
+
+
+def _about(subject: dict[str, Any]) -> str:
+    return "an episode" if "episode" in subject else f"{len(subject['memories'])} memories"
+
+
+def retry_failed_errands(*, actor: str, agent_id: UUID | None = None) -> int:
+    """Let what failed errands were about be asked about anew, in the open transaction; return how many errands it were.
+
+    Of one agent, or of the whole tenant. The next round asks, with the prompts and the model of that day; the failed
+    calls stay on record.
+    """
+    rows = fetch(_RETRY, agent=agent_id)
+    episodes = [subject["episode"] for _, each in rows if "episode" in (subject := json.loads(each))]
+    reset_failures(episodes)
+    if rows:
+        record(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            agent_id=agent_id,
+            message=f"{len(rows)} failed calls of maintenance are to be made anew",
+            detail={"purposes": dict(Counter(purpose for purpose, _ in rows))},
+        )
+    return len(rows)
