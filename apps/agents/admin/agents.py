@@ -1,4 +1,4 @@
-"""Agents and templates in the operator's console."""
+"""Agents in the operator's console: a list with acts, and a page for each."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from apps.agents.models import Agent, AgentKey, AgentPolicy, AgentState, BuiltinTemplate, Template
+from apps.agents.models import Agent
 from apps.console import cells
 from apps.console.access import actor_of, holds
 from apps.console.acts import carry_out
 from apps.console.agent_forms import DestroyAgentForm, NewAgentForm
 from apps.console.agent_page import read_agent
-from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, is_list
+from apps.console.listing import ConsoleAdmin, is_list
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid
@@ -227,92 +227,3 @@ class AgentAdmin(ConsoleAdmin):
 def _related(agent: Agent, name: str) -> Any:
     """Return a row that exists once for each agent, or none: it is joined, never asked for one by one."""
     return agent._state.fields_cache.get(name)
-
-
-@admin.register(AgentState)
-class AgentStateAdmin(AgentRowsAdmin):
-    """The present moments of agents."""
-
-    list_display = ("agent_link", "energy", "beats", "nops", "last_beat_at")
-    ordering = ("-agent_id",)
-    fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "working_memory")
-
-
-@admin.register(AgentKey)
-class AgentKeyAdmin(AgentRowsAdmin):
-    """The public halves of agents' keys. The private halves are never read from the database here."""
-
-    list_display = ("agent_link", "public_half", "created_at")
-    ordering = ("-agent_id",)
-    fields = ("agent", "public_half", "created_at")
-    unread = (*AgentRowsAdmin.unread, "sealed_private_key")
-
-    @admin.display(description="public key")
-    def public_half(self, key: AgentKey) -> SafeString:
-        """Show the public key in hexadecimal."""
-        return cells.mono(bytes(key.public_key).hex())
-
-
-class _TemplateAdmin(ConsoleAdmin):
-    list_display = ("name", "version", "summary", "updated_at")
-    search_fields = ("name",)
-    ordering = ("name",)
-    fields = ("name", "version", "description", "updated_at", "content_hash", "source")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Leave out what only its own page shows."""
-        return super().get_queryset(request).defer("spec")  # type: ignore[no-any-return]
-
-    @admin.display(description="description")
-    def summary(self, template: Template | BuiltinTemplate) -> SafeString:
-        """Begin its description."""
-        return cells.clipped(template.description)
-
-    @admin.display(description="file")
-    def source(self, template: Template | BuiltinTemplate) -> SafeString:
-        """Show the file it was read from."""
-        return cells.block(template.source_text)
-
-
-@admin.register(Template)
-class TemplateAdmin(_TemplateAdmin):
-    """The tenant's own templates."""
-
-
-@admin.register(BuiltinTemplate)
-class BuiltinTemplateAdmin(_TemplateAdmin):
-    """The templates that come with Arbor."""
-
-
-@admin.register(AgentPolicy)
-class AgentPolicyAdmin(AgentRowsAdmin):
-    """How agents may live, where it is not by the defaults; changed by `arbor policy set`."""
-
-    ordering = ("-agent_id",)
-    search_fields = ("agent__name",)
-    empty_value_display = "none of its own"
-    list_display = ("agent_link", "budget", "hours", "adaptive", "daily_beats", "daily_tokens", "daily_usd")
-    fields = (
-        "agent",
-        "budget",
-        "allowance",
-        "models_by_tier",
-        "hours",
-        "adaptive",
-        "daily_beats",
-        "daily_tokens",
-        "daily_usd",
-        "follow_ups",
-    )
-
-    @admin.display(description="active hours")
-    def hours(self, policy: AgentPolicy) -> str:
-        """Say when it beats."""
-        if policy.active_from is None or policy.active_until is None:
-            return "always"
-        return f"{policy.active_from:%H:%M}-{policy.active_until:%H:%M} {policy.time_zone}"
-
-    @admin.display(description="models by tier")
-    def models_by_tier(self, policy: AgentPolicy) -> str:
-        """Name what it asks, tier by tier."""
-        return "; ".join(f"{tier}: {', '.join(models)}" for tier, models in policy.tier_models.items())
