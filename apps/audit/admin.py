@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from apps.audit.models import AbstractAuditEvent, AuditEvent, PlatformEvent
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import ConsoleAdmin, PlatformAdmin
 from apps.tenants.scope import OPS
 
@@ -27,10 +27,7 @@ class _EventColumns:
     sortable_by: Any = ()
     fields: Any = ("action", "actor", "message", "at", "detail_shown")
 
-    @admin.display(description="when")
-    def happened(self, event: AbstractAuditEvent) -> SafeString:
-        """Say when it was."""
-        return cells.when(event.at)
+    happened = columns.moment("at", "when")
 
     @admin.display(description="act")
     def action_badge(self, event: AbstractAuditEvent) -> SafeString:

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from apps.agents.models import BuiltinTemplate, Template
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import ConsoleAdmin
 
 
@@ -24,10 +24,7 @@ class _TemplateAdmin(ConsoleAdmin):
         """Leave out what only its own page shows."""
         return super().get_queryset(request).defer("spec")  # type: ignore[no-any-return]
 
-    @admin.display(description="description")
-    def summary(self, template: Template | BuiltinTemplate) -> SafeString:
-        """Begin its description."""
-        return cells.clipped(template.description)
+    summary = columns.beginning("description", "description")
 
     @admin.display(description="file")
     def source(self, template: Template | BuiltinTemplate) -> SafeString:

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
 from apps.contacts.models import ChatMessage, ChatSession
 
@@ -25,15 +25,8 @@ class ChatSessionAdmin(AgentRowsAdmin):
     list_filter = (("agent", AutocompleteSelectFilter),)
     fields = ("agent", "person", "started_at", "last_at", "ended_at", "significance_shown", "said")
 
-    @admin.display(description="began")
-    def began(self, session: ChatSession) -> SafeString:
-        """Say when it began."""
-        return cells.when(session.started_at)
-
-    @admin.display(description="last turn")
-    def last(self, session: ChatSession) -> SafeString:
-        """Say when something was said last."""
-        return cells.when(session.last_at)
+    began = columns.moment("started_at", "began")
+    last = columns.moment("last_at", "last turn")
 
     @admin.display(description="ended")
     def ended(self, session: ChatSession) -> SafeString:
@@ -92,7 +85,4 @@ class ChatMessageAdmin(FoundByIdAdmin):
         """Show what was recalled for it, which boundaries it met, what the agent thought."""
         return cells.block(json.dumps(turn.detail, ensure_ascii=False, indent=2))
 
-    @admin.display(description="when")
-    def when(self, turn: ChatMessage) -> SafeString:
-        """Say when."""
-        return cells.when(turn.at)
+    when = columns.moment("at", "when")

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.access import holds
 from apps.console.listing import OwnPageAdmin
 from apps.console.message_page import MessagePage, read_message
@@ -62,10 +62,7 @@ class OutboxMessageAdmin(OwnPageAdmin):
         """Show whom it is for."""
         return cells.clipped(message.target or message.audience, 50)
 
-    @admin.display(description="decided")
-    def decided(self, message: OutboxMessage) -> SafeString:
-        """Say when it was decided."""
-        return cells.when(message.created_at)
+    decided = columns.moment("created_at", "decided")
 
     @admin.display(description="trouble")
     def trouble(self, message: OutboxMessage) -> SafeString:

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
 from apps.goals.admin.inlines import (
     IntentInline,
@@ -68,15 +68,8 @@ class GoalAdmin(AgentRowsAdmin):
         """Show where it stands in the backlog."""
         return cells.badge(goal.state)
 
-    @admin.display(description="done")
-    def done(self, goal: Goal) -> SafeString:
-        """Show how far it is."""
-        return cells.meter(round(goal.fraction, 2), 1)
-
-    @admin.display(description="touched")
-    def touched(self, goal: Goal) -> SafeString:
-        """Say when somebody last worked on it."""
-        return cells.when(goal.touched_at)
+    done = columns.share("fraction", "done")
+    touched = columns.moment("touched_at", "touched")
 
 
 @admin.register(ProgressNote)
@@ -93,20 +86,14 @@ class ProgressNoteAdmin(FoundByIdAdmin):
         notes: QuerySet[ProgressNote] = super().get_queryset(request).select_related("goal")
         return notes
 
-    @admin.display(description="note")
-    def beginning(self, note: ProgressNote) -> SafeString:
-        """Begin it."""
-        return cells.clipped(note.text)
+    beginning = columns.beginning("text", "note")
 
     @admin.display(description="goal")
     def goal_link(self, note: ProgressNote) -> SafeString:
         """Name its goal."""
         return cells.link("goals_goal", note.goal_id, note.goal.title)
 
-    @admin.display(description="written")
-    def written(self, note: ProgressNote) -> SafeString:
-        """Say when it was written."""
-        return cells.when(note.at)
+    written = columns.moment("at", "written")
 
 
 @admin.register(Intent)
@@ -138,17 +125,11 @@ class IntentAdmin(AgentRowsAdmin):
         intents: QuerySet[Intent] = super().get_queryset(request).select_related("goal", "step")
         return intents.defer(*self.unread)
 
-    @admin.display(description="step")
-    def beginning(self, intent: Intent) -> SafeString:
-        """Begin it."""
-        return cells.clipped(intent.description)
+    beginning = columns.beginning("description", "step")
 
     @admin.display(description="goal")
     def goal_link(self, intent: Intent) -> SafeString:
         """Name its goal."""
         return cells.link("goals_goal", intent.goal_id, intent.goal.title)
 
-    @admin.display(description="made")
-    def made(self, intent: Intent) -> SafeString:
-        """Say when it was committed."""
-        return cells.when(intent.created_at)
+    made = columns.moment("created_at", "made")

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
 from apps.goals.admin.inlines import BEGINNING, StepInline
 from apps.goals.models import GoalMemoryLink, Plan, PlanStep, Satisfaction
@@ -50,10 +50,7 @@ class PlanAdmin(AgentRowsAdmin):
         """Say what it waits for."""
         return "; ".join(map(str, plan.dependencies))
 
-    @admin.display(description="made")
-    def made(self, plan: Plan) -> SafeString:
-        """Say when it was made."""
-        return cells.when(plan.created_at)
+    made = columns.moment("created_at", "made")
 
 
 @admin.register(PlanStep)
@@ -79,10 +76,7 @@ class PlanStepAdmin(FoundByIdAdmin):
         steps: QuerySet[PlanStep] = super().get_queryset(request).select_related("plan__goal")
         return steps
 
-    @admin.display(description="step")
-    def beginning(self, step: PlanStep) -> SafeString:
-        """Begin it."""
-        return cells.clipped(step.description)
+    beginning = columns.beginning("description", "step")
 
     @admin.display(description="plan for")
     def plan_link(self, step: PlanStep) -> SafeString:
@@ -120,10 +114,7 @@ class GoalMemoryLinkAdmin(FoundByIdAdmin):
         """Begin the memory."""
         return cells.link("memories_memory", link.memory_id, link.memory.content[:BEGINNING])
 
-    @admin.display(description="made")
-    def made(self, link: GoalMemoryLink) -> SafeString:
-        """Say when it was made."""
-        return cells.when(link.created_at)
+    made = columns.moment("created_at", "made")
 
 
 @admin.register(Satisfaction)
@@ -163,7 +154,4 @@ class SatisfactionAdmin(AgentRowsAdmin):
         """Name the goal."""
         return cells.link("goals_goal", signal.goal_id, signal.goal.title)
 
-    @admin.display(description="ended")
-    def ended(self, signal: Satisfaction) -> SafeString:
-        """Say when the goal ended."""
-        return cells.when(signal.at)
+    ended = columns.moment("at", "ended")

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.heartbeat_page import HeartbeatPage, read_heartbeat
 from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, is_list
 from apps.heartbeats.models import Heartbeat, Percept
@@ -53,10 +53,7 @@ class HeartbeatAdmin(OwnPageAdmin):
             )
         return beats
 
-    @admin.display(description="began")
-    def began(self, beat: Heartbeat) -> SafeString:
-        """Say when it began."""
-        return cells.when(beat.started_at)
+    began = columns.moment("started_at", "began")
 
     @admin.display(description="#")
     def beat_number(self, beat: Heartbeat) -> str:
@@ -94,15 +91,8 @@ class PerceptAdmin(AgentRowsAdmin):
         """Show what goes with it, as JSON."""
         return cells.block(json.dumps(percept.detail, ensure_ascii=False, indent=2))
 
-    @admin.display(description="content")
-    def beginning(self, percept: Percept) -> SafeString:
-        """Begin it."""
-        return cells.clipped(percept.content)
-
-    @admin.display(description="arrived")
-    def arrived(self, percept: Percept) -> SafeString:
-        """Say when it came."""
-        return cells.when(percept.at)
+    beginning = columns.beginning("content", "content")
+    arrived = columns.moment("at", "arrived")
 
     @admin.display(description="taken in")
     def heard(self, percept: Percept) -> SafeString:

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, is_list
 from apps.heartbeats.models import ExternalCall, LedgerEntry
 
@@ -56,10 +56,7 @@ class ExternalCallAdmin(AgentRowsAdmin):
             return cells.link("memories_episode", episode, "maintenance, about an episode")
         return cells.clipped(f"maintenance, about {len(call.subject.get('memories', ()))} memories", 70)
 
-    @admin.display(description="asked")
-    def requested(self, call: ExternalCall) -> SafeString:
-        """Say when it was asked for."""
-        return cells.when(call.requested_at)
+    requested = columns.moment("requested_at", "asked")
 
     @admin.display(description="took")
     def took(self, call: ExternalCall) -> str:
@@ -125,10 +122,7 @@ class LedgerEntryAdmin(AgentRowsAdmin):
             )
         return entries
 
-    @admin.display(description="when")
-    def written(self, entry: LedgerEntry) -> SafeString:
-        """Say when it was paid."""
-        return cells.when(entry.at)
+    written = columns.moment("at", "when")
 
     @admin.display(description="cost")
     def cost(self, entry: LedgerEntry) -> str:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.access import access_of, is_platform_operator
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
 from apps.heartbeats.models import HeartbeatSchedule, Process, ScheduleState
@@ -96,12 +96,5 @@ class ProcessAdmin(ConsoleAdmin):
         alive = process.seen_at >= timezone.now() - SILENT_AFTER
         return cells.badge("alive", "good") if alive else cells.badge("unknown", "warn")
 
-    @admin.display(description="heard of")
-    def heard(self, process: Process) -> SafeString:
-        """Say when it last spoke."""
-        return cells.when(process.seen_at)
-
-    @admin.display(description="started")
-    def started(self, process: Process) -> SafeString:
-        """Say since when it runs."""
-        return cells.when(process.started_at)
+    heard = columns.moment("seen_at", "heard of")
+    started = columns.moment("started_at", "started")

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin
 from apps.memories.models import BufferItem
 
@@ -36,20 +36,9 @@ class BufferItemAdmin(AgentRowsAdmin):
         items: QuerySet[BufferItem] = super().get_queryset(request)
         return items.defer("embedding", "lexical", *self.unread)
 
-    @admin.display(description="held")
-    def beginning(self, item: BufferItem) -> SafeString:
-        """Begin it."""
-        return cells.clipped(item.content)
-
-    @admin.display(description="importance")
-    def importance_shown(self, item: BufferItem) -> SafeString:
-        """Show how important it is."""
-        return cells.meter(round(item.importance, 2), 1)
-
-    @admin.display(description="expires")
-    def expires(self, item: BufferItem) -> SafeString:
-        """Say when it goes."""
-        return cells.when(item.expires_at)
+    beginning = columns.beginning("content", "held")
+    importance_shown = columns.share("importance", "importance")
+    expires = columns.moment("expires_at", "expires")
 
     @admin.display(description="became")
     def became(self, item: BufferItem) -> SafeString | str:

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import OwnPageAdmin
 from apps.console.theme_page import ThemePage, read_theme
 from apps.memories.models import Cluster
@@ -45,17 +45,11 @@ class ClusterAdmin(OwnPageAdmin):
         """List its most telling words."""
         return cells.clipped(", ".join(str(word) for word in cluster.keywords) or "–", 70)
 
-    @admin.display(description="importance")
-    def importance_shown(self, cluster: Cluster) -> SafeString:
-        """Show what its members weigh."""
-        return cells.meter(round(cluster.importance, 2), 1)
+    importance_shown = columns.share("importance", "importance")
 
     @admin.display(description="feeling")
     def feeling(self, cluster: Cluster) -> SafeString:
         """Show how it feels, from bad to good."""
         return cells.feeling(cluster.emotional_valence, cluster.emotional_intensity)
 
-    @admin.display(description="last active")
-    def active(self, cluster: Cluster) -> SafeString:
-        """Say when one of its members last came to mind."""
-        return cells.when(cluster.activated_at)
+    active = columns.moment("activated_at", "last active")

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin
 from apps.memories.models import CodeSnippet
 
@@ -25,10 +25,7 @@ class CodeSnippetAdmin(AgentRowsAdmin):
         """Say what it is about, or begin it."""
         return cells.clipped(snippet.title or snippet.code)
 
-    @admin.display(description="kept")
-    def kept(self, snippet: CodeSnippet) -> SafeString:
-        """Say since when."""
-        return cells.when(snippet.created_at)
+    kept = columns.moment("created_at", "kept")
 
     @admin.display(description="code")
     def code_shown(self, snippet: CodeSnippet) -> SafeString:

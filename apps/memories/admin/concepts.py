@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.concept_page import ConceptPage, read_concept
 from apps.console.listing import OwnPageAdmin
 from apps.memories.models import Concept
@@ -44,7 +44,4 @@ class ConceptAdmin(OwnPageAdmin):
         """Count the concepts above it."""
         return len(concept.ancestors)
 
-    @admin.display(description="first met")
-    def made(self, concept: Concept) -> SafeString:
-        """Say when it was first met."""
-        return cells.when(concept.created_at)
+    made = columns.moment("created_at", "first met")

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.episode_page import EpisodePage, read_episode
 from apps.console.listing import OwnPageAdmin
 from apps.memories.models import Episode
@@ -42,10 +42,7 @@ class EpisodeAdmin(OwnPageAdmin):
         """Tell whether it still goes on."""
         return cells.badge("open", "busy") if episode.ended_at is None else cells.badge("closed", "calm")
 
-    @admin.display(description="began")
-    def began(self, episode: Episode) -> SafeString:
-        """Say when its first memory happened."""
-        return cells.when(episode.started_at)
+    began = columns.moment("started_at", "began")
 
     @admin.display(description="lasted")
     def lasted(self, episode: Episode) -> str:

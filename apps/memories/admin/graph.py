@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin
 from apps.memories.models import Edge
 
@@ -45,12 +45,5 @@ class EdgeAdmin(AgentRowsAdmin):
         """Write the relation as words."""
         return edge.relation.replace("_", " ")
 
-    @admin.display(description="weight")
-    def weight_shown(self, edge: Edge) -> SafeString:
-        """Show how sure it is."""
-        return cells.meter(round(edge.weight, 2), 1)
-
-    @admin.display(description="drawn")
-    def drawn(self, edge: Edge) -> SafeString:
-        """Say when it was drawn."""
-        return cells.when(edge.created_at)
+    weight_shown = columns.share("weight", "weight")
+    drawn = columns.moment("created_at", "drawn")

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import FoundByIdAdmin, OwnPageAdmin, is_list
 from apps.console.memory_page import MemoryPage, read_memory
 from apps.memories.models import Memory, MemoryAccess, Practice
@@ -49,10 +49,7 @@ class MemoryAdmin(OwnPageAdmin):
             "embedding", "episode__embedding", "episode__lexical", *self.unread
         )
 
-    @admin.display(description="memory")
-    def beginning(self, memory: Memory) -> SafeString:
-        """Begin it."""
-        return cells.clipped(memory.content)
+    beginning = columns.beginning("content", "memory")
 
     @admin.display(description="type")
     def type_shown(self, memory: Memory) -> SafeString:
@@ -61,15 +58,8 @@ class MemoryAdmin(OwnPageAdmin):
             memory.type if memory.status == "active" else f"{memory.type}, {memory.status}", "calm"
         )
 
-    @admin.display(description="importance")
-    def importance_shown(self, memory: Memory) -> SafeString:
-        """Show how important it is."""
-        return cells.meter(round(memory.importance, 2), 1)
-
-    @admin.display(description="when")
-    def occurred(self, memory: Memory) -> SafeString:
-        """Say when it was."""
-        return cells.when(memory.occurred_at)
+    importance_shown = columns.share("importance", "importance")
+    occurred = columns.moment("occurred_at", "when")
 
     @admin.display(description="recalled")
     def recalled(self, memory: Memory) -> str:

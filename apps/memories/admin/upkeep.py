@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, PlatformAdmin
 from apps.memories.models import Activation, EmbedderFault, JobRun, Mind, NextEmbedding, Upkeep
 
@@ -49,10 +49,7 @@ class UpkeepAdmin(_BesideMemoryAdmin):
         """Count the memories that come to mind with it."""
         return "–" if upkeep.neighbors is None else str(len(upkeep.neighbors))
 
-    @admin.display(description="computed")
-    def computed(self, upkeep: Upkeep) -> SafeString:
-        """Say when its neighborhood was computed."""
-        return cells.when(upkeep.computed_at)
+    computed = columns.moment("computed_at", "computed")
 
     @admin.display(description="waits for")
     def waiting(self, upkeep: Upkeep) -> str:
@@ -67,15 +64,8 @@ class ActivationAdmin(_BesideMemoryAdmin):
     list_display = ("memory_link", "agent_link", "level_shown", "moment")
     fields = ("memory", "agent", "level", "at")
 
-    @admin.display(description="level then")
-    def level_shown(self, activation: Activation) -> SafeString:
-        """Show how present it was."""
-        return cells.meter(round(activation.level, 2), 1)
-
-    @admin.display(description="when")
-    def moment(self, activation: Activation) -> SafeString:
-        """Say when that was."""
-        return cells.when(activation.at)
+    level_shown = columns.share("level", "level then")
+    moment = columns.moment("at", "when")
 
 
 @admin.register(NextEmbedding)
@@ -110,15 +100,8 @@ class MindAdmin(AgentRowsAdmin):
         "clustered_at",
     )
 
-    @admin.display(description="last let it forget")
-    def forgot(self, mind: Mind) -> SafeString:
-        """Say when maintenance last let it forget."""
-        return cells.when(mind.forgot_at)
-
-    @admin.display(description="last put in order")
-    def clustered(self, mind: Mind) -> SafeString:
-        """Say when its themes were last put in order."""
-        return cells.when(mind.clustered_at)
+    forgot = columns.moment("forgot_at", "last let it forget")
+    clustered = columns.moment("clustered_at", "last put in order")
 
 
 @admin.register(JobRun)
@@ -137,10 +120,7 @@ class JobRunAdmin(PlatformAdmin):
             return cells.badge("failed")
         return cells.badge("partial") if run.failed else cells.badge("done")
 
-    @admin.display(description="last ended")
-    def ended(self, run: JobRun) -> SafeString:
-        """Say when it last ended."""
-        return cells.when(run.ended_at)
+    ended = columns.moment("ended_at", "last ended")
 
     @admin.display(description="took")
     def took(self, run: JobRun) -> str:

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin
 from apps.selves.models import Boundary, Experience, PeerModel
 
@@ -46,15 +46,8 @@ class BoundaryAdmin(AgentRowsAdmin):
         "updated_at",
     )
 
-    @admin.display(description="flexibility")
-    def flexibility_shown(self, boundary: Boundary) -> SafeString:
-        """Show how far it is negotiable."""
-        return cells.meter(round(boundary.flexibility, 2), 1)
-
-    @admin.display(description="importance")
-    def importance_shown(self, boundary: Boundary) -> SafeString:
-        """Show how much it matters."""
-        return cells.meter(round(boundary.importance, 2), 1)
+    flexibility_shown = columns.share("flexibility", "flexibility")
+    importance_shown = columns.share("importance", "importance")
 
     @admin.display(description="patterns")
     def patterns_shown(self, boundary: Boundary) -> SafeString:
@@ -95,25 +88,15 @@ class PeerModelAdmin(AgentRowsAdmin):
         "last_at",
     )
 
-    @admin.display(description="competence")
-    def competence_shown(self, peer: PeerModel) -> SafeString:
-        """Show how able it seems."""
-        return cells.meter(round(peer.competence, 2), 1)
-
-    @admin.display(description="reliability")
-    def reliability_shown(self, peer: PeerModel) -> SafeString:
-        """Show how far it keeps its word."""
-        return cells.meter(round(peer.reliability, 2), 1)
+    competence_shown = columns.share("competence", "competence")
+    reliability_shown = columns.share("reliability", "reliability")
 
     @admin.display(description="cares for")
     def interests_shown(self, peer: PeerModel) -> SafeString:
         """Show what it cares for."""
         return cells.block("\n".join(map(str, peer.interests)))
 
-    @admin.display(description="met")
-    def met(self, peer: PeerModel) -> SafeString:
-        """Say when they last met."""
-        return cells.when(peer.last_at)
+    met = columns.moment("last_at", "met")
 
 
 @admin.register(Experience)
@@ -130,17 +113,6 @@ class ExperienceAdmin(AgentRowsAdmin):
         """Show how it turned out."""
         return cells.badge(experience.outcome, cells.tone(experience.outcome))
 
-    @admin.display(description="about")
-    def about_shown(self, experience: Experience) -> SafeString:
-        """Begin what was tried."""
-        return cells.clipped(experience.about)
-
-    @admin.display(description="lesson")
-    def lesson_shown(self, experience: Experience) -> SafeString:
-        """Begin the lesson."""
-        return cells.clipped(experience.lesson)
-
-    @admin.display(description="when")
-    def since(self, experience: Experience) -> SafeString:
-        """Say when."""
-        return cells.when(experience.at)
+    about_shown = columns.beginning("about", "about")
+    lesson_shown = columns.beginning("lesson", "lesson")
+    since = columns.moment("at", "when")

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
 from apps.selves.models import (
     Belief,
@@ -24,10 +24,7 @@ from arbor.selves.proposals import ProposalStatus
 
 
 class _SelfAdmin(AgentRowsAdmin):
-    @admin.display(description="stability")
-    def stability_shown(self, row: Belief | IdentityAspect) -> SafeString:
-        """Show how much it would take to change it."""
-        return cells.meter(round(row.stability, 2), 1)
+    stability_shown = columns.share("stability", "stability")
 
 
 @admin.register(Belief)
@@ -61,15 +58,8 @@ class BeliefAdmin(_SelfAdmin):
         "updated_at",
     )
 
-    @admin.display(description="belief")
-    def beginning(self, belief: Belief) -> SafeString:
-        """Begin it."""
-        return cells.clipped(belief.statement)
-
-    @admin.display(description="confidence")
-    def confidence_shown(self, belief: Belief) -> SafeString:
-        """Show how sure the agent is of it."""
-        return cells.meter(round(belief.confidence, 2), 1)
+    beginning = columns.beginning("statement", "belief")
+    confidence_shown = columns.share("confidence", "confidence")
 
 
 @admin.register(IdentityAspect)
@@ -94,10 +84,7 @@ class IdentityAspectAdmin(_SelfAdmin):
         "updated_at",
     )
 
-    @admin.display(description="aspect")
-    def beginning(self, aspect: IdentityAspect) -> SafeString:
-        """Begin it."""
-        return cells.clipped(aspect.content)
+    beginning = columns.beginning("content", "aspect")
 
     @admin.display(description="kind")
     def kind_shown(self, aspect: IdentityAspect) -> str:
@@ -114,10 +101,7 @@ class PreferenceAdmin(AgentRowsAdmin):
     text_fields = ("key", "value")
     fields = ("key", "value", "agent", "source", "updated_at")
 
-    @admin.display(description="since")
-    def since(self, preference: Preference) -> SafeString:
-        """Say since when."""
-        return cells.when(preference.updated_at)
+    since = columns.moment("updated_at", "since")
 
 
 @admin.register(BeliefEvidence)
@@ -148,15 +132,8 @@ class BeliefEvidenceAdmin(FoundByIdAdmin):
         """Say whether it speaks for the belief."""
         return cells.badge("for" if piece.supports else "against", "good" if piece.supports else "bad")
 
-    @admin.display(description="strength")
-    def strength_shown(self, piece: BeliefEvidence) -> SafeString:
-        """Show how much it says."""
-        return cells.meter(round(piece.strength, 2), 1)
-
-    @admin.display(description="since")
-    def since(self, piece: BeliefEvidence) -> SafeString:
-        """Say since when."""
-        return cells.when(piece.at)
+    strength_shown = columns.share("strength", "strength")
+    since = columns.moment("at", "since")
 
 
 @admin.register(Proposal)
@@ -196,15 +173,8 @@ class ProposalAdmin(AgentRowsAdmin):
         "decided_at",
     )
 
-    @admin.display(description="proposal")
-    def beginning(self, proposal: Proposal) -> SafeString:
-        """Begin it."""
-        return cells.clipped(proposal.content)
-
-    @admin.display(description="confidence")
-    def confidence_shown(self, proposal: Proposal) -> SafeString:
-        """Show how sure it is."""
-        return cells.meter(round(proposal.confidence, 2), 1)
+    beginning = columns.beginning("content", "proposal")
+    confidence_shown = columns.share("confidence", "confidence")
 
     @admin.display(description="change")
     def change_shown(self, proposal: Proposal) -> SafeString:
@@ -224,10 +194,7 @@ class ProposalAdmin(AgentRowsAdmin):
         which = f"{quote(proposal.agent.name)} {proposal.id}"
         return cells.block("\n".join(f"arbor proposal {verb} {which}" for verb in ("accept", "reject")))
 
-    @admin.display(description="made")
-    def made(self, proposal: Proposal) -> SafeString:
-        """Say when it was made."""
-        return cells.when(proposal.created_at)
+    made = columns.moment("created_at", "made")
 
 
 @admin.register(SelfChange)
@@ -249,10 +216,7 @@ class SelfChangeAdmin(AgentRowsAdmin):
         """Show what it is."""
         return cells.block(_as_text(change.after))
 
-    @admin.display(description="when")
-    def since(self, change: SelfChange) -> SafeString:
-        """Say when."""
-        return cells.when(change.at)
+    since = columns.moment("at", "when")
 
 
 def _as_text(value: dict[str, object]) -> str:
