@@ -156,9 +156,11 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
     except SealBroken as error:
         return _not_sent(taken, str(error), final=True)
     except Exception as error:
-        # A fault of ours in a carrier must not stop other messages, nor be met for ever.
-        log.exception("carrier_fault", kind=taken.kind, message_id=str(message_id))
-        return _not_sent(taken, f"{type(error).__name__}: {error}", final=False)
+        # A fault of ours in a carrier must not stop other messages, nor be met for ever. What it says may quote a secret
+        # URL: only its kind is shown, and where it came from.
+        fault = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
+        log.exception("carrier_fault", kind=taken.kind, message_id=str(message_id), exc_info=fault)
+        return _not_sent(taken, f"a fault of ours: {fault}", final=False)
     with tenant_transaction(tenant_id):
         return bool(change(_SENT, message=message_id))
 

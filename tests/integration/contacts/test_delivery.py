@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import structlog
 from django.db import connection
 from django.utils import timezone
 
@@ -406,15 +407,24 @@ def test_a_worker_that_comes_back_late_does_not_end_the_try_of_another(
     assert as_it_stands(message).status == DeliveryStatus.SENT
 
 
-def test_a_fault_in_a_carrier_is_a_try_that_failed(
-    agent: Agent, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+def test_a_fault_in_a_carrier_is_a_try_that_failed_and_what_it_says_is_shown_to_nobody(
+    agent: Agent,
+    messages: list[Message],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    failing(monkeypatch, ZeroDivisionError("ours"))
+    failing(monkeypatch, ValueError("in the URL https://example.org/s3cret"))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
     work(messages)
     stands = as_it_stands(message)
-    assert (stands.status, stands.last_error) == (DeliveryStatus.PENDING, "ZeroDivisionError: ours")
+    assert (stands.status, stands.last_error) == (DeliveryStatus.PENDING, "a fault of ours: ValueError")
+    (logged,) = (each.msg for each in caplog.records if each.levelname == "ERROR")
+    assert logged["event"] == "carrier_fault"
+    written = structlog.processors.format_exc_info(None, "", logged)["exception"]
+    assert "raise error" in written, "where it came from is shown"
+    assert "RuntimeError: ValueError" in written
+    assert "s3cret" not in written
 
 
 @pytest.mark.parametrize("gone", [False, True])
