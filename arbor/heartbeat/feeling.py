@@ -43,9 +43,9 @@ _CHANGES: Mapping[GoalChangeKind, Event] = MappingProxyType(
 
 
 def events_of(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> list[Event]:
-    """Return what of a beat's deeds moves the mood, in order."""
+    """Return what of a beat's deeds moves the mood, in order; what a rule did to a goal is no deed."""
     deeds = [_event(result) for result in results]
-    moves = [_CHANGES.get(change.kind) for change in changes]
+    moves = [_CHANGES.get(change.kind) for change in changes if not change.by_rule]
     return [
         *(each for each in (*deeds, *moves) if each is not None),
         *(Event.CONCERN for _ in reply.concerns),
@@ -55,13 +55,15 @@ def events_of(reply: Reply, results: Sequence[ActionResult], changes: Sequence[G
 def satisfactions(
     situation: Situation, results: Sequence[ActionResult], changes: Sequence[GoalChange]
 ) -> list[tuple[Drive, float]]:
-    """Return which drives the beat satisfied, by how much."""
+    """Return which drives the beat satisfied, by how much; a goal that a rule closed satisfies none."""
     found = [
         SATISFACTION[result.action]
         for result in results
         if result.outcome is ActionOutcome.SUCCESS and result.action in SATISFACTION
     ]
-    found += [GOAL_COMPLETED for change in changes if change.kind is GoalChangeKind.COMPLETED]
+    found += [
+        GOAL_COMPLETED for change in changes if change.kind is GoalChangeKind.COMPLETED and not change.by_rule
+    ]
     # Users are in touch in more ways than by percepts: `arbor.selves.drives.in_touch` sees to them.
     found += [CONTACT for percept in situation.percepts if percept.kind == PEER_MESSAGE]
     return found

@@ -80,7 +80,9 @@ def _deeds(results: Sequence[ActionResult]) -> Iterator[str]:
 def _moves(changes: Sequence[GoalChange]) -> Iterator[str]:
     for change in changes:
         about = _short(change.change)
-        yield f"My goal “{_short(change.title)}” {_CHANGES[change.kind]}{f': {about}' if about else ''}."
+        closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
+        happened = "came to rest by itself" if closed else _CHANGES[change.kind]
+        yield f"My goal “{_short(change.title)}” {happened}{f': {about}' if about else ''}."
 
 
 def _named(result: ActionResult) -> str:

@@ -251,10 +251,10 @@ class Backlog:
             self._unit.changed(goal)
         return intent
 
-    def put_off(self, intent_id: str | UUID) -> Intent:
-        """Let an intent wait on as it was before this heartbeat took it up: it was not tried."""
+    def put_off(self, intent_id: str | UUID, *, counted: bool) -> Intent:
+        """Let an intent wait on that was not tried; `counted`: the heartbeat counts as spent on it, and shall not."""
         intent = self.intent(intent_id)
-        self.steps.put_off(intent)
+        self.steps.put_off(intent, counted=counted)
         return intent
 
     def save(self) -> None:

@@ -169,12 +169,16 @@ class Steps:
             why = f"all {limit} heartbeats that it may take were spent; {error}" if used_up else error
             self._failed(intent, why, PerceptKind.TIMEOUT if used_up else PerceptKind.ACTION_RESULT)
 
-    def put_off(self, intent: Intent) -> None:
-        """Let a locked intent go without a try: neither the try nor the heartbeat counts."""
+    def put_off(self, intent: Intent, *, counted: bool) -> None:
+        """Let a locked intent go without a try: neither the try nor the heartbeat counts.
+
+        `counted` tells that the lock counted the heartbeat; an earlier try in the same heartbeat did otherwise.
+        """
         if intent.status != IntentStatus.LOCKED:
             return
         intent.status = move_intent(IntentStatus.LOCKED, IntentStatus.PENDING)
-        intent.ticks_used = max(0, intent.ticks_used - 1)
+        if counted:
+            intent.ticks_used = max(0, intent.ticks_used - 1)
         intent.locked_by, intent.locked_at = None, None
         self._unit.changed(intent)
 

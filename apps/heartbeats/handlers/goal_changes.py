@@ -19,6 +19,7 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
+from arbor.ids import read_id
 from arbor.pipeline.engine import Context, NodeResult
 
 
@@ -80,7 +81,8 @@ class Changes:
 
     def put_off(self, result: ActionResult) -> None:
         """Let an intent wait on that was locked, and whose action was not possible yet: nothing was tried."""
-        self._backlog.put_off(str(result.intent_id))
+        key = str(read_id(str(result.intent_id)))
+        self._backlog.put_off(key, counted=key in self._context.get("counted", []))
 
     def decompose(self, decomposition: Decomposition) -> None:
         """Plan steps; the next of them are committed to."""
@@ -144,10 +146,10 @@ class Changes:
         goal = self._backlog.goal(goal_id)
         if goal.state != GoalState.ACTIVE:
             self._backlog.move(goal_id, GoalState.ABANDONED, reason=why)
-            self._note(goal, GoalChangeKind.ABANDONED, why)
+            self._note(goal, GoalChangeKind.ABANDONED, why, by_rule=True)
         else:
             self._backlog.move(goal_id, GoalState.COMPLETED)
-            self._note(goal, GoalChangeKind.COMPLETED, why)
+            self._note(goal, GoalChangeKind.COMPLETED, why, by_rule=True)
         self._note_reached()
 
     def update(self, update: GoalUpdate) -> None:

@@ -7,6 +7,7 @@ from arbor.clock import Clock
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.ids import read_id
 from arbor.pipeline.engine import Context, NodeResult, Phase
 
 #: Put off, not tried: the intent waits on, and the try does not count.
@@ -37,7 +38,8 @@ class Goals:
             changes.apply(f"new_goals[{place}]", changes.add, goal)
         for place, update in enumerate(reply.goal_updates):
             changes.apply(f"goal_updates[{place}]", changes.update, update)
-        return changes.save()
+        saved = changes.save()
+        return NodeResult(updates={**saved.updates, **_in_hand(context, put_off)}, changed=saved.changed)
 
 
 def _served(results: list[ActionResult], decisions: list[Decision]) -> list[ActionResult]:
@@ -46,6 +48,12 @@ def _served(results: list[ActionResult], decisions: list[Decision]) -> list[Acti
     put_off |= {result.index for result in _put_off(results, decisions)}
     tried = [result for result in results if result.intent_id and result.index not in put_off]
     return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
+
+
+def _in_hand(context: Context, put_off: list[ActionResult]) -> dict[str, list[str]]:
+    """Return which intents the beat has had in hand: one that was put off counts anew if a later turn takes it up."""
+    back = {str(read_id(str(result.intent_id))) for result in put_off} & {*context.get("counted", [])}
+    return {"served": [each for each in context.get("served", []) if each not in back]} if back else {}
 
 
 def _put_off(results: list[ActionResult], decisions: list[Decision]) -> list[ActionResult]:

@@ -32,22 +32,25 @@ class InjectGoals:
         situation: Situation = context["situation"]
         circumstances = _circumstances(situation, context.get("circumstances") or {})
         found = injected_goals(circumstances)
-        over = [goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL]
+        over = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
         over = over if has_recovered(circumstances) else []
         if not (found or over):
             return NodeResult(updates={"circumstances": None})
         changes = Changes(context, self._clock.now())
-        for goal_id in over:
-            changes.conclude(goal_id, "there is enough again")
         made: list[GoalView] = []
         left_out: list[str] = []
+        for goal in over:
+            try:
+                changes.conclude(goal.id, "there is enough again")
+            except ArborError as error:
+                left_out.append(f"{goal.title}: not closed, for {error}")
         for injected in found:
             try:
                 made.append(_view(changes.inject(injected)))
             except ArborError as error:
                 left_out.append(f"{injected.title}: not taken up, for {error}")
         saved = changes.save()
-        open_goals = [goal for goal in situation.goals if goal.id not in over]
+        open_goals = [goal for goal in situation.goals if goal not in over]
         seen = situation.model_copy(update={"goals": [*open_goals, *made]})
         return NodeResult(
             updates={**saved.updates, "situation": seen, "circumstances": None},

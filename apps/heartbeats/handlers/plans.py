@@ -35,7 +35,9 @@ class StoreDecompositions:
 
 
 def _take_in_hand(context: Context) -> dict[str, list[str]]:
-    """Lock the intents of the actions that run; return which this heartbeat has had in hand so far."""
+    """Lock the intents of the actions that run; return which this heartbeat has had in hand so far (`served`), and which
+    of them this turn's lock counted it as spent on (`counted`).
+    """
     decisions: list[Decision] = context["decisions"]
     wanted = [each for decision in decisions if decision.runs and (each := read_id(decision.intent_id))]
     if not wanted:
@@ -47,4 +49,5 @@ def _take_in_hand(context: Context) -> dict[str, list[str]]:
         intent_ids=wanted,
         again=[UUID(each) for each in before],
     )
-    return {"served": list(dict.fromkeys([*before, *map(str, wanted)]))}
+    counted = [each for each in dict.fromkeys(map(str, wanted)) if each not in before]
+    return {"served": [*before, *counted], "counted": counted}

@@ -24,6 +24,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import LinkKind, PlanStatus, StepStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.models.ports import ModelRequest, ScriptedModel
 from tests.factories import AgentFactory, BeliefFactory
 from tests.integration.heartbeats.conftest import REST, beats_of
@@ -394,3 +396,46 @@ def test_a_new_goal_comes_with_its_deadline_and_worth_and_both_weigh_in_the_next
     assert (made.expected_reward, made.deadline and made.deadline.year) == (0.9, 2031)
     # 1 urgency, 0.75 of 0.9 reward and of 0.5 capability, 0.25 of 1 novelty
     assert f"[{made.id}] Name the islands (queued, objective, from curiosity, priority 2.30" in beat(REST)
+
+
+def test_an_intent_that_was_tried_and_then_put_off_in_one_beat_keeps_what_its_try_took(
+    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intent = _two_turns(beat, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+    assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
+
+
+def test_an_intent_that_was_put_off_and_then_tried_in_one_beat_takes_the_heartbeat_once(
+    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intent = _two_turns(beat, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE)
+    assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
+    intent = _two_turns(beat, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.BLOCKED)
+    assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
+
+
+def _two_turns(
+    beat: Callable[..., str],
+    agent: Agent,
+    goals: tuple[Goal, Goal],
+    monkeypatch: pytest.MonkeyPatch,
+    *outcomes: ActionOutcome,
+) -> Intent:
+    """Take an intent in hand twice in one beat, with these outcomes."""
+    coming = iter(outcomes)
+
+    def look(desk: Any, decision: Decision) -> ActionResult:
+        done = rest(desk, decision)
+        outcome = next(coming) if decision.intent_id else done.outcome
+        return done.model_copy(update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"})
+
+    beat(plan_for(goals[1], "what the pilots said"))
+    monkeypatch.setattr("apps.heartbeats.handlers.act.ACTS", {**acts.ACTS, "recall": look})
+    with tenant_transaction(agent.tenant_id):
+        intent: Intent = Intent.objects.get(goal_id=goals[1].id)
+    tried = action("recall", intent.id, query="pilots")
+    beat(reply(actions=[tried, action("recall", query="maps")]), reply(actions=[tried]))
+    assert last(agent).turns == 2
+    with tenant_transaction(agent.tenant_id):
+        intent.refresh_from_db()
+    return intent

@@ -17,6 +17,7 @@ from apps.agents.services.policy import set_policy
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal, Intent, Satisfaction
 from apps.goals.services.goals import create_goal
+from apps.heartbeats.handlers.goal_changes import Changes
 from apps.heartbeats.models import (
     DailyUsage,
     ExternalCall,
@@ -283,6 +284,35 @@ def test_the_goal_to_spend_less_saves_and_is_closed_when_the_budget_renews(
         goal = Goal.objects.get(agent_id=content.id)
         assert (goal.rule, goal.state) == ("survival", "completed")
         assert Satisfaction.objects.filter(goal_id=goal.id, outcome="success").exists()
+    last = beats_of(content)[-1]
+    assert [(each["kind"], each["by_rule"]) for each in last.goal_changes] == [("completed", True)]
+    # The agent had no part in it: it has rested, and feels so.
+    assert "came to rest by itself: there is enough again" in last.narrative
+    assert state_of(content).mood["valence"] == pytest.approx(0.1)
+
+
+def test_a_goal_that_a_person_closes_as_the_budget_renews_stops_no_beat(
+    fleet: Fleet, content: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy(content, daily_beats=20)
+    with tenant_transaction(content.tenant_id):
+        goal = create_goal(
+            agent_id=content.id,
+            title="Live within your means",
+            source=GoalSource.SURVIVAL,
+            layer=GoalLayer.TASK,
+            rule="survival",
+        )
+    conclude = Changes.conclude
+
+    def closed_before(changes: Changes, goal_id: str, why: str) -> None:
+        changes._backlog.move(goal_id, GoalState.ABANDONED, reason="a person closed it")
+        conclude(changes, goal_id, why)
+
+    monkeypatch.setattr(Changes, "conclude", closed_before)
+    assert beat(fleet, content).status == HeartbeatStatus.DONE
+    with tenant_transaction(content.tenant_id):
+        assert Goal.objects.get(id=goal.id).abandonment_reason == "a person closed it"
 
 
 def test_an_aspiration_alone_leaves_the_agent_idle_and_a_task_does_not(fleet: Fleet, content: Agent) -> None:

@@ -131,6 +131,13 @@ def test_a_beat_is_felt_by_what_happened() -> None:
     assert events == [Event.REST, Event.REACH_OUT, Event.FAILURE, Event.GOAL_DONE, Event.CONCERN]
 
 
+@pytest.mark.parametrize("kind", [GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED, GoalChangeKind.CREATED])
+def test_what_a_rule_did_to_a_goal_is_no_achievement(kind: GoalChangeKind) -> None:
+    made = [change(kind).model_copy(update={"by_rule": True})]
+    assert events_of(Reply(), [], made) == []
+    assert satisfactions(situation(), [], made) == []
+
+
 def test_drives_are_satisfied_by_what_worked() -> None:
     given = situation(percepts=[percept("hello", kind="peer_message")])
     results = [result("recall"), result("reflect", ActionOutcome.FAILURE), result("rest")]

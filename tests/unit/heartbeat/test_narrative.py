@@ -41,6 +41,14 @@ def test_the_story_tells_what_was_thought_done_and_changed() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", [GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED])
+def test_a_goal_that_a_rule_closed_is_told_as_such(kind: GoalChangeKind) -> None:
+    closed = change(kind, "there is enough again").model_copy(update={"by_rule": True})
+    told = narrate(situation(), Reply(), [], [closed])
+
+    assert "My goal “Map the harbour” came to rest by itself: there is enough again." in told
+
+
 @pytest.mark.parametrize("unit", ["actions", "ticks"])
 def test_what_was_spent_is_told_in_the_unit_of_the_budget(unit: str) -> None:
     story = narrate(situation(energy=4, energy_unit=unit), Reply(), [result("recall")], [])
