@@ -9,7 +9,8 @@ from celery import Task as CeleryTask
 
 from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.chat_sweep import tend_chats
-from apps.contacts.services.delivery import deliver, sweep_outbox
+from apps.contacts.services.delivery import deliver
+from apps.contacts.services.outbox_sweep import sweep_outbox
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.consolidation import consolidate, tend_episodes
 from apps.heartbeats.services.errand_prompts import empty_prompts

@@ -13,19 +13,17 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import connections, transaction
+from django.db import connections
 from django.db.models import Case, F, Value, When
 from django.db.models.functions import Least, Now
 
 from apps.agents.models import Agent
 from apps.contacts.services.carriers import carrier_of
-from apps.contacts.services.outbox import deliver_message
 from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
-from apps.queues import enqueue
 from apps.tenants.models import TenantStatus
-from apps.tenants.scope import APP, OPS, current_tenant, tenant_transaction
+from apps.tenants.scope import APP, current_tenant, tenant_transaction
 from apps.tenants.statements import change, fetch
-from arbor.contacts.delivery import MAX_TRIES, WAITS, after_failure
+from arbor.contacts.delivery import after_failure
 from arbor.contacts.ports import Outgoing
 from arbor.contacts.signing import open_secret
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
@@ -36,8 +34,6 @@ log = structlog.get_logger(__name__)
 
 #: Longer than any carrier takes: a mail is a handful of exchanges, each within the settings' time-out.
 _LEASE = timedelta(minutes=5)
-#: Messages that one sweep tells of.
-_SWEPT = 500
 #: Of what went wrong, so much is kept.
 _REASON_LENGTH = 1_000
 _SUBJECT_QUOTED = 160
@@ -64,59 +60,6 @@ UPDATE contacts_outboxmessage
 SET status = %(status)s, due_at = now() + coalesce(%(wait)s, '0'::interval), lease_until = NULL, last_error = %(reason)s
 WHERE tenant_id = %(tenant)s AND id = %(message)s AND status = 'sending' AND attempts = %(attempt)s
 """
-# Those of suspended tenants rest. A hint is believed in for as long as its lease.
-_TELL_DUE = """
-WITH due AS MATERIALIZED (
-    SELECT m.tenant_id, m.id FROM contacts_outboxmessage m
-    JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = %(active)s
-    WHERE m.status = 'pending' AND m.due_at <= now() AND (m.lease_until IS NULL OR m.lease_until < now())
-    ORDER BY m.due_at LIMIT %(budget)s FOR UPDATE OF m SKIP LOCKED
-)
-UPDATE contacts_outboxmessage m SET lease_until = now() + %(lease_s)s * interval '1 second' FROM due
-WHERE m.tenant_id = due.tenant_id AND m.id = due.id
-RETURNING m.id, m.tenant_id, m.kind
-"""
-# Nobody knows whether the receiver has it: the next try carries the same key.
-_LOST = "'the worker of try ' || m.attempts || ' did not come back; whether the message arrived is not known'"
-_GIVE_UP_LOST = f"""
-WITH lost AS MATERIALIZED (
-    SELECT m.tenant_id, m.id FROM contacts_outboxmessage m
-    JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = %(active)s
-    WHERE m.status = 'sending' AND m.lease_until < now() AND m.attempts - m.tries_before < %(tries)s
-    ORDER BY m.lease_until LIMIT %(budget)s FOR UPDATE OF m SKIP LOCKED
-)
-UPDATE contacts_outboxmessage m
-SET status = 'pending', due_at = now() + (%(waits)s::interval[])[m.attempts - m.tries_before], lease_until = NULL,
-    last_error = {_LOST}
-FROM lost WHERE m.tenant_id = lost.tenant_id AND m.id = lost.id
-RETURNING m.id
-"""  # noqa: S608 (our own words)
-# Who wrote it hears of the last one, in the transaction that ends it.
-_LOST_AT_LAST = """
-SELECT m.id, m.tenant_id FROM contacts_outboxmessage m
-JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = %(active)s
-WHERE m.status = 'sending' AND m.lease_until < now() AND m.attempts - m.tries_before >= %(tries)s
-ORDER BY m.lease_until LIMIT %(budget)s
-"""
-_END_LOST = f"""
-UPDATE contacts_outboxmessage m SET status = 'failed', due_at = now(), lease_until = NULL, last_error = {_LOST}
-WHERE m.tenant_id = %(tenant)s AND m.id = %(message)s AND m.status = 'sending' AND m.lease_until < now()
-    AND m.attempts - m.tries_before >= %(tries)s
-RETURNING m.agent_id, m.kind, m.subject, m.content, m.last_error
-"""  # noqa: S608 (our own words)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Swept:
-    """What one sweep found: hints that were repeated, and tries whose worker was lost."""
-
-    told: int = 0
-    lost: int = 0
-
-    @property
-    def messages(self) -> int:
-        """Return how many messages it touched."""
-        return self.told + self.lost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,34 +106,6 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
         return _not_sent(taken, f"a fault of ours: {fault}", final=False)
     with tenant_transaction(tenant_id):
         return bool(change(_SENT, message=message_id))
-
-
-def sweep_outbox() -> Swept:
-    """Tell the workers of messages that wait untold, and give up tries whose worker was lost. Any number may sweep."""
-    with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
-        shared: dict[str, Any] = {"active": TenantStatus.ACTIVE.value, "budget": _SWEPT}
-        cursor.execute(_GIVE_UP_LOST, {**shared, "tries": MAX_TRIES, "waits": list(WAITS)})
-        lost = len(cursor.fetchall())
-        cursor.execute(_LOST_AT_LAST, {**shared, "tries": MAX_TRIES})
-        last = cursor.fetchall()
-        lease_s = settings.ARBOR_QUEUE_LEASE.total_seconds()
-        cursor.execute(_TELL_DUE, {**shared, "lease_s": lease_s})
-        due = cursor.fetchall()
-        for message_id, tenant_id, kind in due:
-            enqueue(deliver_message(message_id=message_id, tenant_id=tenant_id, kind=kind), using=OPS)
-    lost += sum(_end_lost(message_id, tenant_id) for message_id, tenant_id in last)
-    if lost:
-        log.warning("deliveries_lost", messages=lost)
-    return Swept(told=len(due), lost=lost)
-
-
-def _end_lost(message_id: UUID, tenant_id: UUID) -> bool:
-    """Let a message have failed whose last try's worker was lost, and its writer know; False if another sweep has."""
-    with tenant_transaction(tenant_id):
-        rows = fetch(_END_LOST, message=message_id, tries=MAX_TRIES)
-        for agent_id, kind, subject, content, reason in rows:
-            _tell_writer(message_id, agent_id, kind=kind, about=subject or content, reason=reason)
-    return bool(rows)
 
 
 def _take(message_id: UUID, tenant_id: UUID) -> _Taken | None:
@@ -256,7 +171,7 @@ def _not_sent(taken: _Taken, reason: str, *, final: bool) -> bool:
         )
         if noted and after.status is DeliveryStatus.FAILED:
             outgoing = taken.outgoing
-            _tell_writer(
+            tell_writer(
                 taken.message_id,
                 taken.agent_id,
                 kind=taken.kind,
@@ -270,7 +185,7 @@ def _not_sent(taken: _Taken, reason: str, *, final: bool) -> bool:
     return bool(noted)
 
 
-def _tell_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
+def tell_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
     """Let the agent know that what it wrote did not arrive: it would go on as if it had."""
     Percept.objects.create(
         tenant_id=current_tenant(),

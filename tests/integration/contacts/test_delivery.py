@@ -19,8 +19,9 @@ from apps.audit.models import AuditEvent
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services import delivery
 from apps.contacts.services.channels import remove_channel, switch_channel
-from apps.contacts.services.delivery import deliver, sweep_outbox
+from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox import cancel_message, retry_message
+from apps.contacts.services.outbox_sweep import sweep_outbox
 from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, Trigger
 from apps.queues import Message, Task
 from apps.tenants.models import Tenant, TenantStatus
