@@ -1,0 +1,23 @@
+"""Who an agent takes itself to be, and what it holds to be so.
+
+Nothing enters the self without review: beliefs, aspects and preferences come from an agent's birth, from a person, or
+from a proposal that the agent's own heartbeat accepted, within limits; never from maintenance. A contract of the imports
+holds it: memories and workers reach nothing that writes here, heartbeats only the proposals.
+"""
+
+from apps.selves.models.beliefs import Belief, BeliefEvidence
+from apps.selves.models.conduct import Boundary, Experience, PeerModel
+from apps.selves.models.identity import IdentityAspect, Preference
+from apps.selves.models.proposals import Proposal, SelfChange
+
+__all__ = [
+    "Belief",
+    "BeliefEvidence",
+    "Boundary",
+    "Experience",
+    "IdentityAspect",
+    "PeerModel",
+    "Preference",
+    "Proposal",
+    "SelfChange",
+]

@@ -1,0 +1,76 @@
+"""What agents hold to be so, and what speaks for it and against it."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.agents.models import Agent
+from apps.memories.models import Memory
+from apps.selves.models.shares import share
+from apps.tenants.fields import TenantForeignKey
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+from arbor.selves.values import BeliefCategory, Standing
+
+
+class Belief(TenantModel):
+    """One thing an agent holds to be so."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="beliefs")
+    category = models.CharField(max_length=16, choices=[(c.value, c.value) for c in BeliefCategory])
+    statement = models.TextField()
+    #: SHA-256 of the normalised statement: an agent holds it once.
+    statement_hash = models.BinaryField(max_length=32)
+    #: How sure the agent is of it, and how much it would take to change its mind; 0 to 1.
+    confidence = models.FloatField()
+    stability = models.FloatField()
+    status = models.CharField(
+        max_length=10, choices=[(s.value, s.value) for s in Standing], default=Standing.HELD
+    )
+    #: Where it comes from: `template:NAME`, `operator`.
+    source = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    #: When it was last held against what happened (seed 003, 3.5).
+    tested_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "agent", "statement_hash"], name="selves_belief_once"),
+            models.CheckConstraint(
+                condition=share("confidence"),
+                name="selves_belief_confidence",
+            ),
+            models.CheckConstraint(condition=share("stability"), name="selves_belief_stability"),
+        ]
+
+    def __str__(self) -> str:
+        return self.statement[:80]
+
+
+class BeliefEvidence(TenantModel):
+    """A memory that speaks for a belief or against it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    belief = TenantForeignKey(Belief, related_name="evidence")
+    memory = TenantForeignKey(Memory, related_name="+")
+    #: Whether it speaks for the belief.
+    supports = models.BooleanField()
+    #: How much it says, 0 to 1.
+    strength = models.FloatField(default=1.0)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "belief evidence"
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "belief", "memory"], name="selves_evidence_once"),
+            models.CheckConstraint(
+                condition=share("strength"),
+                name="selves_evidence_strength",
+            ),
+        ]
+        indexes = [models.Index(fields=["tenant", "memory"], name="selves_evidence_by_memory")]
+
+    def __str__(self) -> str:
+        return f"{'for' if self.supports else 'against'} {self.belief_id}"

@@ -1,0 +1,114 @@
+"""What agents do not do, what acting taught them, and whom they deal with."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.agents.models import Agent
+from apps.selves.models.shares import share
+from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+from arbor.selves.boundaries import BoundaryResponse, BoundaryType
+
+
+class Boundary(TenantModel):
+    """A boundary of an agent's own: beside those that every agent has, or, under the name of one, instead of it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="boundaries")
+    name = models.CharField(max_length=60)
+    description = models.TextField(blank=True)
+    type = models.CharField(max_length=10, choices=[(t.value, t.value) for t in BoundaryType])
+    #: Words and phrases that call it up, on word borders: [text].
+    patterns = models.JSONField(default=list)
+    #: Sentences; what means the same calls it up: [text], and their vectors with the model that made them.
+    examples = models.JSONField(default=list)
+    vectors = models.JSONField(default=dict)
+    response = models.CharField(max_length=10, choices=[(r.value, r.value) for r in BoundaryResponse])
+    #: 0 is hard, 1 negotiable; and how much it matters, 0 to 1.
+    flexibility = models.FloatField(default=0.0)
+    importance = models.FloatField(default=0.5)
+    enabled = models.BooleanField(default=True)
+    source = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "boundaries"
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "agent", "name"], name="selves_boundary_name"),
+            models.CheckConstraint(
+                condition=share("flexibility"),
+                name="selves_boundary_flexibility",
+            ),
+            models.CheckConstraint(
+                condition=share("importance"),
+                name="selves_boundary_importance",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PeerModel(TenantModel):
+    """What an agent thinks of somebody it deals with: another agent of its tenant, or a person."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="peers")
+    #: The other, if it is an agent; else only the name.
+    peer = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="+")
+    name = models.CharField(max_length=200)
+    #: 0 to 1.
+    competence = models.FloatField(default=0.5)
+    reliability = models.FloatField(default=0.5)
+    #: What the other cares for: [text].
+    interests = models.JSONField(default=list)
+    interactions = models.PositiveIntegerField(default=0)
+    #: Interactions that went well.
+    successes = models.PositiveIntegerField(default=0)
+    #: The agent's heartbeat number at the last interaction, and when it was.
+    last_tick = models.BigIntegerField(default=0)
+    last_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "agent", "name"], name="selves_peer_name"),
+            models.CheckConstraint(
+                condition=models.Q(successes__lte=models.F("interactions")), name="selves_peer_successes"
+            ),
+        ]
+        # How an agent stands with the others: what they think of it.
+        indexes = [
+            models.Index(
+                fields=["tenant", "peer"], name="selves_peer_by_peer", condition=models.Q(peer__isnull=False)
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Experience(TenantModel):
+    """An action, what came of it, and what it taught (seed 003, 3.4)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="experiences")
+    #: The heartbeat, and its number.
+    heartbeat_id = models.UUIDField()
+    tick = models.BigIntegerField()
+    action = models.CharField(max_length=40)
+    #: What was tried.
+    about = models.TextField(blank=True)
+    outcome = models.CharField(max_length=10)
+    lesson = models.TextField(blank=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["-at"]
+        indexes = [models.Index(fields=["tenant", "agent", "-tick"], name="selves_experience_by_tick")]
+
+    def __str__(self) -> str:
+        return f"{self.action}: {self.outcome}"

@@ -1,0 +1,85 @@
+"""Changes to agents' selves: those that wait for a decision, and those that were made."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from apps.agents.models import Agent
+from apps.selves.models.shares import share
+from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+from arbor.selves.proposals import ProposalKind, ProposalStatus
+
+
+class Proposal(TenantModel):
+    """A change to the self that waits for a decision; only a heartbeat of the agent or a person decides."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="proposals")
+    kind = models.CharField(max_length=12, choices=[(k.value, k.value) for k in ProposalKind])
+    content = models.TextField()
+    #: What accepting it changes: {"aspect": kind} for identity, {"belief": id, "confidence": …} for a belief, ….
+    change = models.JSONField(default=dict)
+    #: 0 to 1.
+    confidence = models.FloatField()
+    #: Ids of the memories it rests on.
+    evidence = models.JSONField(default=list)
+    #: `heartbeat:ID`, `consolidation`, `operator`.
+    source = models.CharField(max_length=200)
+    status = models.CharField(
+        max_length=8, choices=[(s.value, s.value) for s in ProposalStatus], default=ProposalStatus.PENDING
+    )
+    #: How often it was put off.
+    deferrals = models.PositiveSmallIntegerField(default=0)
+    reason = models.TextField(blank=True)
+    #: Who decided: `heartbeat:ID`, `user:NAME`, `cli:NAME`.
+    decided_by = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    decided_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(
+                fields=["tenant", "agent"],
+                name="selves_proposal_pending",
+                condition=models.Q(status="pending"),
+            ),
+            models.Index(fields=["tenant", "agent", "-created_at"], name="selves_proposal_by_agent"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=share("confidence"),
+                name="selves_proposal_confidence",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.content[:60]}"
+
+
+class SelfChange(TenantModel):
+    """One change to an agent's self: what it was, what it is, who decided. Written once."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="+")
+    #: `belief`, `aspect`, `preference`, and which.
+    what = models.CharField(max_length=12)
+    target_id = models.UUIDField()
+    before = models.JSONField(default=dict)
+    after = models.JSONField(default=dict)
+    proposal = TenantForeignKey(Proposal, deleting=OnDelete.SET_NULL, null=True, related_name="+")
+    decided_by = models.CharField(max_length=200)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        ordering = ["-at"]
+        indexes = [models.Index(fields=["tenant", "agent", "-at"], name="selves_change_by_agent")]
+
+    def __str__(self) -> str:
+        return f"{self.what} changed by {self.decided_by}"

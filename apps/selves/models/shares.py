@@ -1,0 +1,10 @@
+"""Numbers from 0 to 1, as the database promises them."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+def share(field: str) -> models.Q:
+    """Return the promise that a field holds a number from 0 to 1."""
+    return models.Q(**{f"{field}__gte": 0}) & models.Q(**{f"{field}__lte": 1})
