@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
-from arbor.heartbeat.goal_views import GoalView, IntentView
-from arbor.heartbeat.modes import CONSOLIDATION_EVERY, Mode
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.reflex_deeds import carry_out, connection, query_of
 from arbor.heartbeat.reflex_draft import Draft, excerpt
 from arbor.heartbeat.reflex_habits import decide_proposals, potential_goals
-from arbor.heartbeat.situation import MemoryView, Situation
-from arbor.memory.relations import Relation
-from arbor.memory.values import MemoryType
+from arbor.heartbeat.reflex_memories import closest, first_hand, gist
+from arbor.heartbeat.situation import Situation
 from arbor.selves.boundaries import BoundaryResponse
 
 # What reads like a request in what a user says.
 _REQUEST = re.compile(
     r"\?|\b(please|can you|could you|would you|remind me|help me|find out|make sure)\b", re.IGNORECASE
 )
-_WORD = re.compile(r"[^\W\d_]{5,}")
 
 # The steps that any goal is broken into, in this order, as far as the agent may take them.
 _STEPS: Mapping[str, str] = MappingProxyType(
@@ -40,7 +37,6 @@ _STEPS: Mapping[str, str] = MappingProxyType(
 )
 _MOST_STEPS = 3
 _MOST_PERCEPTS = 3
-_PAIRS_IN_TURN = 5
 
 
 def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,9 +81,9 @@ def _converse(situation: Situation, draft: Draft) -> None:
                 title, f"Whoever asked has what they need: “{said}”", GoalLayer.TASK, GoalSource.USER_REQUEST
             )
     if heard:
-        draft.act("recall", _query(heard[-1].content), "What do I know about this?")
+        draft.act("recall", query_of(heard[-1].content), "What do I know about this?")
     if situation.relevant:
-        draft.think(f"It reminds me of “{_gist(situation.relevant[0])}”.")
+        draft.think(f"It reminds me of “{gist(situation.relevant[0])}”.")
 
 
 def _plan(situation: Situation, draft: Draft) -> None:
@@ -108,7 +104,9 @@ def _plan(situation: Situation, draft: Draft) -> None:
         return
     draft.decompose(goal.id, [(name, _STEPS[name].format(goal=excerpt(goal.title))) for name in chosen])
     draft.progress(goal.id, None, f"Planned {len(chosen)} steps: {', '.join(chosen)}.")
-    draft.act("recall", _query(goal.title, goal.description), "A first look at what I know.", goal_id=goal.id)
+    draft.act(
+        "recall", query_of(goal.title, goal.description), "A first look at what I know.", goal_id=goal.id
+    )
 
 
 def _pursue(situation: Situation, draft: Draft) -> None:
@@ -123,7 +121,7 @@ def _pursue(situation: Situation, draft: Draft) -> None:
     draft.think(
         f"I am on “{goal.title}” ({goal.fraction:.0%} done). Next: {excerpt(intent.description, 200)}"
     )
-    done = _carry_out(intent, goal, situation, draft)
+    done = carry_out(intent, goal, situation, draft)
     if not done:
         draft.think("I have too little energy for it now, so I wait.")
         return
@@ -139,15 +137,15 @@ def _pursue(situation: Situation, draft: Draft) -> None:
 
 def _consolidate(situation: Situation, draft: Draft) -> None:
     """Tie two memories together that have something in common, and say what they show."""
-    pair = _closest(situation)
+    pair = closest(situation)
     if pair is None:
         draft.think("I see too few memories to tie any together.")
         return
     first, second, shared = pair
     about = ", ".join(shared[:3]) or "the same time"
-    both = f"“{_gist(first)}” and “{_gist(second)}”"
+    both = f"“{gist(first)}” and “{gist(second)}”"
     draft.think(f"{both} both speak of {about}.")
-    draft.act("connect", _connection(first, second), f"Both speak of {about}.")
+    draft.act("connect", connection(first, second), f"Both speak of {about}.")
     insight = f"Looking back at heartbeat {situation.beat_number}, {about} comes up again: {both}."
     params = {"insight": insight, "focus": about, "rests_on": [first.id, second.id]}
     draft.act("reflect", params, "A pattern is worth keeping.")
@@ -157,14 +155,14 @@ def _reflect(situation: Situation, draft: Draft) -> None:
     """Think over what happened; see that there is something to want."""
     memory = situation.working_memory
     question = memory.curiosity[-1] if memory.curiosity else ""
-    views = _first_hand(situation)
+    views = first_hand(situation)
     draft.think(f"Nothing presses at heartbeat {situation.beat_number}.")
     if question:
         draft.think(f"I still wonder: {excerpt(question)}")
     if views:
         # Another one each time, so that no two reflections are the same.
         view = views[situation.beat_number % len(views)]
-        said = f"{view.role} said “{_gist(view)}”" if view.role else f"“{_gist(view)}”"
+        said = f"{view.role} said “{gist(view)}”" if view.role else f"“{gist(view)}”"
         draft.think(f"I think of this: {said}")
         insight = f"What stays with me is this: {said}." + (
             f" I wonder: {excerpt(question)}" if question else ""
@@ -172,8 +170,8 @@ def _reflect(situation: Situation, draft: Draft) -> None:
         draft.act(
             "reflect", {"insight": insight, "focus": excerpt(question) or None}, "To see what matters in it."
         )
-        draft.wonder(f"What follows from “{excerpt(_gist(view), 80)}”?")
-    _want_something(situation, draft, question or (_gist(views[0]) if views else ""))
+        draft.wonder(f"What follows from “{excerpt(gist(view), 80)}”?")
+    _want_something(situation, draft, question or (gist(views[0]) if views else ""))
 
 
 def _want_something(situation: Situation, draft: Draft, about: str) -> None:
@@ -196,59 +194,6 @@ def _want_something(situation: Situation, draft: Draft, about: str) -> None:
         draft.new_goal(first["title"], first["description"], GoalLayer.OBJECTIVE, GoalSource.CURIOSITY)
 
 
-def _carry_out(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
-    """Do what an intent says, or the nearest thing that is possible; False if nothing is."""
-    for name in dict.fromkeys((intent.action, "reflect", "remember", "recall")):
-        params = _DEEDS[name](intent, goal, situation) if name in _DEEDS else None
-        if params is None or not draft.may(name):
-            continue
-        # What cannot be afforded now is worth waiting for.
-        return draft.act(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
-    return False
-
-
-def _recall_for(intent: IntentView, goal: GoalView, _: Situation) -> dict[str, Any]:
-    return _query(goal.title, intent.description)
-
-
-def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
-    known = [f"“{_gist(view)}”" for view in situation.relevant[:2]]
-    basis = f"I know {' and '.join(known)}" if known else "I know little yet"
-    needs = excerpt(goal.description) or "a clear end"
-    return {
-        "insight": f"{excerpt(intent.description, 200)}: {basis}; what “{excerpt(goal.title)}” still needs is: {needs}",
-        "focus": excerpt(goal.title),
-    }
-
-
-def _remember_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
-    known = f" I go by “{_gist(situation.relevant[0])}”." if situation.relevant else ""
-    text = (
-        f"“{excerpt(goal.title)}” stands at {goal.fraction:.0%} after “{excerpt(intent.description)}”.{known}"
-    )
-    return {"content": text, "type": "semantic", "importance": 0.6}
-
-
-def _connect_for(_: IntentView, __: GoalView, situation: Situation) -> dict[str, Any] | None:
-    pair = _closest(situation)
-    return None if pair is None else _connection(pair[0], pair[1])
-
-
-def _rest_for(_: IntentView, __: GoalView, ___: Situation) -> dict[str, Any]:
-    return {}
-
-
-# The parameters for carrying out an intent by an action; None where the situation has nothing to do it with.
-_DEEDS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = MappingProxyType(
-    {
-        "recall": _recall_for,
-        "reflect": _reflect_for,
-        "remember": _remember_for,
-        "connect": _connect_for,
-        "rest": _rest_for,
-    }
-)
-
 _POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = MappingProxyType(
     {
         Mode.CONVERSATION: _converse,
@@ -258,46 +203,3 @@ _POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = MappingProxyType(
         Mode.REFLECTION: _reflect,
     }
 )
-
-
-def _query(*parts: str) -> dict[str, Any]:
-    return {"query": excerpt(" ".join(parts), 400) or "anything", "limit": None}
-
-
-def _connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
-    relation = Relation.ASSOCIATED if first.type is second.type else Relation.SUPPORTS
-    return {"from_id": first.id, "to_id": second.id, "relation": relation.value}
-
-
-def _gist(view: MemoryView) -> str:
-    """Return what a memory is about on one line: of the agent's own words, what it quoted innermost.
-
-    Without this, a reflection on a reflection would quote a quotation of a quotation.
-    """
-    _, quoted, rest = view.content.rpartition("“")
-    inner = rest.partition("”")[0].strip()
-    return excerpt(inner if quoted and inner and not view.role else view.content)
-
-
-def _first_hand(situation: Situation) -> list[MemoryView]:
-    """Return the memories in sight, each once: what somebody said, or what the agent holds to be so, or all."""
-    views = list({view.id: view for view in (*situation.relevant, *situation.recent)}.values())
-    said = [view for view in views if view.role]
-    return said or [view for view in views if view.type is not MemoryType.EPISODIC] or views
-
-
-def _closest(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | None:
-    """Return two memories that share many words, and those words; None if there are not two in sight.
-
-    The pairs take turns from one consolidation to the next, for the best one is tied already.
-    """
-    views = _first_hand(situation)
-    words = {view.id: set(_WORD.findall(view.content.lower())) for view in views}
-    pairs = [
-        (a, b, sorted(words[a.id] & words[b.id], key=lambda word: (-len(word), word)))
-        for a, b in combinations(views, 2)
-    ]
-    if not pairs:
-        return None
-    best = sorted(pairs, key=lambda pair: -len(pair[2]))[:_PAIRS_IN_TURN]
-    return best[situation.beat_number // CONSOLIDATION_EVERY % len(best)]

@@ -1,0 +1,78 @@
+"""How the reflex policy carries out an intent: by its action, or by the nearest one that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from arbor.heartbeat.goal_views import GoalView, IntentView
+from arbor.heartbeat.reflex_draft import Draft, excerpt
+from arbor.heartbeat.reflex_memories import closest, gist
+from arbor.heartbeat.situation import MemoryView, Situation
+from arbor.memory.relations import Relation
+
+
+def carry_out(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
+    """Do what an intent says, or the nearest thing that is possible; False if nothing is."""
+    for name in dict.fromkeys((intent.action, "reflect", "remember", "recall")):
+        params = _DEEDS[name](intent, goal, situation) if name in _DEEDS else None
+        if params is None or not draft.may(name):
+            continue
+        # What cannot be afforded now is worth waiting for.
+        return draft.act(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
+    return False
+
+
+def _recall_for(intent: IntentView, goal: GoalView, _: Situation) -> dict[str, Any]:
+    return query_of(goal.title, intent.description)
+
+
+def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
+    known = [f"“{gist(view)}”" for view in situation.relevant[:2]]
+    basis = f"I know {' and '.join(known)}" if known else "I know little yet"
+    needs = excerpt(goal.description) or "a clear end"
+    return {
+        "insight": f"{excerpt(intent.description, 200)}: {basis}; what “{excerpt(goal.title)}” still needs is: {needs}",
+        "focus": excerpt(goal.title),
+    }
+
+
+def _remember_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
+    known = f" I go by “{gist(situation.relevant[0])}”." if situation.relevant else ""
+    text = (
+        f"“{excerpt(goal.title)}” stands at {goal.fraction:.0%} after “{excerpt(intent.description)}”.{known}"
+    )
+    return {"content": text, "type": "semantic", "importance": 0.6}
+
+
+def _connect_for(_: IntentView, __: GoalView, situation: Situation) -> dict[str, Any] | None:
+    pair = closest(situation)
+    return None if pair is None else connection(pair[0], pair[1])
+
+
+def _rest_for(_: IntentView, __: GoalView, ___: Situation) -> dict[str, Any]:
+    return {}
+
+
+# The parameters for carrying out an intent by an action; None where the situation has nothing to do it with.
+_DEEDS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = MappingProxyType(
+    {
+        "recall": _recall_for,
+        "reflect": _reflect_for,
+        "remember": _remember_for,
+        "connect": _connect_for,
+        "rest": _rest_for,
+    }
+)
+
+
+def query_of(*parts: str) -> dict[str, Any]:
+    """Return what a recall takes that looks for these words."""
+    return {"query": excerpt(" ".join(parts), 400) or "anything", "limit": None}
+
+
+def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
+    """Return what tying two memories together takes."""
+    relation = Relation.ASSOCIATED if first.type is second.type else Relation.SUPPORTS
+    return {"from_id": first.id, "to_id": second.id, "relation": relation.value}
