@@ -13,6 +13,7 @@ from apps.contacts.services.channels import (
     carry_trial,
     channel_by_name,
     remove_channel,
+    shown_target,
     switch_channel,
     trial_message,
 )
@@ -53,7 +54,7 @@ def list_them(tenant_slug: str | None, as_json: bool) -> None:
                 each.kind,
                 each.audience,
                 each.agent.name if each.agent_id else "all agents",
-                each.target,
+                shown_target(each),
                 "yes" if each.enabled else "no",
             )
             for each in found
@@ -186,6 +187,6 @@ def _line(each: Channel) -> dict[str, Any]:
         "kind": each.kind,
         "audience": each.audience,
         "agent": each.agent.name if each.agent_id else None,
-        "target": each.target,
+        "target": shown_target(each),
         "enabled": each.enabled,
     }

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from apps.contacts.models import OutboxMessage
+from apps.contacts.services.channels import shown_target
 from apps.contacts.services.figures import outbox_figures
 from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.tenants.scope import tenant_transaction
@@ -56,7 +57,7 @@ def list_them(
                 ago(each.created_at),
                 each.agent.name,
                 each.kind,
-                each.target,
+                shown_target(each),
                 each.status,
                 each.attempts or "",
                 cut(each.subject or each.content),
@@ -112,7 +113,7 @@ def _line(each: OutboxMessage) -> dict[str, Any]:
         "agent": each.agent.name,
         "kind": each.kind,
         "audience": each.audience,
-        "target": each.target,
+        "target": shown_target(each),
         "subject": each.subject,
         "content": each.content,
         "status": each.status,

@@ -11,6 +11,8 @@ from django import template
 from django.utils.safestring import SafeString
 
 from apps.console import cells
+from apps.contacts.models import Channel, OutboxMessage
+from apps.contacts.services.channels import shown_target
 
 register = template.Library()
 
@@ -94,6 +96,12 @@ def badge(text: str) -> SafeString:
 def look(status: str) -> str:
     """Return the CSS word for a status."""
     return cells.tone(status)
+
+
+@register.filter
+def target(row: Channel | OutboxMessage) -> str:
+    """Write where a channel or a message leads, without what only its receiver knows."""
+    return shown_target(row)
 
 
 @register.simple_tag

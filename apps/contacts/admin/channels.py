@@ -17,6 +17,7 @@ from apps.console.access import actor_of, holds
 from apps.console.channel_form import NewChannelForm
 from apps.console.listing import OwnPageAdmin
 from apps.contacts.models import Channel
+from apps.contacts.services.channels import shown_target
 from apps.tenants.models import Role
 
 
@@ -83,7 +84,7 @@ class ChannelAdmin(OwnPageAdmin):
     @admin.display(description="to")
     def target_shown(self, channel: Channel) -> SafeString:
         """Show where it leads."""
-        return cells.clipped(channel.target or "the inbox", 70)
+        return cells.clipped(shown_target(channel) or "the inbox", 70)
 
     @admin.display(description="state")
     def state(self, channel: Channel) -> SafeString:

@@ -15,6 +15,7 @@ from apps.console.access import holds
 from apps.console.listing import OwnPageAdmin
 from apps.console.message_page import MessagePage, read_message
 from apps.contacts.models import OutboxMessage
+from apps.contacts.services.channels import shown_target
 from apps.tenants.models import Role
 
 
@@ -60,7 +61,7 @@ class OutboxMessageAdmin(OwnPageAdmin):
     @admin.display(description="to")
     def to(self, message: OutboxMessage) -> SafeString:
         """Show whom it is for."""
-        return cells.clipped(message.target or message.audience, 50)
+        return cells.clipped(shown_target(message) or message.audience, 50)
 
     decided = columns.moment("created_at", "decided")
 

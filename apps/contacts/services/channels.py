@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.contacts.models import Channel
+from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.carriers import carrier_of
 from apps.tenants.scope import current_tenant
 from arbor.adapters.webhook import check_url, shown_url
@@ -124,6 +124,15 @@ def channel_by_name(name: str) -> Channel:
     return found
 
 
+def shown_target(row: Channel | OutboxMessage) -> str:
+    """Return where a channel or a message leads, as it may be shown; empty for the inbox.
+
+    Of a webhook's URL the place alone: who knows the whole may write to it.
+    """
+    target: str = row.target
+    return shown_url(target) if row.kind == ChannelKind.WEBHOOK else target
+
+
 def trial_message(channel: Channel, *, actor: str) -> Outgoing:
     """Return a message that tries the channel out, and put on record that it is tried."""
     _note(channel, actor, f"tried the channel {channel.name}")
@@ -205,12 +214,10 @@ def _master_key() -> bytes:
 
 
 def _note(channel: Channel, actor: str, message: str) -> None:
-    # Who knows the whole URL of a webhook may write to it.
-    target = shown_url(channel.target) if channel.kind == ChannelKind.WEBHOOK else channel.target
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
         agent_id=channel.agent_id,
         message=message,
-        detail={"channel": channel.name, "kind": channel.kind, "target": target},
+        detail={"channel": channel.name, "kind": channel.kind, "target": shown_target(channel)},
     )

@@ -12,7 +12,9 @@ from apps.heartbeats.models import Percept
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import DeliveryStatus
-from tests.factories import AgentFactory, AgentStateFactory, OutboxMessageFactory, ScheduleFactory
+from tests.factories.agents import AgentFactory, AgentStateFactory
+from tests.factories.contacts import OutboxMessageFactory
+from tests.factories.heartbeats import ScheduleFactory
 from tests.integration.cli.conftest import Arbor
 from tests.integration.contacts.receivers import a_web_receiver
 
@@ -68,6 +70,22 @@ def test_a_new_webhooks_secret_is_told_once(arbor: Arbor, agent: Agent) -> None:
     said = arbor("channel", "add", "ops", "--kind", "webhook", "--to", "https://example.org/hook").out
     assert "whsec_" in said
     assert "It is not shown again" in said
+
+
+def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent) -> None:
+    secret = "https://example.org/s3cret-path?token=s3cret-token"
+    added = arbor("channel", "add", "ops", "--kind", "webhook", "--to", secret, "--json")
+    failed = written(agent, kind="webhook", target=secret, status="failed", sent_at=None)
+    written(agent, kind="email", target="ann@example.org")
+    said = [
+        added.out,
+        *(arbor(what, "list", *how).out for what in ("channel", "outbox") for how in ((), ("--json",))),
+        arbor("outbox", "retry", str(failed.id), "--json").out,
+    ]
+    assert "s3cret" not in "".join(said)
+    assert added.json["target"] == "https://example.org/…"
+    told = arbor("outbox", "list", "--json").json["messages"]
+    assert {each["target"] for each in told} == {"https://example.org/…", "ann@example.org"}
 
 
 @pytest.mark.parametrize(

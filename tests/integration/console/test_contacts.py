@@ -18,7 +18,7 @@ from apps.heartbeats.models import Percept, PerceptKind
 from apps.queues import Task, captured
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import DeliveryStatus
-from tests.factories import OutboxMessageFactory
+from tests.factories.contacts import ChannelFactory, OutboxMessageFactory
 from tests.integration.console.conftest import World, page_of
 
 HOSTILE = "<script>alert(1)</script>"
@@ -184,6 +184,21 @@ def test_an_operator_adds_a_webhook_and_sees_its_secret_once(operator: Client, w
     assert "there is a channel &#x27;ops&#x27; already" in operator.post(page, data).content.decode()
     wrong = operator.post(page, {**data, "name": "x", "target": "http://example.org"})
     assert "begins with https://" in wrong.content.decode()
+
+
+def test_of_a_webhooks_url_pages_show_the_place_alone(operator: Client, world: World) -> None:
+    secret = "https://example.org/s3cret-path?token=s3cret-token"
+    with tenant_transaction(world.tenant.id):
+        channel = ChannelFactory.create(tenant_id=world.tenant.id, agent=None, name="hook", target=secret)
+    message = written(world, channel=channel, kind="webhook", target=secret, status="pending", sent_at=None)
+    mail = written(world, kind="email", target="ann@example.org", status="pending", sent_at=None)
+    lists = [reverse(f"admin:contacts_{each}_changelist") for each in ("channel", "outboxmessage")]
+    for each in [*lists, page_of(channel), page_of(message)]:
+        shown = text_of(operator, each)
+        assert "https://example.org/…" in shown
+        assert "s3cret" not in shown
+    assert "ann@example.org" in text_of(operator, page_of(mail))
+    assert "ann@example.org" in text_of(operator, lists[1])
 
 
 def test_an_operator_disables_and_removes_a_channel(operator: Client, viewer: Client, world: World) -> None:
