@@ -131,12 +131,18 @@ class Mood(BaseModel):
 
     def moved(self, events: Iterable[Event]) -> Mood:
         """Return the mood after these events, kept in range."""
-        deltas = [DELTAS[event] for event in events]
+        by = change_of(events)
         return Mood(
-            valence=round(_within(self.valence + sum(each.valence for each in deltas), -1.0), 4),
-            arousal=round(_within(self.arousal + sum(each.arousal for each in deltas), 0.0), 4),
+            valence=round(_within(self.valence + by.valence, -1.0), 4),
+            arousal=round(_within(self.arousal + by.arousal, 0.0), 4),
             at=self.at,
         )
+
+
+def change_of(events: Iterable[Event]) -> Feeling:
+    """Return by how much these events together move a mood."""
+    deltas = [DELTAS[event] for event in events]
+    return Feeling(sum(each.valence for each in deltas), sum(each.arousal for each in deltas))
 
 
 def read_mood(stored: Mapping[str, Any] | None, *, baseline: Feeling, now: datetime) -> Mood:

@@ -33,7 +33,7 @@ from arbor.ids import uuid7
 from arbor.pipeline.engine import Context, NodeResult, Phase
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import after_beat, in_touch, read_drives
-from arbor.selves.emotions import Event, Mood, baseline_of, read_mood
+from arbor.selves.emotions import Event, Mood, baseline_of, change_of, read_mood
 from arbor.selves.experiences import Outcome, lesson
 
 
@@ -78,7 +78,9 @@ class Feel:
         record = {**context["record"], "emotional_valence": mood.valence, "arousal": mood.arousal}
         if dropped:
             record["dropped"] = [*record.get("dropped", []), *dropped]
-        return NodeResult(updates={"state": state, "record": record})
+        # Somebody may have talked to the agent meanwhile: `record` needs to know what of the mood is this beat's doing.
+        moved = {"seen": before.get("mood"), **change_of(events)._asdict()}
+        return NodeResult(updates={"state": state, "record": record, "moved": moved})
 
     def _note(
         self,

@@ -26,6 +26,7 @@ from apps.memories.services.code import keep_code
 from apps.memories.services.embedding import embed_for_storage, embeds_here
 from apps.memories.services.provenance import learned_from
 from apps.memories.services.remember import Remembered, store
+from apps.tenants.encoding import to_json
 from apps.tenants.statements import change
 from arbor.clock import Clock
 from arbor.heartbeat.budgets import BudgetKind
@@ -62,6 +63,13 @@ SET {state}beats = %(beats)s, nops = 0, last_beat_at = %(now)s,
     )
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
 """
+
+# A conversation moves the mood as well: what the beat did to it is added to what it has become.
+_MOOD = """mood = CASE WHEN mood = %(seen_mood)s::jsonb OR mood->>'valence' IS NULL THEN %(mood)s::jsonb
+    ELSE mood || jsonb_build_object(
+        'valence', least(1, greatest(-1, (mood->>'valence')::float + %(valence)s::float)),
+        'arousal', least(1, greatest(0, (mood->>'arousal')::float + %(arousal)s::float))
+    ) END"""
 
 #: What it writes itself.
 _OWN_COLUMNS = frozenset({"beats", "nops", "last_beat_at", "working_memory"})
@@ -242,10 +250,13 @@ def _update_state(
     state: dict[str, Any] = {
         name: value for name, value in context.get("state", {}).items() if name not in _OWN_COLUMNS
     }
+    moved: dict[str, Any] = context.get("moved") or {}
     change(
-        _after_beat(tuple(sorted(state))),
+        _after_beat(tuple(sorted(state)), merged=bool(moved)),
         agent=agent_id,
         **state_values(state),
+        **({"seen_mood": to_json(moved["seen"])} if moved else {}),
+        **{name: moved[name] for name in ("valence", "arousal") if moved},
         beats=situation.beat_number,
         now=now,
         mind=as_stored(mind),
@@ -256,8 +267,10 @@ def _update_state(
 
 
 @cache
-def _after_beat(names: tuple[str, ...]) -> str:
-    state = state_changes(names)
+def _after_beat(names: tuple[str, ...], *, merged: bool) -> str:
+    """Return the statement that writes these columns; with `merged` the mood is among them."""
+    plain = state_changes([name for name in names if not (merged and name == "mood")])
+    state = ", ".join(each for each in (plain, _MOOD if merged else "") if each)
     return _AFTER_BEAT.replace("{state}", f"{state}, " if state else "")
 
 

@@ -11,11 +11,14 @@ import pytest
 from apps.agents.models import Agent, AgentState
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.services.chat_feeling import mood_of
+from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelRejected
 from arbor.models.ports import ScriptedModel
 from arbor.selves.emotions import DELTAS, Event, Mood
 from tests.integration.chat.conftest import PERSON, Talk, answering
+from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
 
@@ -59,6 +62,28 @@ def test_a_boundary_that_is_pressed_moves_the_mood_and_is_on_record_with_what_wa
     detail: dict[str, Any] = withheld.detail
     assert (detail["turn"], detail["withheld"]) == (answer.detail["to"], True)
     assert withheld.actor == f"agent:{agent.public_id}"
+
+
+@pytest.mark.parametrize("felt_before", [False, True])
+def test_what_is_said_while_a_beat_is_under_way_moves_the_mood_as_well_as_the_beat_does(
+    felt_before: bool, talk: Talk, agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted(answering("No."), REST)
+    if felt_before:
+        felt = Mood(valence=0.2, arousal=0.4, at=datetime.now(UTC))
+        with tenant_transaction(agent.tenant_id):
+            AgentState.objects.filter(agent_id=agent.id).update(mood=felt.model_dump(mode="json"))
+    before = mood_now(agent)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()  # it waits for its model now
+    talk(BOMB)
+    fleet.run()
+    happened = [DELTAS[each] for each in (Event.CONTACT, Event.BOUNDARY, Event.REST)]
+    after = mood_now(agent)
+    assert beats_of(agent)[-1].status == HeartbeatStatus.DONE
+    assert after.valence - before.valence == pytest.approx(sum(each.valence for each in happened), abs=0.02)
+    assert after.arousal - before.arousal == pytest.approx(sum(each.arousal for each in happened), abs=0.02)
 
 
 def test_a_boundary_is_on_record_also_where_there_is_no_answer(
