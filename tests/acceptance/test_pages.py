@@ -30,9 +30,8 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member, create_tenant
 from arbor.memory.values import NewMemory
 from tests.acceptance.browser import Browser, find_chromium
-from tests.factories import (
-    PASSWORD,
-    BeliefFactory,
+from tests.factories.heartbeats import ProcessFactory
+from tests.factories.memories import (
     ClusterFactory,
     ClusterMemberFactory,
     ClusterRelationFactory,
@@ -41,9 +40,9 @@ from tests.factories import (
     EpisodeFactory,
     MemoryConceptFactory,
     MemoryFactory,
-    ProcessFactory,
-    UserFactory,
 )
+from tests.factories.selves import BeliefFactory
+from tests.factories.users import PASSWORD, UserFactory
 
 CHROMIUM = find_chromium()
 pytestmark = [

@@ -32,19 +32,16 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid, NotFound, TransitionIllegal
-from tests.factories import (
-    AgentFactory,
-    BeliefFactory,
-    EdgeFactory,
+from tests.factories.agents import AgentFactory
+from tests.factories.heartbeats import (
     ExternalCallFactory,
     HeartbeatFactory,
-    IdentityAspectFactory,
     LedgerEntryFactory,
-    MemoryAccessFactory,
-    MemoryFactory,
     PerceptFactory,
     ScheduleFactory,
 )
+from tests.factories.memories import EdgeFactory, MemoryAccessFactory, MemoryFactory
+from tests.factories.selves import BeliefFactory, IdentityAspectFactory
 from tests.integration.agents.conftest import ACTOR, Make
 
 type Verb = Callable[..., Agent]

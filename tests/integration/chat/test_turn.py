@@ -29,7 +29,7 @@ from arbor.errors import Invalid, ModelRejected, ModelTimeout, ModelUnavailable,
 from arbor.heartbeat.usage import renewed_at
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.models.ports import CallPurpose, ModelRequest, ScriptedModel
-from tests.factories import BeliefFactory, IdentityAspectFactory
+from tests.factories.selves import BeliefFactory, IdentityAspectFactory
 from tests.integration.chat.conftest import PERSON, Talk, answering, begin, calls_of, prompt_of
 from tests.integration.heartbeats.conftest import schedule_of
 from tests.integration.heartbeats.fleet import Fleet

@@ -22,7 +22,7 @@ from apps.queues import Message, Task
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import TransitionIllegal
-from tests.factories import ProcessFactory
+from tests.factories.heartbeats import ProcessFactory
 from tests.integration.cli.conftest import Arbor
 
 

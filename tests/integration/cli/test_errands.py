@@ -8,7 +8,8 @@ from apps.agents.models import Agent
 from apps.heartbeats.models import CallStatus, ExternalCall
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from tests.factories import AgentFactory, ErrandFactory
+from tests.factories.agents import AgentFactory
+from tests.factories.heartbeats import ErrandFactory
 from tests.integration.cli.conftest import Arbor
 
 

@@ -13,7 +13,8 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.selves.proposals import NewProposal, ProposalKind
 from config.cli.memory.finding import short
-from tests.factories import ExperienceFactory, HeartbeatFactory, PeerModelFactory
+from tests.factories.heartbeats import HeartbeatFactory
+from tests.factories.selves import ExperienceFactory, PeerModelFactory
 from tests.integration.cli.conftest import Arbor
 
 

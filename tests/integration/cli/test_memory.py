@@ -19,16 +19,16 @@ from apps.tenants.services import tenant_by_slug
 from arbor.errors import Invalid
 from config.cli.memory.finding import short
 from config.cli.memory.group import memory
-from tests.factories import (
+from tests.factories.memories import (
     BufferItemFactory,
     ClusterFactory,
     ClusterMemberFactory,
     ClusterRelationFactory,
     ConceptFactory,
-    IdentityAspectFactory,
     MemoryConceptFactory,
     PracticeFactory,
 )
+from tests.factories.selves import IdentityAspectFactory
 from tests.integration.cli.conftest import Arbor
 
 TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nNora: Yes, in a boot.\n"

@@ -20,58 +20,68 @@ from apps.tenants.models import Role, Tenant, User
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import add_member
 from arbor.contacts.values import Speaker
-from tests.factories import (
-    ActivationFactory,
+from tests.factories.agents import (
     AgentFactory,
     AgentKeyFactory,
     AgentPolicyFactory,
     AgentStateFactory,
-    BeliefEvidenceFactory,
-    BeliefFactory,
-    BoundaryFactory,
-    BufferItemFactory,
+    TemplateFactory,
+)
+from tests.factories.contacts import (
     ChannelFactory,
     ChatMessageFactory,
     ChatSessionFactory,
+    OutboxMessageFactory,
+)
+from tests.factories.goals import (
+    GoalFactory,
+    GoalMemoryLinkFactory,
+    IntentFactory,
+    PlanFactory,
+    PlanStepFactory,
+    ProgressNoteFactory,
+    SatisfactionFactory,
+)
+from tests.factories.heartbeats import (
+    DailyUsageFactory,
+    ErrandFactory,
+    ExternalCallFactory,
+    HeartbeatFactory,
+    LedgerEntryFactory,
+    PerceptFactory,
+    ProcessFactory,
+    ScheduleFactory,
+)
+from tests.factories.memories import (
+    ActivationFactory,
+    BufferItemFactory,
     ClusterFactory,
     ClusterMemberFactory,
     ClusterRelationFactory,
     CodeSnippetFactory,
     ConceptFactory,
-    DailyUsageFactory,
     EdgeFactory,
     EpisodeFactory,
-    ErrandFactory,
-    ExperienceFactory,
-    ExternalCallFactory,
-    GoalFactory,
-    GoalMemoryLinkFactory,
-    HeartbeatFactory,
-    IdentityAspectFactory,
-    IntentFactory,
-    LedgerEntryFactory,
     MemoryAccessFactory,
     MemoryConceptFactory,
     MemoryFactory,
     MindFactory,
     NextEmbeddingFactory,
-    OutboxMessageFactory,
-    PeerModelFactory,
-    PerceptFactory,
-    PlanFactory,
-    PlanStepFactory,
     PracticeFactory,
-    PreferenceFactory,
-    ProcessFactory,
-    ProgressNoteFactory,
-    ProposalFactory,
-    SatisfactionFactory,
-    ScheduleFactory,
-    SelfChangeFactory,
-    TemplateFactory,
     UpkeepFactory,
-    UserFactory,
 )
+from tests.factories.selves import (
+    BeliefEvidenceFactory,
+    BeliefFactory,
+    BoundaryFactory,
+    ExperienceFactory,
+    IdentityAspectFactory,
+    PeerModelFactory,
+    PreferenceFactory,
+    ProposalFactory,
+    SelfChangeFactory,
+)
+from tests.factories.users import UserFactory
 
 #: Models whose rows only those who run the installation see.
 PLATFORM = {

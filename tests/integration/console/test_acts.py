@@ -15,7 +15,8 @@ from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
 from apps.queues import Message, Task, captured
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
-from tests.factories import AgentFactory, AgentStateFactory, ScheduleFactory
+from tests.factories.agents import AgentFactory, AgentStateFactory
+from tests.factories.heartbeats import ScheduleFactory
 from tests.integration.console.conftest import World
 
 

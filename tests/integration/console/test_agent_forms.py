@@ -15,7 +15,7 @@ from apps.queues import captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
-from tests.factories import TemplateFactory
+from tests.factories.agents import TemplateFactory
 from tests.integration.console.conftest import World, page_of
 
 NEW = "/admin/agents/agent/add/"

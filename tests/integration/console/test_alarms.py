@@ -11,7 +11,7 @@ from apps.memories.models import JobRun
 from apps.memories.services.runs import note_run
 from apps.tenants.models import Role, User
 from apps.tenants.services import add_member
-from tests.factories import UserFactory
+from tests.factories.users import UserFactory
 from tests.integration.console.conftest import World, sign_in
 
 LATE = "The job arbor.decay.fade_memories has not succeeded for 2 h"

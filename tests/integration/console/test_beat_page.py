@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from apps.heartbeats.models import Trigger
 from apps.tenants.scope import tenant_transaction
-from tests.factories import HeartbeatFactory
+from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.console.conftest import World
 
 

@@ -19,7 +19,8 @@ from apps.queues import Message, Task, captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
-from tests.factories import AgentFactory, AgentStateFactory, ProcessFactory, ScheduleFactory
+from tests.factories.agents import AgentFactory, AgentStateFactory
+from tests.factories.heartbeats import ProcessFactory, ScheduleFactory
 from tests.integration.console.conftest import World
 
 

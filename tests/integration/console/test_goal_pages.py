@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.console.paging import ROWS_BELOW
 from apps.tenants.scope import tenant_transaction
-from tests.factories import GoalFactory, ProgressNoteFactory
+from tests.factories.goals import GoalFactory, ProgressNoteFactory
 from tests.integration.console.conftest import World, page_of
 from tests.integration.console.test_pages import QUERIES_AT_MOST
 

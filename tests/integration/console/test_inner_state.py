@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from apps.agents.models import AgentState
 from apps.tenants.scope import tenant_transaction
-from tests.factories import ProposalFactory
+from tests.factories.selves import ProposalFactory
 from tests.integration.console.conftest import World, page_of
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from apps.memories.services.runs import note_run
-from tests.factories import UserFactory
+from tests.factories.users import UserFactory
 from tests.integration.console.conftest import World
 
 TOKEN = "a-long-random-token"

@@ -23,16 +23,15 @@ from apps.heartbeats.models import HeartbeatStatus
 from apps.memories.models import MemoryAccess
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import tenant_transaction
-from tests.factories import (
-    AgentFactory,
-    AgentStateFactory,
+from tests.factories.agents import AgentFactory, AgentStateFactory
+from tests.factories.goals import GoalFactory
+from tests.factories.heartbeats import (
     ExternalCallFactory,
-    GoalFactory,
     HeartbeatFactory,
     LedgerEntryFactory,
-    MemoryFactory,
     ScheduleFactory,
 )
+from tests.factories.memories import MemoryFactory
 from tests.integration.console.conftest import World, make_world, page_of
 
 #: A test that opens every page takes its time on a busy machine.

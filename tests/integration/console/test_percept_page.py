@@ -6,7 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.tenants.scope import tenant_transaction
-from tests.factories import PerceptFactory
+from tests.factories.heartbeats import PerceptFactory
 from tests.integration.console.conftest import World
 
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.heartbeats.models import DailyUsage
 from apps.tenants.scope import tenant_transaction
-from tests.factories import AgentFactory
+from tests.factories.agents import AgentFactory
 from tests.integration.console.conftest import World, page_of
 from tests.integration.console.test_metrics import TOKEN, scrape, values
 

@@ -17,7 +17,7 @@ from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import OPS, current_scope, tenant_transaction
 from apps.tenants.services import add_member
-from tests.factories import PASSWORD, UserFactory
+from tests.factories.users import PASSWORD, UserFactory
 from tests.integration.console.conftest import PLATFORM, World, page_of, sign_in
 
 INDEX = "/admin/"

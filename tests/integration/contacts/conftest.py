@@ -21,7 +21,8 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.ids import uuid7
-from tests.factories import AgentFactory, AgentStateFactory, ScheduleFactory
+from tests.factories.agents import AgentFactory, AgentStateFactory
+from tests.factories.heartbeats import ScheduleFactory
 from tests.integration.contacts.receivers import (
     MailReceiver,
     WebReceiver,

@@ -18,7 +18,7 @@ from apps.tenants.services import all_slugs, create_tenant, tenant_by_slug, tena
 from arbor.agents.lifecycle import AgentStatus
 from config.demo import installation
 from config.demo.installation import CONVERSATION, INTERVAL_WITH_MODEL, TENANTS, make_demo
-from tests.factories import UserFactory
+from tests.factories.users import UserFactory
 
 TURNS = len(CONVERSATION.read_text(encoding="utf-8").splitlines())
 

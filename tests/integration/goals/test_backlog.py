@@ -24,7 +24,7 @@ from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, Transit
 from arbor.goals.feeling import FURTHER_ON
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalSource, GoalState
-from tests.factories import AgentFactory
+from tests.factories.agents import AgentFactory
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

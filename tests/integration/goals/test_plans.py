@@ -19,7 +19,8 @@ from apps.heartbeats.models import Percept
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.goals.values import MAX_NEW_PER_BEAT, GoalSource, GoalState
-from tests.factories import AgentFactory, SatisfactionFactory
+from tests.factories.agents import AgentFactory
+from tests.factories.goals import SatisfactionFactory
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ASKED = GoalSource.USER_REQUEST

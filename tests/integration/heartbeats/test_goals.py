@@ -27,7 +27,8 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.models.ports import ModelRequest, ScriptedModel
-from tests.factories import AgentFactory, BeliefFactory
+from tests.factories.agents import AgentFactory
+from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.conftest import REST, beats_of
 from tests.integration.heartbeats.fleet import Fleet
 

@@ -11,7 +11,7 @@ from apps.heartbeats.services.perception import perceive
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ScriptedModel
-from tests.factories import OutboxMessageFactory
+from tests.factories.contacts import OutboxMessageFactory
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 

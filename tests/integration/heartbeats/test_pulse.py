@@ -15,7 +15,7 @@ from apps.heartbeats.services.pulse import glances_of, spending_of
 from apps.heartbeats.services.sight import see
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.failure_modes import NoticeKind, Pulse, notices_of
-from tests.factories import HeartbeatFactory
+from tests.factories.heartbeats import HeartbeatFactory
 
 
 def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:

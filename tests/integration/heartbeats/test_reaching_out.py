@@ -27,7 +27,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.memory.values import MemoryType
 from arbor.models.ports import ModelRequest, ScriptedModel
-from tests.factories import GoalFactory, IntentFactory
+from tests.factories.goals import GoalFactory, IntentFactory
 from tests.integration.heartbeats.conftest import REST, beats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 

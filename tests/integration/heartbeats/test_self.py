@@ -37,7 +37,7 @@ from arbor.heartbeat.reply import Reply
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.drives import Drive, read_drives
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
-from tests.factories import HeartbeatFactory
+from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.test_wiring import Beater, Script, _action, _last, _reply

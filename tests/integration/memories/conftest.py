@@ -21,7 +21,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from arbor.memory.values import MemoryStatus, NewMemory
-from tests.factories import AgentFactory
+from tests.factories.agents import AgentFactory
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 

@@ -16,7 +16,7 @@ from apps.memories.services.neighborhoods import refresh_batch
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.neighborhood import neighborhood
 from arbor.memory.relations import NodeKind, Relation
-from tests.factories import MemoryFactory
+from tests.factories.memories import MemoryFactory
 from tests.integration.memories.conftest import NOON
 
 DIMENSION = 16

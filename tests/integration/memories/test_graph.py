@@ -25,7 +25,8 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.walks import Node
-from tests.factories import BeliefFactory, GoalFactory
+from tests.factories.goals import GoalFactory
+from tests.factories.selves import BeliefFactory
 from tests.integration.memories.near import neighbors_of, plant, refresh_all, stale_of
 
 

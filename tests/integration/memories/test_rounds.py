@@ -15,7 +15,7 @@ from apps.memories.services import rounds
 from apps.memories.services.rounds import make_round
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from tests.factories import AgentFactory
+from tests.factories.agents import AgentFactory
 
 EVERYBODY = "SELECT id AS agent_id FROM agents_agent WHERE tenant_id = t.id"
 

@@ -24,7 +24,8 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.walks import Found, Node
-from tests.factories import GoalFactory, MemoryFactory
+from tests.factories.goals import GoalFactory
+from tests.factories.memories import MemoryFactory
 from tests.integration.memories.test_graph import a_concept, a_goal, memories_in, tie
 
 MEMORIES = 9

@@ -17,7 +17,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.selves.proposals import MAX_DEFERRALS, MAX_PENDING, NewProposal, ProposalKind, ProposalStatus
 from arbor.selves.values import Standing
-from tests.factories import AgentFactory, BeliefFactory
+from tests.factories.agents import AgentFactory
+from tests.factories.selves import BeliefFactory
 
 BEAT = "heartbeat:1"
 

@@ -12,7 +12,9 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.walks import Node
-from tests.factories import AgentFactory, IdentityAspectFactory, MemoryFactory
+from tests.factories.agents import AgentFactory
+from tests.factories.memories import MemoryFactory
+from tests.factories.selves import IdentityAspectFactory
 
 ACTOR = "user:ann"
 

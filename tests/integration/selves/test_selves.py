@@ -27,7 +27,9 @@ from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.trust import Source, cap
 from arbor.memory.walks import Node
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
-from tests.factories import AgentFactory, BeliefFactory, EdgeFactory, IdentityAspectFactory, MemoryFactory
+from tests.factories.agents import AgentFactory
+from tests.factories.memories import EdgeFactory, MemoryFactory
+from tests.factories.selves import BeliefFactory, IdentityAspectFactory
 
 ACTOR = "user:ann"
 ICE = NewBelief(statement="Ice holds after a week.", category=BeliefCategory.WORLD, confidence=0.8)

@@ -12,7 +12,9 @@ from apps.goals.models import Goal
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from tests.factories import AgentFactory, GoalFactory, MemoryFactory
+from tests.factories.agents import AgentFactory
+from tests.factories.goals import GoalFactory
+from tests.factories.memories import MemoryFactory
 
 
 @dataclass(frozen=True, kw_only=True)

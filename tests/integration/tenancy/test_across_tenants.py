@@ -12,7 +12,7 @@ from apps.heartbeats.models import LedgerEntry
 from apps.memories.models import Memory
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.errors import TenantMismatch, TenantRequired
-from tests.factories import LedgerEntryFactory
+from tests.factories.heartbeats import LedgerEntryFactory
 from tests.integration.tenancy.conftest import Home
 
 REASON = "looking for a stuck agent"

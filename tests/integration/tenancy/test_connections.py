@@ -14,7 +14,7 @@ from apps.memories.models import Memory
 from apps.tenants.scope import APP, TENANT_SETTING, USER_SETTING, tenant_transaction, user_transaction
 from arbor.errors import TenantRequired
 from config.servers.postgres import EmbeddedPostgres
-from tests.factories import MemoryFactory
+from tests.factories.memories import MemoryFactory
 from tests.integration.tenancy.conftest import Home
 
 

@@ -8,7 +8,7 @@ from django.db import ProgrammingError
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import tenant_transaction, user_transaction
 from apps.tenants.services import add_member, tenants_of
-from tests.factories import UserFactory
+from tests.factories.users import UserFactory
 
 
 @pytest.fixture

@@ -16,7 +16,9 @@ from apps.memories.models import Memory
 from apps.tenants.checks import tenant_models, unsafe_role
 from apps.tenants.protection import OWNER, protect
 from apps.tenants.scope import APP, OPS, TENANT_SETTING, tenant_transaction
-from tests.factories import AgentFactory, GoalFactory, MemoryFactory
+from tests.factories.agents import AgentFactory
+from tests.factories.goals import GoalFactory
+from tests.factories.memories import MemoryFactory
 from tests.integration.tenancy.conftest import Home
 
 TABLES = sorted(model._meta.db_table for model in tenant_models())

@@ -1,0 +1,1 @@
+"""Rows for tests. Everything that belongs to a tenant is made inside `tenant_transaction`, in that tenant."""

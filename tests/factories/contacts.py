@@ -1,0 +1,61 @@
+"""Channels, messages and conversations for tests."""
+
+from __future__ import annotations
+
+import factory
+
+from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage
+from arbor.contacts.values import Speaker
+from arbor.ids import uuid7
+from tests.factories.agents import AgentFactory
+from tests.factories.rows import TenantRowFactory, ago
+
+
+class ChatSessionFactory(TenantRowFactory):
+    class Meta:
+        model = ChatSession
+
+    agent = factory.SubFactory(AgentFactory)
+    person = "user:ann"
+    started_at = factory.LazyFunction(lambda: ago(20))
+    last_at = factory.LazyFunction(lambda: ago(15))
+    ended_at = factory.LazyFunction(lambda: ago(10))
+    significance = 0.4
+
+
+class ChatMessageFactory(TenantRowFactory):
+    class Meta:
+        model = ChatMessage
+
+    session = factory.SubFactory(ChatSessionFactory)
+    speaker = Speaker.USER
+    content = "Is the river frozen?"
+    at = factory.LazyFunction(lambda: ago(15))
+
+
+class ChannelFactory(TenantRowFactory):
+    class Meta:
+        model = Channel
+
+    name = factory.Sequence(lambda n: f"channel-{n}")
+    kind = "webhook"
+    audience = "user"
+    target = "https://example.org/hook"
+    sealed_secret = factory.LazyFunction(
+        lambda: {"v": 1, "ct": "Y2lwaGVydGV4dA==", "iv": "aXY=", "tag": "dGFn"}
+    )
+
+
+class OutboxMessageFactory(TenantRowFactory):
+    class Meta:
+        model = OutboxMessage
+
+    agent = factory.SubFactory(AgentFactory)
+    kind = "inbox"
+    audience = "user"
+    subject = factory.Sequence(lambda n: f"The river, day {n}")
+    content = "It froze over night."
+    idempotency_key = factory.LazyFunction(lambda: str(uuid7()))
+    status = "sent"
+    due_at = factory.LazyFunction(lambda: ago(10))
+    sent_at = factory.LazyFunction(lambda: ago(10))

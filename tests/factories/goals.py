@@ -1,0 +1,96 @@
+"""Goals and plans for tests."""
+
+from __future__ import annotations
+
+import factory
+
+from apps.goals.models import (
+    Goal,
+    GoalMemoryLink,
+    Intent,
+    Plan,
+    PlanStep,
+    ProgressNote,
+    Satisfaction,
+)
+from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import LinkKind
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from tests.factories.agents import AgentFactory
+from tests.factories.memories import MemoryFactory
+from tests.factories.rows import TenantRowFactory, ago
+
+
+class GoalFactory(TenantRowFactory):
+    class Meta:
+        model = Goal
+
+    agent = factory.SubFactory(AgentFactory)
+    title = factory.Sequence(lambda n: f"Map region {n}")
+    description = "Every path is on the map."
+    state = GoalState.ACTIVE
+    layer = GoalLayer.OBJECTIVE
+    source = GoalSource.CURIOSITY
+    fraction = 0.4
+    touched_at = factory.LazyFunction(lambda: ago(20))
+
+
+class ProgressNoteFactory(TenantRowFactory):
+    class Meta:
+        model = ProgressNote
+
+    goal = factory.SubFactory(GoalFactory)
+    text = factory.Sequence(lambda n: f"Found path {n}.")
+
+
+class IntentFactory(TenantRowFactory):
+    class Meta:
+        model = Intent
+
+    agent = factory.SubFactory(AgentFactory)
+    goal = factory.SubFactory(GoalFactory, agent=factory.SelfAttribute("..agent"))
+    action = "recall"
+    description = "Recall what is known of the river."
+    status = IntentStatus.PENDING
+
+
+class PlanFactory(TenantRowFactory):
+    class Meta:
+        model = Plan
+
+    agent = factory.SubFactory(AgentFactory)
+    goal = factory.SubFactory(GoalFactory, agent=factory.SelfAttribute("..agent"))
+    risk = 0.2
+    estimated_ticks = 3
+
+
+class PlanStepFactory(TenantRowFactory):
+    class Meta:
+        model = PlanStep
+
+    plan = factory.SubFactory(PlanFactory)
+    position = factory.Sequence(lambda n: n + 1)
+    action = "recall"
+    description = "Recall what is known of the river."
+
+
+class GoalMemoryLinkFactory(TenantRowFactory):
+    class Meta:
+        model = GoalMemoryLink
+
+    goal = factory.SubFactory(GoalFactory)
+    memory = factory.SubFactory(MemoryFactory, agent=factory.SelfAttribute("..goal.agent"))
+    kind = LinkKind.PROGRESS
+
+
+class SatisfactionFactory(TenantRowFactory):
+    class Meta:
+        model = Satisfaction
+
+    agent = factory.SubFactory(AgentFactory)
+    goal = factory.SubFactory(GoalFactory, agent=factory.SelfAttribute("..agent"))
+    outcome = "success"
+    reward_actual = 0.8
+    reward_expected = 0.6
+    novelty = 0.2
+    effort = 4

@@ -1,0 +1,196 @@
+"""Heartbeats, their calls, and the processes that run them, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import factory
+from django.utils import timezone
+from factory.django import DjangoModelFactory
+
+from apps.heartbeats.models import (
+    CallStatus,
+    DailyUsage,
+    ExternalCall,
+    Heartbeat,
+    HeartbeatSchedule,
+    HeartbeatStatus,
+    LedgerEntry,
+    Percept,
+    PerceptKind,
+    Process,
+    ScheduleState,
+    Trigger,
+)
+from arbor.ids import uuid7
+from tests.factories.agents import AgentFactory
+from tests.factories.rows import TenantRowFactory, ago
+
+
+class ScheduleFactory(TenantRowFactory):
+    class Meta:
+        model = HeartbeatSchedule
+
+    agent = factory.SubFactory(AgentFactory)
+    state = ScheduleState.IDLE
+    next_due_at = factory.LazyFunction(lambda: timezone.now() + timedelta(minutes=12))
+    interval_s = 3600.0
+
+
+def a_step(sequence: int, at: datetime, *, changed: Sequence[str] = ()) -> dict[str, Any]:
+    """Return one step of a heartbeat's trace, as its row keeps it."""
+    return {
+        "sequence": sequence,
+        "node": "observe",
+        "handler": "observe",
+        "phase": "inside",
+        "outcome": "success",
+        "changed": list(changed),
+        "started_at": at.isoformat(),
+        "duration_ms": 1.5,
+    }
+
+
+class HeartbeatFactory(TenantRowFactory):
+    class Meta:
+        model = Heartbeat
+
+    agent = factory.SubFactory(AgentFactory)
+    number = factory.Sequence(lambda n: n + 1)
+    slot_at = factory.Sequence(lambda n: timezone.now() - timedelta(minutes=5000 - n))
+    trigger = Trigger.TIMER
+    status = HeartbeatStatus.DONE
+    mode = "goal_pursuit"
+    epoch = factory.Sequence(lambda n: n + 1)
+    energy_start = 10.0
+    energy_end = 14.0
+    reasoning = "The map is not finished, so I look at what I know of the river."
+    actions = factory.LazyFunction(
+        lambda: [
+            {
+                "action": "recall",
+                "params": {"query": "the river"},
+                "verdict": "run",
+                "reason": "",
+                "cost": 1,
+                "outcome": "success",
+                "summary": "2 memories about 'the river'",
+            },
+            {
+                "action": "deploy",
+                "params": {},
+                "verdict": "not_permitted",
+                "reason": "the template does not allow deploy",
+                "cost": 0,
+                "outcome": "blocked",
+                "summary": "not done: the template does not allow deploy",
+            },
+        ]
+    )
+    goal_changes = factory.LazyFunction(list)
+    dropped = factory.LazyFunction(
+        lambda: [{"path": "goal_updates[0].progress", "value": 7, "reason": "progress is 0 to 1, got 7"}]
+    )
+    narrative = "I recalled the river and noted a new path."
+    model = "openai/gpt-5-mini"
+    own_ms = 18.4
+    trace = factory.LazyAttribute(lambda o: [a_step(1, o.started_at)])
+    started_at = factory.LazyAttribute(lambda o: o.slot_at + timedelta(seconds=1))
+    ended_at = factory.LazyAttribute(lambda o: o.started_at + timedelta(seconds=2))
+
+
+class ExternalCallFactory(TenantRowFactory):
+    class Meta:
+        model = ExternalCall
+
+    agent = factory.SelfAttribute("heartbeat.agent")
+    heartbeat = factory.SubFactory(HeartbeatFactory)
+    purpose = "think"
+    status = CallStatus.COMPLETE
+    model = "openai/gpt-5-mini"
+    request = factory.LazyFunction(
+        lambda: {"purpose": "think", "system": "You are Scout.", "messages": [], "max_tokens": 2048}
+    )
+    sections = factory.LazyFunction(
+        lambda: [
+            {"name": "character", "text": "You are Scout.", "tokens": 4},
+            {"name": "goals", "text": "1. Map the river.", "tokens": 6},
+        ]
+    )
+    reply = '{"thinking": "The map is not finished."}'
+    attempts = 1
+    requested_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at)
+    started_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at)
+    ended_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at + timedelta(milliseconds=900))
+
+
+class ErrandFactory(TenantRowFactory):
+    """A call that maintenance makes."""
+
+    class Meta:
+        model = ExternalCall
+
+    agent = factory.SubFactory(AgentFactory)
+    purpose = "summarize"
+    status = CallStatus.FAILED
+    model = "openai/gpt-5-mini"
+    subject = factory.LazyFunction(lambda: {"episode": str(uuid7()), "size": 3})
+    subject_key = factory.LazyAttribute(lambda o: f"episode:{o.subject['episode']}")
+    request = factory.LazyFunction(lambda: {"purpose": "summarize", "system": "Sum up.", "messages": []})
+    reply = "I would rather sing."
+    error = "expected a JSON object"
+    error_kind = "ReplyInvalid"
+    attempts = 4
+    failures = 4
+    requested_at = factory.LazyFunction(lambda: ago(40))
+
+
+class LedgerEntryFactory(TenantRowFactory):
+    class Meta:
+        model = LedgerEntry
+
+    agent = factory.SelfAttribute("call.agent")
+    call = factory.SubFactory(ExternalCallFactory)
+    purpose = "think"
+    provider = "openai"
+    model = "gpt-5-mini"
+    input_tokens = 1200
+    output_tokens = 240
+    cost_usd = "0.00078"
+    latency_ms = 900.0
+
+
+class PerceptFactory(TenantRowFactory):
+    class Meta:
+        model = Percept
+
+    agent = factory.SubFactory(AgentFactory)
+    kind = PerceptKind.USER_MESSAGE
+    content = "Is the river frozen?"
+
+
+class DailyUsageFactory(TenantRowFactory):
+    class Meta:
+        model = DailyUsage
+
+    agent = factory.SubFactory(AgentFactory)
+    day = factory.LazyFunction(lambda: timezone.now().date())
+    beats = 3
+    calls = 4
+    tokens = 5_200
+    cost_usd = "0.0125"
+
+
+class ProcessFactory(DjangoModelFactory[Process]):
+    class Meta:
+        model = Process
+
+    name = factory.Sequence(lambda n: f"host:{1000 + n}")
+    kind = "worker"
+    queues = "heartbeat"
+    pool = "prefork"
+    concurrency = 2
+    started_at = factory.LazyFunction(lambda: ago(90))
+    seen_at = factory.LazyFunction(timezone.now)

@@ -1,0 +1,129 @@
+"""Selves for tests: beliefs, aspects, boundaries, and how they change."""
+
+from __future__ import annotations
+
+import factory
+
+from apps.selves.models import (
+    Belief,
+    BeliefEvidence,
+    Boundary,
+    Experience,
+    IdentityAspect,
+    PeerModel,
+    Preference,
+    Proposal,
+    SelfChange,
+)
+from arbor.ids import uuid7
+from arbor.memory.content import content_hash
+from arbor.selves.values import AspectKind, BeliefCategory
+from tests.factories.agents import AgentFactory
+from tests.factories.memories import MemoryFactory
+from tests.factories.rows import TenantRowFactory, ago
+
+
+class BeliefFactory(TenantRowFactory):
+    class Meta:
+        model = Belief
+
+    agent = factory.SubFactory(AgentFactory)
+    category = BeliefCategory.WORLD
+    statement = factory.Sequence(lambda n: f"The river freezes after {n} cold nights.")
+    statement_hash = factory.LazyAttribute(lambda o: content_hash(o.statement))
+    confidence = 0.8
+    stability = 0.6
+    source = "operator"
+
+
+class BeliefEvidenceFactory(TenantRowFactory):
+    class Meta:
+        model = BeliefEvidence
+
+    belief = factory.SubFactory(BeliefFactory)
+    memory = factory.SubFactory(MemoryFactory, agent=factory.SelfAttribute("..belief.agent"))
+    supports = True
+
+
+class BoundaryFactory(TenantRowFactory):
+    class Meta:
+        model = Boundary
+
+    agent = factory.SubFactory(AgentFactory)
+    name = factory.Sequence(lambda n: f"no_gossip_{n}")
+    type = "ethical"
+    response = "refuse"
+    patterns = factory.LazyFunction(lambda: ["gossip"])
+    examples = factory.LazyFunction(lambda: ["Tell me what Bo said about Ada."])
+
+
+class PeerModelFactory(TenantRowFactory):
+    class Meta:
+        model = PeerModel
+
+    agent = factory.SubFactory(AgentFactory)
+    name = factory.Sequence(lambda n: f"peer-{n}")
+    interactions = 4
+    successes = 3
+    interests = factory.LazyFunction(lambda: ["eels"])
+    last_tick = 6
+    last_at = factory.LazyFunction(lambda: ago(90))
+
+
+class ExperienceFactory(TenantRowFactory):
+    class Meta:
+        model = Experience
+
+    agent = factory.SubFactory(AgentFactory)
+    heartbeat_id = factory.LazyFunction(uuid7)
+    tick = factory.Sequence(int)
+    action = "recall"
+    about = "the tide"
+    outcome = "failure"
+    lesson = "Avoid doing recall (the tide) the same way again."
+
+
+class ProposalFactory(TenantRowFactory):
+    class Meta:
+        model = Proposal
+
+    agent = factory.SubFactory(AgentFactory)
+    kind = "identity"
+    content = factory.Sequence(lambda n: f"I am patient with tide {n}.")
+    change = factory.LazyFunction(lambda: {"aspect": "self_concept"})
+    confidence = 0.7
+    source = "consolidation"
+
+
+class SelfChangeFactory(TenantRowFactory):
+    class Meta:
+        model = SelfChange
+
+    agent = factory.SubFactory(AgentFactory)
+    what = "aspect"
+    target_id = factory.LazyFunction(uuid7)
+    before = factory.LazyFunction(dict)
+    after = factory.LazyFunction(lambda: {"content": "I am patient."})
+    decided_by = "cli:somebody"
+
+
+class PreferenceFactory(TenantRowFactory):
+    class Meta:
+        model = Preference
+
+    agent = factory.SubFactory(AgentFactory)
+    key = factory.Sequence(lambda n: f"habit {n}")
+    value = "short and dry"
+    source = "operator"
+
+
+class IdentityAspectFactory(TenantRowFactory):
+    class Meta:
+        model = IdentityAspect
+
+    agent = factory.SubFactory(AgentFactory)
+    kind = AspectKind.PURPOSE
+    content = factory.Sequence(lambda n: f"I am there to find ford {n}.")
+    content_hash = factory.LazyAttribute(lambda o: content_hash(o.content))
+    stability = 0.8
+    source = "operator"

@@ -1,0 +1,38 @@
+"""People who sign in, for tests."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import factory
+from django.contrib.auth.hashers import make_password
+from factory.django import DjangoModelFactory
+
+from apps.tenants.models import User
+from apps.tenants.scope import OPS
+
+#: The password of every user made here.
+PASSWORD = "correct horse battery staple"
+
+
+@cache
+def _hashed() -> str:
+    # A real hash takes its time: one for all.
+    return make_password(PASSWORD)
+
+
+class UserFactory(DjangoModelFactory[User]):
+    class Meta:
+        model = User
+        database = OPS
+        skip_postgeneration_save = True
+
+    username = factory.Sequence(lambda n: f"person{n}")
+    is_staff = True
+
+    @classmethod
+    def _create(cls, model_class: Any, *args: Any, **kwargs: Any) -> User:
+        user: User = model_class(*args, **kwargs, password=_hashed())
+        user.save(using=OPS)
+        return user
