@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.parsing import ParsedReply, parse_reply
+from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
+from tests.unit.heartbeat.parsed import drops, is_read_as_far_as_it_fits, parse
 
 WHOLE: dict[str, Any] = {
     "thinking": "hm",
@@ -72,19 +73,6 @@ WHOLE: dict[str, Any] = {
     ],
     "resolved": ["wind"],
 }
-
-
-STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_ticks": None}
-
-
-def parse(value: Any) -> ParsedReply:
-    """Parse an object that has the required keys besides those given."""
-    required: dict[str, Any] = {"thinking": "hm", "actions": [], "memory_notes": [], "goal_updates": []}
-    return parse_reply(json.dumps(required | value))
-
-
-def drops(parsed: ParsedReply) -> list[tuple[str, str]]:
-    return [(each.path, each.reason) for each in parsed.dropped]
 
 
 def test_a_reply_as_asked_for_is_taken_whole() -> None:
@@ -235,243 +223,12 @@ def test_progress_is_a_share_of_one_or_nothing(
         ("memory_notes", {"text": "n", "mood": "glad"}, {"text": "n"}, ["memory_notes[0].mood"]),
         ("memory_notes", {"text": " "}, None, ["memory_notes[0]"]),
         ("memory_notes", [1], None, ["memory_notes[0]"]),
-        ("goal_updates", {"goal_id": "g", "note": "n", "state": "Completed"}, {"state": "completed"}, []),
-        (
-            "goal_updates",
-            {"id": "g", "status": "abandoned", "reason": "x"},
-            {"goal_id": "g", "state": "abandoned"},
-            [],
-        ),
-        (
-            "goal_updates",
-            {"goal_id": "g", "note": "n", "state": "done"},
-            {"state": None},
-            ["goal_updates[0].state"],
-        ),
-        (
-            "goal_updates",
-            {"goal_id": "g", "note": "n", "state": 3},
-            {"state": None},
-            ["goal_updates[0].state"],
-        ),
-        ("goal_updates", {"goal_id": "g"}, None, ["goal_updates[0]"]),
-        (
-            "goal_updates",
-            {"goal_id": "g", "progress": 200},
-            None,
-            ["goal_updates[0].progress", "goal_updates[0]"],
-        ),
-        ("goal_updates", {"progress": 0.5}, None, ["goal_updates[0]"]),
-        ("goal_updates", "g", None, ["goal_updates[0]"]),
-        ("new_goals", "Sail", {"title": "Sail", "layer": "objective", "source": "curiosity"}, []),
-        ("new_goals", {"title": " Sail \n out "}, {"title": "Sail out"}, []),
-        (
-            "new_goals",
-            {"title": "S", "layer": "User Request"},
-            {"layer": "objective"},
-            ["new_goals[0].layer"],
-        ),
-        ("new_goals", {"title": "S", "source": "user request"}, {"source": "user_request"}, []),
-        ("new_goals", {"title": "S", "source": "boredom"}, {"source": "curiosity"}, ["new_goals[0].source"]),
-        ("new_goals", {"title": "S" * 250}, {"title": "S" * 200}, ["new_goals[0].title"]),
-        ("new_goals", {"description": "x"}, None, ["new_goals[0]"]),
-        ("new_goals", {"title": ["S"]}, None, ["new_goals[0].title", "new_goals[0]"]),
-        ("decompositions", {"goal_id": "g", "intentions": []}, None, ["decompositions[0]"]),
-        (
-            "decompositions",
-            {"goal_id": "g", "intentions": ["recall"]},
-            None,
-            ["decompositions[0].intentions[0]", "decompositions[0]"],
-        ),
-        (
-            "decompositions",
-            {"intentions": [{"action": "recall", "description": "x"}]},
-            None,
-            ["decompositions[0]"],
-        ),
-        (
-            "decompositions",
-            {"goal_id": "g", "steps": [{"type": "recall", "description": "x"}]},
-            {"intentions": [STEP | {"action": "recall", "description": "x"}]},
-            [],
-        ),
-        (
-            "decompositions",
-            {
-                "goal_id": "g",
-                "intentions": [{"action": "rest", "description": "x", "estimated_ticks": "2"}],
-                "risk_assessment": "20%",
-                "estimated_cost": "3.5",
-                "dependencies": "a boat",
-            },
-            {
-                "intentions": [STEP | {"action": "rest", "description": "x", "estimated_ticks": 2}],
-                "risk": 0.2,
-                "estimated_cost": 3.5,
-                "dependencies": ["a boat"],
-            },
-            [],
-        ),
-        (
-            "decompositions",
-            {
-                "goal_id": "g",
-                "intentions": [{"action": "rest", "description": "x", "estimated_ticks": -1}],
-                "risk": 200,
-                "estimated_ticks": 1.5,
-                "estimated_cost": "much",
-                "dependencies": [[]],
-            },
-            {
-                "intentions": [STEP | {"action": "rest", "description": "x"}],
-                "risk": None,
-                "estimated_ticks": None,
-                "estimated_cost": None,
-                "dependencies": [],
-            },
-            [
-                "decompositions[0].intentions[0].estimated_ticks",
-                "decompositions[0].estimated_ticks",
-                "decompositions[0].estimated_cost",
-                "decompositions[0].risk",
-                "decompositions[0].dependencies[0].text",
-                "decompositions[0].dependencies[0]",
-            ],
-        ),
-        ("goal_updates", {"goal_id": "g", "blocked_by": "no wind"}, {"blocked_by": "no wind"}, []),
-        ("goal_updates", {"goal_id": "g", "blocked_by": "none"}, None, ["goal_updates[0]"]),
-        (
-            "new_goals",
-            {"title": "S", "deadline": "2026-02-01"},
-            {"deadline": "2026-02-01T23:59:59.999999Z"},
-            [],
-        ),
-        (
-            "new_goals",
-            {"title": "S", "deadline": "2026-02-01T10:00"},
-            {"deadline": "2026-02-01T10:00:00Z"},
-            [],
-        ),
-        (
-            "new_goals",
-            {"title": "S", "deadline": "2026-02-01T10:00+02:00"},
-            {"deadline": "2026-02-01T08:00:00Z"},
-            [],
-        ),
-        ("new_goals", {"title": "S", "deadline": "soon"}, {"deadline": None}, ["new_goals[0].deadline"]),
-        ("new_goals", {"title": "S", "deadline": 7}, {"deadline": None}, ["new_goals[0].deadline"]),
-        (
-            "new_goals",
-            {"title": "S", "deadline": "0001-01-01T00:00+10:00"},
-            {"deadline": None},
-            ["new_goals[0].deadline"],
-        ),
-        ("new_goals", {"title": "S", "expected_reward": 30}, {"expected_reward": 0.3}, []),
-        (
-            "new_goals",
-            {"title": "S", "expected_reward": "nan"},
-            {"expected_reward": None},
-            ["new_goals[0].expected_reward"],
-        ),
-        (
-            "proposal_decisions",
-            {"proposal_id": "p", "decision": "Accept"},
-            {"decision": "accept", "reason": ""},
-            [],
-        ),
-        (
-            "proposal_decisions",
-            {"id": "p", "verdict": "rejected", "reasoning": "no"},
-            {"proposal_id": "p", "decision": "reject", "reason": "no"},
-            [],
-        ),
-        (
-            "proposal_decisions",
-            {"proposal_id": 7, "decision": "later"},
-            {"proposal_id": "7", "decision": "defer"},
-            [],
-        ),
-        (
-            "proposal_decisions",
-            {"proposal_id": "p", "decision": "perhaps"},
-            None,
-            ["proposal_decisions[0].decision", "proposal_decisions[0]"],
-        ),
-        ("proposal_decisions", {"decision": "accept"}, None, ["proposal_decisions[0]"]),
-        ("proposal_decisions", "accept", None, ["proposal_decisions[0]"]),
-        (
-            "proposal_decisions",
-            {"proposal_id": "p", "decision": "accept", "mood": 1},
-            {"decision": "accept"},
-            ["proposal_decisions[0].mood"],
-        ),
-        (
-            "identity_insights",
-            {"category": "Value", "insight": "I like maps", "confidence": "80%", "evidence": "m1"},
-            {"kind": "value", "content": "I like maps", "confidence": 0.8, "evidence": ["m1"]},
-            [],
-        ),
-        (
-            "identity_insights",
-            {"kind": "capability", "content": "I sail"},
-            {"kind": "agency", "evidence": []},
-            [],
-        ),
-        ("identity_insights", {"kind": "value"}, None, ["identity_insights[0]"]),
-        (
-            "identity_insights",
-            {"kind": "hobby", "content": "x"},
-            None,
-            ["identity_insights[0].kind", "identity_insights[0]"],
-        ),
-        ("identity_insights", {"content": "I like maps"}, None, ["identity_insights[0]"]),
-        ("identity_insights", "I like maps", None, ["identity_insights[0]"]),
-        (
-            "identity_insights",
-            {"kind": "value", "content": "x" * 1_200, "confidence": 2_000},
-            {"content": "x" * 1_000, "confidence": None},
-            ["identity_insights[0].content", "identity_insights[0].confidence"],
-        ),
-        (
-            "peer_notes",
-            {"name": "Otto", "result": "Failed", "competence": 70, "interests": "knots"},
-            {"peer": "Otto", "outcome": "failure", "competence": 0.7, "interests": ["knots"]},
-            [],
-        ),
-        ("peer_notes", {"peer": "Otto"}, None, ["peer_notes[0]"]),
-        ("peer_notes", {"outcome": "success"}, None, ["peer_notes[0]"]),
-        (
-            "peer_notes",
-            {"peer": "Otto", "outcome": "so so"},
-            None,
-            ["peer_notes[0].outcome", "peer_notes[0]"],
-        ),
-        ("peer_notes", ["Otto"], None, ["peer_notes[0]"]),
-        (
-            "peer_notes",
-            {"peer": "Otto", "outcome": "success", "reliability": "high"},
-            {"reliability": None},
-            ["peer_notes[0].reliability"],
-        ),
-        (
-            "decompositions",
-            {"goal_id": "g", "intentions": [{"action": "recall"}, {"action": "rest", "description": "x"}]},
-            {"intentions": [STEP | {"action": "rest", "description": "x"}]},
-            ["decompositions[0].intentions[0]"],
-        ),
     ],
 )
-def test_an_item_is_read_as_far_as_it_fits(
+def test_a_memory_note_is_read_as_far_as_it_fits(
     key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
 ) -> None:
-    parsed = parse({key: [item]})
-
-    read = parsed.reply.model_dump(mode="json")[key]
-    if expected is None:
-        assert read == []
-    else:
-        assert {name: read[0][name] for name in expected} == expected
-    assert [path for path, _ in drops(parsed)] == dropped
+    is_read_as_far_as_it_fits(key, item, expected, dropped)
 
 
 @pytest.mark.parametrize(

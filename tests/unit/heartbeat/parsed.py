@@ -1,0 +1,32 @@
+"""Replies as they are read: parsed, and what was dropped of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from arbor.heartbeat.parsing import ParsedReply, parse_reply
+
+
+def parse(value: Any) -> ParsedReply:
+    """Parse an object that has the required keys besides those given."""
+    required: dict[str, Any] = {"thinking": "hm", "actions": [], "memory_notes": [], "goal_updates": []}
+    return parse_reply(json.dumps(required | value))
+
+
+def drops(parsed: ParsedReply) -> list[tuple[str, str]]:
+    return [(each.path, each.reason) for each in parsed.dropped]
+
+
+def is_read_as_far_as_it_fits(
+    key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
+) -> None:
+    """Fail unless the item is read as expected, not at all for None, with these paths dropped."""
+    parsed = parse({key: [item]})
+
+    read = parsed.reply.model_dump(mode="json")[key]
+    if expected is None:
+        assert read == []
+    else:
+        assert {name: read[0][name] for name in expected} == expected
+    assert [path for path, _ in drops(parsed)] == dropped
