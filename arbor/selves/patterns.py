@@ -40,9 +40,10 @@ class Pattern:
         return f"When I act I often do this: {steps} ({self.seen} times)."
 
 
-def patterns(actions: Sequence[str]) -> list[Pattern]:
+def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     """Return the sequences that come again, the most telling first; `actions` are the latest, oldest first.
 
+    None stands for one that does not count: no sequence goes over it.
     The same action over and over is no pattern, and a part of a longer pattern that is seen as often is left out.
     """
     latest = actions[-LOOKED_AT:]
@@ -64,13 +65,13 @@ def patterns(actions: Sequence[str]) -> list[Pattern]:
     return kept
 
 
-def _sequences(actions: Sequence[str], length: int) -> list[tuple[str, ...]]:
-    """Return the sequences of a length; two of the same that overlap are one."""
+def _sequences(actions: Sequence[str | None], length: int) -> list[tuple[str, ...]]:
+    """Return the sequences of a length without a gap; two of the same that overlap are one."""
     found: list[tuple[str, ...]] = []
     free_from: dict[tuple[str, ...], int] = {}
     for at in range(len(actions) - length + 1):
-        sequence = tuple(actions[at : at + length])
-        if at >= free_from.get(sequence, 0):
+        sequence = tuple(each for each in actions[at : at + length] if each is not None)
+        if len(sequence) == length and at >= free_from.get(sequence, 0):
             found.append(sequence)
             free_from[sequence] = at + length
     return found

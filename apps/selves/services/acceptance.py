@@ -8,13 +8,14 @@ from types import MappingProxyType
 from uuid import UUID
 
 from apps.memories.services.remember import store
-from apps.selves.models import Belief, Preference, Proposal
+from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from apps.selves.services.aspects import take_aspect
 from apps.selves.services.beliefs import hold_belief, revise_belief
 from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, note_change
 from apps.selves.services.pace import keep_pace
 from apps.tenants.scope import current_tenant
-from arbor.errors import AlreadyExists, Invalid, NotFound
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail
 from arbor.memory.trust import Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory
@@ -73,8 +74,10 @@ def _remember(proposal: Proposal, _actor: str, now: datetime) -> str:
 
 
 def _become(proposal: Proposal, actor: str, now: datetime) -> str:
-    keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
+    hashed = content_hash(proposal.content)
+    held = IdentityAspect.objects.filter(agent_id=proposal.agent_id, content_hash=hashed)
     try:
+        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
         aspect = take_aspect(
             agent_id=proposal.agent_id,
             aspect=NewAspect(
@@ -87,25 +90,31 @@ def _become(proposal: Proposal, actor: str, now: datetime) -> str:
         )
     except AlreadyExists:
         return KNOWN
+    except LimitReached:
+        # What is so already changes nothing, however fast the agent has changed.
+        if held.exclude(status=Standing.DROPPED).exists():
+            return KNOWN
+        raise
     return f"an aspect, {aspect.id}"
 
 
 def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
     if "belief" not in proposal.change:
-        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
-        return _begin_to_believe(proposal, actor)
+        return _begin_to_believe(proposal, actor, now)
     held: Belief | None = Belief.objects.filter(
         id=UUID(str(proposal.change["belief"])), agent_id=proposal.agent_id
     ).first()
     if held is None or held.status == Standing.DROPPED:
         raise NotFound(f"belief {proposal.change['belief']} is not held any more; reject the proposal")
-    keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
     confidence = limited(held.confidence, float(proposal.change["confidence"]))
+    status = standing(Standing(held.status), confidence)
+    if (confidence, status) != (held.confidence, held.status):
+        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
     revised = revise_belief(
         belief_id=held.id,
         actor=actor,
         confidence=confidence,
-        status=standing(Standing(held.status), confidence),
+        status=status,
         reason=proposal.content,
         tested_at=now,
         proposal_id=proposal.id,
@@ -113,8 +122,11 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
     return f"belief {revised.id} is {revised.status}, {revised.confidence:.0%} sure"
 
 
-def _begin_to_believe(proposal: Proposal, actor: str) -> str:
+def _begin_to_believe(proposal: Proposal, actor: str, now: datetime) -> str:
+    hashed = content_hash(proposal.content)
+    held = Belief.objects.filter(agent_id=proposal.agent_id, statement_hash=hashed)
     try:
+        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
         belief = hold_belief(
             agent_id=proposal.agent_id,
             belief=NewBelief(
@@ -128,6 +140,10 @@ def _begin_to_believe(proposal: Proposal, actor: str) -> str:
         )
     except AlreadyExists:
         return KNOWN
+    except LimitReached:
+        if held.exclude(status=Standing.DROPPED).exists():
+            return KNOWN
+        raise
     return f"a belief, {belief.id}"
 
 

@@ -56,7 +56,7 @@ SELECT
         SELECT action, tick, id FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
         ORDER BY tick DESC, id DESC LIMIT %(looked_at)s
     ) latest) AS actions,
-    (SELECT coalesce(json_agg(action ORDER BY tick, id) FILTER (WHERE outcome = 'success'), '[]') FROM (
+    (SELECT coalesce(json_agg(CASE WHEN outcome = 'success' THEN action END ORDER BY tick, id), '[]') FROM (
         SELECT action, tick, id, outcome FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
         ORDER BY tick DESC, id DESC LIMIT %(looked_at)s
     ) latest) AS worked,

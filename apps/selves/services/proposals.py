@@ -199,7 +199,7 @@ def revise_belief(
     if confidence is not None:
         check_step(held.confidence, confidence)
         status = status or standing(Standing(held.status), confidence)
-    if (confidence, status) != (held.confidence, held.status):
+    if confidence not in (None, held.confidence) or status not in (None, held.status):
         keep_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=held.id, now=now)
     return beliefs.revise_belief(
         belief_id=held.id,

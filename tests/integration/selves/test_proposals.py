@@ -174,6 +174,40 @@ def test_a_belief_moves_one_step_in_four_hours_and_a_person_moves_it_on(agent: A
     assert revise_by_hand(belief_id=belief.id, actor="cli:ann", confidence=0.9).confidence == 0.9
 
 
+@pytest.mark.parametrize("given", [{"confidence": 0.4}, {"status": Standing.HELD}])
+def test_a_revision_that_changes_nothing_is_not_held_to_the_pace(agent: Agent, given: dict[str, Any]) -> None:
+    belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
+    revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, confidence=0.4)
+    revised = revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, **given)
+    assert (revised.confidence, revised.status) == (0.4, "held")
+    assert SelfChange.objects.filter(target_id=belief.id).count() == 1
+
+
+def test_what_the_agent_is_already_is_accepted_whatever_its_pace(agent: Agent) -> None:
+    def wanted(number: int) -> list[Proposal]:
+        belief = one(agent, f"Tides repeat, {words(number)}.", kind=ProposalKind.BELIEF, change={})
+        return [one(agent, words(number)), belief]
+
+    known = wanted(1)
+    for each in known:
+        accept(proposal_id=each.id, decided_by="cli:ann")
+    for number in range(2, 5):
+        later = datetime.now(UTC) + timedelta(hours=5)
+        accept(proposal_id=wanted(number)[0].id, decided_by=BEAT, now=later)
+    with pytest.raises(LimitReached):
+        accept(proposal_id=wanted(5)[1].id, decided_by=BEAT)
+    for again in wanted(1):
+        assert accept(proposal_id=again.id, decided_by=BEAT).reason == "that was so already"
+
+
+def test_a_proposal_that_leaves_a_belief_as_it_is_is_not_held_to_the_pace(agent: Agent) -> None:
+    belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
+    revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, confidence=0.4)
+    same = {"belief": str(belief.id), "confidence": 0.4}
+    proposal = one(agent, "It is as sure as before.", kind=ProposalKind.BELIEF, change=same)
+    assert accept(proposal_id=proposal.id, decided_by=BEAT).status == ProposalStatus.ACCEPTED
+
+
 def test_beliefs_aspects_and_preferences_change_three_times_a_day_together(agent: Agent) -> None:
     for proposal in (
         one(agent),

@@ -133,6 +133,20 @@ def test_what_comes_again_three_times_is_a_habit(actions: str, found: list[tuple
     assert [("".join(each.actions), each.seen) for each in patterns(list(actions))] == found
 
 
+@pytest.mark.parametrize(
+    ("actions", "found"),
+    [
+        ("a-b" * 3, []),
+        ("ab-" * 3, [("ab", 3)]),
+        ("ab-" * 3 + "a-b", [("ab", 3)]),
+        ("---", []),
+    ],
+)
+def test_no_habit_goes_over_a_gap(actions: str, found: list[tuple[str, int]]) -> None:
+    with_gaps = [None if each == "-" else each for each in actions]
+    assert [("".join(each.actions), each.seen) for each in patterns(with_gaps)] == found
+
+
 def test_a_habit_says_itself() -> None:
     (habit,) = patterns(["recall", "reach_out_user"] * 3)
     assert habit.in_words() == "When I act I often do this: recall, then reach out user (3 times)."
