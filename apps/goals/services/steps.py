@@ -164,8 +164,8 @@ class Steps:
         if to is IntentStatus.COMPLETED:
             self._done(intent)
         else:
-            # What failed as often as it may has failed, however long that took.
-            used_up = is_used_up(ticks, limit) and intent.attempts < MAX_ATTEMPTS
+            # What failed as often as it may, or cannot work, has failed, however long that took.
+            used_up = is_used_up(ticks, limit) and intent.attempts < MAX_ATTEMPTS and not final
             why = f"all {limit} heartbeats that it may take were spent; {error}" if used_up else error
             self._failed(intent, why, PerceptKind.TIMEOUT if used_up else PerceptKind.ACTION_RESULT)
 

@@ -204,7 +204,12 @@ def _meetings(
     situation: Situation, notes: Sequence[PeerNote], contact: datetime | None
 ) -> tuple[list[Meeting], list[PeerNote]]:
     """Return who was met, those who wrote, and what the reply tells of others."""
-    told = {note.peer.strip().casefold(): note for note in notes if note.peer.strip()}
+    told: dict[str, PeerNote] = {}
+    # Of several notes about one, the first counts; the others go along, to be refused.
+    further = []
+    for note in notes:
+        if note.peer.strip() and told.setdefault(note.peer.strip().casefold(), note) is not note:
+            further.append(note)
     wrote = {
         (percept.peer if percept.kind == PerceptKind.PEER_MESSAGE else USER): percept.peer_id
         for percept in situation.percepts
@@ -221,4 +226,4 @@ def _meetings(
         for name, peer_id in wrote.items()
         if name
     ]
-    return met, list(told.values())
+    return met, [*told.values(), *further]

@@ -35,8 +35,9 @@ class StoreDecompositions:
 
 
 def _take_in_hand(context: Context) -> dict[str, list[str]]:
-    """Lock the intents of the actions that run; return which this heartbeat has had in hand so far (`served`), and which
-    of them this turn's lock counted it as spent on (`counted`).
+    """Lock the intents of the actions that run.
+
+    Return which this heartbeat has had in hand so far (`served`), and on which of them this turn counted it (`counted`).
     """
     decisions: list[Decision] = context["decisions"]
     wanted = [each for decision in decisions if decision.runs and (each := read_id(decision.intent_id))]

@@ -48,34 +48,44 @@ def note_meetings(
     A meeting counts as an interaction when the agent says how it went; one that went well as a success. That somebody
     merely wrote makes them known. `told` are notes about others than those who wrote: they count for who was met before,
     or talked with (`talked_with` returns which of the names were, casefolded). The rest is returned with the reason why it
-    does not count. Names are the same whatever their case. Two statements, and one for each who was met; two more where
-    somebody is new.
+    does not count. Names are the same whatever their case, and of several notes about one the first counts. Two
+    statements, and one for each who was met; two more where somebody is new.
     """
     if not meetings and not told:
         return []
     known = _known(agent_id, meetings, told)
-    unmet = [note.peer.strip() for note in told if note.peer.strip().casefold() not in known]
+    here = {*known, *(key for each in meetings for key in _keys(each))}
+    unmet = [note.peer.strip() for note in told if note.peer.strip().casefold() not in here]
     talked = set(talked_with(unmet)) if unmet else set()
     refused = []
     met = list(meetings)
     for note in told:
         name = note.peer.strip()
-        if name.casefold() in known or name.casefold() in talked:
+        if name.casefold() in here or name.casefold() in talked:
             met.append(Meeting(name=name, peer_id="", note=note))
         else:
             refused.append((note, f"{name[:NAME_LENGTH]} never wrote to you nor talked with you"))
-    made = 0
+    made, noted = 0, set[UUID]()
     for meeting in met:
-        keys = [each.casefold() for each in (meeting.peer_id, meeting.name[:NAME_LENGTH]) if each]
+        keys = _keys(meeting)
         row = next((known[key] for key in keys if key in known), None)
         if row is None:
             row, made = _unknown(agent_id, meeting), made + 1
             known.update(dict.fromkeys(keys, row))
+        if meeting.note is not None and row.id in noted:
+            refused.append((meeting.note, f"another note of this beat about {row.name} counts"))
+            continue
+        noted |= {row.id} if meeting.note else set()
         _meet(row, meeting.note, tick=tick, now=now)
         row.save()
     if made:
         _forget_the_oldest(agent_id)
     return refused
+
+
+def _keys(meeting: Meeting) -> list[str]:
+    """Return what somebody who was met is known by: the id of an agent, and the name, casefolded."""
+    return [each.casefold() for each in (meeting.peer_id, meeting.name[:NAME_LENGTH]) if each]
 
 
 def _known(agent_id: UUID, meetings: Sequence[Meeting], told: Sequence[PeerNote]) -> dict[str, PeerModel]:

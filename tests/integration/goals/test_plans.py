@@ -15,7 +15,7 @@ from apps.goals.services.backlog import Backlog
 from apps.goals.services.goals import block_goal, create_goal, move_goal, note_progress, place_goal
 from apps.goals.services.plans import abandon_plan, add_plan, start_plan
 from apps.goals.services.views import goal_views, plan_views
-from apps.heartbeats.models import Percept
+from apps.heartbeats.models import Percept, PerceptKind
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.goals.values import MAX_NEW_PER_BEAT, GoalSource, GoalState
@@ -189,6 +189,22 @@ def test_what_goals_came_to_moves_what_the_next_are_expected_to_bring(agent_id: 
         Goal.objects.filter(id=past.goal_id).update(source=ASKED, state=GoalState.ABANDONED)
     (after,) = goal_views(agent_id=agent_id, traits=None, now=NOW)
     assert after.priority == pytest.approx(before.priority - 0.75 * 0.75)
+
+
+def test_a_step_that_cannot_work_has_failed_even_with_its_last_heartbeat(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
+    draft = PlanDraft(steps=[StepDraft(action="recall", description="a", estimated_ticks=1)])
+    add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft)
+    intent = Intent.objects.get(description="a")
+    assert intent.tick_limit
+    Intent.objects.filter(id=intent.id).update(ticks_used=intent.tick_limit - 1)
+    backlog = Backlog.lock(agent_id, now=NOW)
+    backlog.attempt(intent.id, error="there is no such action", final=True)
+    backlog.save()
+    told = Percept.objects.get(agent_id=agent_id)
+    assert told.kind == PerceptKind.ACTION_RESULT
+    assert "there is no such action" in told.content
+    assert "were spent" not in told.content
 
 
 def test_whatever_changes_the_backlog_takes_three_reads_and_two_writes_at_most(agent_id: UUID) -> None:

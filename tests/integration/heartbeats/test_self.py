@@ -529,6 +529,23 @@ def test_a_habit_is_learned_only_where_it_always_worked_and_becomes_a_skill(agen
         assert Memory.objects.get(source=f"proposal:{learned.id}").type == "procedural"
 
 
+def test_actions_between_which_others_failed_did_not_follow_each_other(agent: Agent) -> None:
+    looked = ("recall", True)
+    done = [looked, ("reflect", True), ("first", True), looked, ("reflect", True), ("second", True)]
+    done += [looked, ("reflect", False), ("third", True), looked, ("connect", False), ("reflect", True)]
+    with tenant_transaction(agent.tenant_id):
+        for tick, (action, worked) in enumerate(done):
+            Experience.objects.create(
+                tenant_id=agent.tenant_id,
+                agent=agent,
+                heartbeat_id=agent.id,
+                tick=tick,
+                action=action,
+                outcome="success" if worked else "failure",
+            )
+        assert [each.kind for each in found_at_once(agent)] == ["pattern"]
+
+
 def test_a_large_theme_is_an_insight_once_and_becomes_a_fact(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False)
@@ -629,6 +646,32 @@ def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason
         ("peer_notes[0]", "Zoe never wrote to you nor talked with you"),
         ("peer_notes[1]", "cy never wrote to you nor talked with you"),
     ]
+
+
+@pytest.mark.parametrize("wrote", [True, False])
+def test_of_several_notes_about_one_peer_one_counts_and_the_others_are_dropped_with_the_reason(
+    wrote: bool, beater: Beater, agent: Agent, new_agent: Any
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        tenant = agent.tenant
+    bo = new_agent(tenant, name="Bo")
+    with tenant_transaction(agent.tenant_id):
+        if wrote:
+            Percept.objects.create(
+                tenant_id=agent.tenant_id,
+                agent=agent,
+                kind=PerceptKind.PEER_MESSAGE,
+                content="The eels have left.",
+                peer=bo,
+            )
+        else:
+            PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Bo", peer_id=bo.id)
+    beater.beat(_reply(peer_notes=[note_of("bo"), note_of(str(bo.id), interests=["eels"]), note_of("Bo ")]))
+    with tenant_transaction(agent.tenant_id):
+        assert PeerModel.objects.get(agent_id=agent.id).interactions == 1
+    dropped = _last(agent).dropped
+    assert len(dropped) == 2
+    assert {each["reason"] for each in dropped} == {"another note of this beat about Bo counts"}
 
 
 def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
