@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentState
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import open_session, say
 from apps.heartbeats.models import ExternalCall
+from apps.memories.services.code import keep_code
+from apps.memories.services.remember import remember
+from apps.selves.models import IdentityAspect, Preference
 from apps.tenants.scope import tenant_transaction
+from arbor.memory.values import MemoryType, NewMemory
+from arbor.models.ports import ScriptedModel
+from tests.factories.selves import BeliefFactory, IdentityAspectFactory
 from tests.integration.heartbeats.conftest import agent, fleet, new_agent, scripted
 
 __all__ = ["agent", "fleet", "new_agent", "scripted"]
@@ -53,3 +60,43 @@ def prompt_of(agent: Agent) -> dict[str, str]:
     """Return the sections of the agent's latest prompt, by name."""
     sections: list[dict[str, Any]] = calls_of(agent)[-1].sections
     return {each["name"]: each["text"] for each in sections}
+
+
+type Script = Callable[..., ScriptedModel]
+
+CODE = "Tide in metres:\n\n```python\ndef tide(hour):\n    return 3.2\n```"
+
+
+@pytest.fixture
+def known(agent: Agent) -> Agent:
+    """Return an agent with something in every store that a turn looks into."""
+    remember(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        memories=[
+            NewMemory(
+                content="The harbour bridge opens at nine.",
+                occurred_at=datetime(2026, 1, 2, tzinfo=UTC),
+                type=MemoryType.SEMANTIC,
+            )
+        ],
+    )
+    with tenant_transaction(agent.tenant_id):
+        IdentityAspect.objects.filter(agent_id=agent.id).delete()
+        IdentityAspectFactory(agent=agent, content="I am a keeper of tides.")
+        BeliefFactory(agent=agent, statement="Tables can be trusted.", stability=1.0, confidence=1.0)
+        Preference.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, key="tone", value="short and dry", source="operator"
+        )
+        AgentState.objects.filter(agent_id=agent.id).update(
+            mood={"valence": 0.4, "arousal": 0.3, "at": datetime.now(UTC).isoformat()},
+            working_memory={
+                "version": 3,
+                "thoughts": [{"text": "The moon is full.", "at": "2026-01-02T00:00:00Z"}],
+                "concerns": ["the gauge is broken"],
+                "active_goals": ["Chart the harbour"],
+                "engagement": 0.5,
+            },
+        )
+        keep_code(agent_id=agent.id, texts=[CODE], source="test")
+    return agent
