@@ -66,3 +66,15 @@ def two_tenants(arbor: Arbor, one_tenant: str) -> tuple[str, str]:
     """Have a second tenant as well; return both slugs."""
     assert arbor("tenant", "create", "globex").code == 0
     return one_tenant, "globex"
+
+
+@pytest.fixture
+def vega(arbor: Arbor, one_tenant: str, tmp_path: object) -> str:
+    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
+    return "Vega"
+
+
+def added(arbor: Arbor, text: str, kind: str = "semantic", *more: str) -> str:
+    ran = arbor("memory", "add", "Vega", text, "--type", kind, *more, "--json")
+    assert ran.code == 0, ran.err
+    return str(ran.json["id"])

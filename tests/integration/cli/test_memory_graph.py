@@ -1,0 +1,150 @@
+"""`arbor memory`: episodes, themes, concepts and the graph, from the command line."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
+from apps.memories.models import Cluster, Edge, Episode, Memory
+from apps.memories.services.activation import note_recall
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from config.cli.memory.finding import short
+from tests.factories.memories import (
+    ClusterFactory,
+    ClusterMemberFactory,
+    ClusterRelationFactory,
+    ConceptFactory,
+    MemoryConceptFactory,
+)
+from tests.integration.cli.conftest import Arbor, added
+
+TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nNora: Yes, in a boot.\n"
+
+
+# --- episodes, themes, concepts ----------------------------------------------------------------------
+
+
+def test_an_episode_is_listed_and_shown_with_its_members_in_order(
+    arbor: Arbor, vega: str, tmp_path: pytest.TempPathFactory
+) -> None:
+    path = tmp_path / "talk.txt"  # type: ignore[operator]
+    path.write_text(TALK, encoding="utf-8")
+    arbor("ingest", str(path), "--agent", vega)
+    (row,) = arbor("memory", "episodes", vega, "--json").json["episodes"]
+    assert row["size"] == 3
+    with tenant_transaction(tenant_by_slug("acme").id):
+        Episode.objects.update(summary="Nora planted [bold]quinces[/bold].", ended_at=datetime.now(UTC))
+    one = arbor("memory", "episodes", vega, short(row["id"]), "--json").json
+    assert [each["role"] for each in one["memories"]] == ["Nora", "Ilja", "Nora"]
+    people = arbor("memory", "episodes", vega, row["id"]).out
+    assert "Nora planted [bold]quinces[/bold]." in people
+    assert "By the south wall?" in people
+    assert "Nora planted" in arbor("memory", "episodes", vega).out
+
+
+def test_a_theme_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str) -> None:
+    chosen = added(arbor, "The quince was planted in May.")
+    with tenant_transaction(tenant_by_slug("acme").id):
+        memory_row = Memory.objects.get(id=chosen)
+        theme = ClusterFactory(agent=memory_row.agent, name="garden")
+        ClusterMemberFactory(cluster=theme, memory=memory_row)
+        ClusterRelationFactory(source=theme, target=ClusterFactory(agent=memory_row.agent, name="kitchen"))
+        assert Cluster.objects.count() == 2
+    names = [each["name"] for each in arbor("memory", "themes", vega, "--json").json["themes"]]
+    assert set(names) == {"garden", "kitchen"}
+    one = arbor("memory", "themes", vega, short(theme.id), "--json").json
+    assert [each["id"] for each in one["memories"]] == [chosen]
+    assert [each["name"] for each in one["related"]] == ["kitchen"]
+    assert "The quince was planted" in arbor("memory", "themes", vega, str(theme.id)).out
+
+
+def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:
+    chosen = added(arbor, "The tide turned.")
+    with tenant_transaction(tenant_by_slug("acme").id):
+        row = Memory.objects.get(id=chosen)
+        water = ConceptFactory(agent=row.agent, name="water")
+        tide = ConceptFactory(agent=row.agent, name="tide", parent=water, ancestors=[str(water.id)])
+        MemoryConceptFactory(concept=tide, memory=row)
+    (root,) = arbor("memory", "concepts", vega, "--json").json["concepts"]
+    assert (root["name"], root["narrower"][0]["name"]) == ("water", "tide")
+    assert "└── tide" in arbor("memory", "concepts", vega).out
+    cases = arbor("memory", "concepts", vega, "--memories", "Water", "--json").json["memories"]
+    assert [each["id"] for each in cases] == [chosen]
+    listed = arbor("memory", "list", vega, "--concept", "water", "--json").json["memories"]
+    assert [each["id"] for each in listed] == [chosen]
+    assert arbor("memory", "concepts", vega, "--memories", "fire").code == 1
+
+
+# --- the graph ---------------------------------------------------------------------------------------
+
+
+def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
+    frost, ice, ferry = (
+        added(arbor, text) for text in ("Frost came.", "The river froze.", "The ferry stopped.")
+    )
+    for cause, effect in ((frost, ice), (ice, ferry)):
+        assert arbor("memory", "relate", vega, cause, "causes", effect, "--weight", "0.8").code == 0
+    causes = arbor("memory", "causes", vega, ferry, "--json").json["found"]
+    assert [(each["text"], each["hops"]) for each in causes] == [("The river froze.", 1), ("Frost came.", 2)]
+    path = arbor("memory", "path", vega, frost, ferry, "--json").json["path"]
+    assert [tie["relation"] for tie in path["path"]] == ["causes", "causes"]
+    assert (
+        f"memory {short(frost)} causes memory {short(ice)}" in arbor("memory", "path", vega, frost, ferry).out
+    )
+    back = arbor("memory", "path", vega, ferry, frost, "--directed", "--json")
+    assert (back.code, back.json["path"]) == (1, None)
+    near = arbor("memory", "connected", vega, ice, "--hops", "1", "--json").json["found"]
+    assert {each["text"] for each in near} == {"Frost came.", "The ferry stopped."}
+    assert arbor("memory", "connected", vega, ice, "--relation", "supports").out.startswith("Nothing is tied")
+    belief = arbor("belief", "hold", vega, "Cold stops ferries.", "--json").json["id"]
+    arbor("memory", "relate", vega, ferry, "supports", f"belief:{short(belief)}")
+    evidence = arbor("memory", "evidence", vega, belief, "--json").json["found"]
+    assert [each["text"] for each in evidence] == ["The ferry stopped."]
+    assert "Nothing contradicts anything." in arbor("memory", "contradictions", vega).out
+    with tenant_transaction(tenant_by_slug("acme").id):
+        origins = Edge.objects.values_list("origin", flat=True).distinct()
+        assert all(origin.startswith("cli:") for origin in origins)
+        assert AuditEvent.objects.filter(message__startswith="related two things of Vega").count() == 3
+
+
+def test_a_relation_is_taken_back_on_record(arbor: Arbor, vega: str) -> None:
+    frost, ice = added(arbor, "Frost came."), added(arbor, "The river froze.")
+    for relation in ("causes", "supports"):
+        arbor("memory", "relate", vega, frost, relation, ice)
+    only = arbor("memory", "unrelate", vega, frost, ice, "--relation", "causes", "--json")
+    assert only.json["taken_back"] == 1
+    assert "Taken back: 1." in arbor("memory", "unrelate", vega, frost, ice).out
+    assert arbor("memory", "unrelate", vega, frost, ice, "--json").json["taken_back"] == 0
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert not Edge.objects.exists()
+        assert AuditEvent.objects.filter(message__startswith="took back 1 relations").count() == 2
+
+
+def test_what_is_in_mind_is_shown_and_looking_brings_nothing_there(arbor: Arbor, vega: str) -> None:
+    ice = added(arbor, "The river froze.")
+    assert "Nothing" in arbor("memory", "mind", vega).out
+    arbor("recall", vega, "the river")
+    assert arbor("memory", "mind", vega, "--json").json["memories"] == []
+    tenant = tenant_by_slug("acme")
+    with tenant_transaction(tenant.id):
+        agent = Agent.objects.get(name=vega)
+        note_recall(agent_id=agent.id, recalled={UUID(ice): 1.0})
+    (only,) = arbor("memory", "mind", vega, "--json").json["memories"]
+    assert (only["id"], only["text"]) == (ice, "The river froze.")
+    assert only["level"] > 0.9
+    assert "The river froze." in arbor("memory", "mind", vega).out
+
+
+@pytest.mark.parametrize("relation", ["causes", "adores"])
+def test_a_memory_is_not_related_to_itself(arbor: Arbor, vega: str, relation: str) -> None:
+    chosen = added(arbor, "Alone.")
+    assert arbor("memory", "relate", vega, chosen, relation, chosen).code == (
+        1 if relation == "causes" else 2
+    )
+    assert arbor("memory", "causes", vega, str(uuid4())).code == 1
+    assert arbor("memory", "causes", vega, chosen, "--hops", "99").code == 2

@@ -1,0 +1,108 @@
+"""`arbor memory`: what is archived, forgotten or only held, and how maintenance is doing, from the command line."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from apps.audit.models import AuditEvent
+from apps.memories.models import BufferItem, Memory
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from config.cli.memory.finding import short
+from tests.factories.memories import (
+    BufferItemFactory,
+)
+from tests.integration.cli.conftest import Arbor, added
+
+# --- archive, restore, purge, forget -----------------------------------------------------------------
+
+
+def test_a_memory_is_archived_restored_and_at_last_removed_for_good(arbor: Arbor, vega: str) -> None:
+    chosen = added(arbor, "The gate code is 4711.")
+    assert arbor("memory", "archive", vega, chosen, "--reason", "old").out == "1 memory archived.\n"
+    again = arbor("memory", "archive", vega, chosen, "--reason", "old")
+    assert "0 memories archived; 1 was archived already" in again.out
+    assert arbor("memory", "list", vega, "--status", "archived", "--json").json["memories"][0]["id"] == chosen
+    assert "1 memory restored." in arbor("memory", "restore", vega, chosen, "--reason", "needed").out
+    refused = arbor("memory", "purge", vega, chosen, "--reason", "asked", "--yes")
+    assert refused.code == 1
+    assert "archived before it is removed" in refused.err
+    arbor("memory", "archive", vega, chosen, "--reason", "asked")
+    declined = arbor("memory", "purge", vega, chosen, "--reason", "asked", stdin="n\n")
+    assert declined.code == 130
+    assert arbor("memory", "show", vega, chosen).code == 0
+    assert arbor("memory", "purge", vega, chosen, "--reason", "asked", stdin="y\n").code == 0
+    assert arbor("memory", "show", vega, chosen).code == 1
+    with tenant_transaction(tenant_by_slug("acme").id):
+        acts = list(AuditEvent.objects.filter(action__startswith="memories.").values_list("actor", flat=True))
+    assert len(acts) == 4
+    assert all(actor.startswith("cli:") for actor in acts)
+
+
+def test_a_reason_is_needed(arbor: Arbor, vega: str) -> None:
+    chosen = added(arbor, "Something.")
+    for verb in ("archive", "restore", "purge"):
+        assert arbor("memory", verb, vega, chosen).code == 2
+    assert arbor("memory", "archive", vega, chosen, "--reason", " ").code == 1
+
+
+def test_what_would_be_forgotten_is_told_and_nothing_is_done(arbor: Arbor, vega: str) -> None:
+    chosen = added(arbor, "A passing thing.", "episodic", "--importance", "0.01")
+    with tenant_transaction(tenant_by_slug("acme").id):
+        long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+        Memory.objects.filter(id=chosen).update(created_at=long_ago, occurred_at=long_ago)
+    told = arbor("memory", "forget", vega, "--dry-run", "--json").json
+    assert [each["id"] for each in told["memories"]] == [chosen]
+    assert sum(told["going"].values()) == 1
+    assert "would be archived" in arbor("memory", "forget", vega, "--dry-run").out
+    assert arbor("memory", "forget", vega).code == 2
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert Memory.objects.get(id=chosen).status == "active"
+
+
+# --- buffer and health -------------------------------------------------------------------------------
+
+
+def test_what_is_held_is_shown(arbor: Arbor, vega: str) -> None:
+    with tenant_transaction(tenant_by_slug("acme").id):
+        agent = Memory.objects.first().agent  # type: ignore[union-attr]
+        BufferItemFactory(agent=agent, content="The ferryman coughed.")
+        assert BufferItem.objects.count() == 1
+    assert [each["content"] for each in arbor("memory", "buffer", vega, "--json").json["held"]] == [
+        "The ferryman coughed."
+    ]
+    assert "The ferryman coughed." in arbor("memory", "buffer", vega).out
+
+
+def test_a_thing_is_held_found_again_and_made_a_memory(arbor: Arbor, vega: str) -> None:
+    cough = arbor(
+        "memory", "hold", vega, "The ferryman coughed.", "--for", "2d", "--importance", "0.2", "--json"
+    ).json["id"]
+    assert "Vega holds it for 1d." in arbor("memory", "hold", vega, "The lock is being mended.").out
+    found = arbor("memory", "buffer", vega, "--search", "why did the ferryman cough?", "--json").json["held"]
+    assert [each["id"] for each in found] == [cough]
+    assert "The ferryman coughed." in arbor("memory", "buffer", vega, "--search", "the ferryman").out
+    nothing = arbor("memory", "buffer", vega, "--search", "quantum chromodynamics")
+    assert "holds nothing that bears on it" in nothing.out
+    assert arbor("memory", "buffer", vega, "--search", " ").code == 1
+    assert {each["accesses"] for each in arbor("memory", "buffer", vega, "--json").json["held"]} == {0}
+    memory_id = arbor("memory", "promote", vega, short(cough), "--json").json["id"]
+    assert arbor("memory", "show", vega, memory_id, "--json").json["content"] == "The ferryman coughed."
+    assert [each["content"] for each in arbor("memory", "buffer", vega, "--json").json["held"]] == [
+        "The lock is being mended."
+    ]
+    unknown = arbor("memory", "promote", vega, str(uuid4()))
+    assert (unknown.code, "has no" in unknown.err) == (1, True)
+    assert arbor("memory", "hold", vega, "Too long.", "--for", "99d").code == 1
+    with tenant_transaction(tenant_by_slug("acme").id):
+        said = AuditEvent.objects.filter(message__contains="hold").values_list("message", flat=True)
+        assert list(said) == ["gave Vega something to hold"] * 2
+        assert AuditEvent.objects.filter(message="made a memory of what was only held").count() == 1
+
+
+def test_health_is_told(arbor: Arbor, vega: str) -> None:
+    ran = arbor("memory", "health")
+    assert "stale neighborhoods" in ran.out
+    assert ran.code == 0
+    assert arbor("memory", "health", "--json").json["figures"]
