@@ -18,6 +18,8 @@ from apps.memories.models import Memory, MemoryAccess, Term
 from apps.memories.services import embedding
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
+from arbor.adapters.embedders import connect_embedder
+from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from arbor.memory.values import MemoryStatus, NewMemory
@@ -175,3 +177,23 @@ def access_counts(agent: Agent) -> dict[UUID, int]:
     with tenant_transaction(agent.tenant_id):
         rows = MemoryAccess.objects.filter(memory__agent_id=agent.id)
         return dict(rows.values_list("memory_id", "count"))
+
+
+#: A model that is asked over the network.
+REMOTE = EmbeddingModel(name="tei/remote", dimension=512)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
+    """Put a remote embedder of 512 dimensions beside the one in this process, and return it."""
+    made = RemoteEmbedder(REMOTE.dimension)
+    connect = connect_embedder
+
+    def connected(name: str, *parts: Any, **named: Any) -> Any:
+        return made if name == REMOTE.name else connect(name, *parts, **named)
+
+    monkeypatch.setattr(embedding, "connect_embedder", connected)
+    embedding.embedder_for.cache_clear()
+    forget_vectors(monkeypatch)
+    yield made
+    embedding.embedder_for.cache_clear()

@@ -1,0 +1,52 @@
+"""Moving a test's agent to another embedding model, and what it has of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.agents.models import Agent
+from apps.memories.models import (
+    NextEmbedding,
+)
+from apps.memories.services.minds import model_of
+from apps.memories.services.reembed import Reembedding, find_moves
+from apps.memories.services.remember import remember
+from apps.memories.services.takeover import TakenOver
+from apps.tenants.scope import tenant_transaction
+from arbor.embedding.models import EmbeddingModel
+from arbor.memory.values import NewMemory
+from tests.integration.memories.conftest import (
+    memories_of,
+)
+
+LONG = EmbeddingModel(name="wordllama", dimension=256)
+SHORT = EmbeddingModel(name="wordllama", dimension=64)
+SAID = [
+    f"The {what} of ship {number} is {state}."
+    for number in range(12)
+    for what, state in (("anchor", "rusty"), ("cook", "asleep"), ("harbour fee", "unpaid"))
+]
+
+
+def keep(agent: Agent, *memories: NewMemory) -> None:
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+
+
+def move(agent: Agent, model: EmbeddingModel, **parts: Any) -> TakenOver:
+    moves = find_moves(model=model, actor="cli:test", tenant_id=agent.tenant_id, agent_id=agent.id)
+    (taken,) = Reembedding(model=model, actor="cli:test", pause=lambda _: None, **parts).run(moves)
+    return taken
+
+
+def vectors_of(agent: Agent) -> dict[str, list[float]]:
+    return {each.content: list(each.embedding) for each in memories_of(agent) if each.embedding is not None}
+
+
+def next_rows(agent: Agent) -> int:
+    with tenant_transaction(agent.tenant_id):
+        return NextEmbedding.objects.filter(agent_id=agent.id).count()
+
+
+def mind_of(agent: Agent) -> EmbeddingModel:
+    with tenant_transaction(agent.tenant_id):
+        return model_of(agent.id)

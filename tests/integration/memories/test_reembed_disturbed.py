@@ -1,0 +1,213 @@
+"""A move to another embedding model that is broken off, doubled, disturbed, or asks an embedder that fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.memories.models import (
+    EmbeddingCacheEntry,
+    Memory,
+    NextEmbedding,
+)
+from apps.memories.services import embedding, reembed
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.embedding_backlog import embed_backlog
+from apps.memories.services.recall import recall
+from apps.memories.services.reembed import Reembedding, find_moves
+from apps.memories.services.takeover import take_over
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import AlreadyExists, ConfigurationInvalid, EmbeddingFailed
+from tests.integration.memories.conftest import (
+    REMOTE,
+    RemoteEmbedder,
+    a_memory,
+    at_once,
+    memories_of,
+    turns,
+)
+from tests.integration.memories.moving import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
+
+# --- Broken off, doubled, disturbed ------------------------------------------------------------------
+
+
+def test_a_run_that_was_broken_off_goes_on_where_it_stopped(mind: Agent, server: RemoteEmbedder) -> None:
+    keep(mind, *turns(*SAID))
+
+    def interrupt(done: int, total: int) -> None:
+        if done >= 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        move(mind, REMOTE, batch=10, progress=interrupt)
+    assert next_rows(mind) == 20
+    assert mind_of(mind) == LONG
+    assert {len(vector) for vector in vectors_of(mind).values()} == {256}
+    server.asked.clear()
+    seen: list[tuple[int, int]] = []
+    assert move(mind, REMOTE, batch=10, progress=lambda *at: seen.append(at)).memories == 36
+    assert seen == [(20, 36), (30, 36), (36, 36)]
+    assert len(set(server.asked) & set(SAID)) == 16
+
+
+def test_a_text_embedded_before_comes_from_the_cache(mind: Agent, server: RemoteEmbedder) -> None:
+    keep(mind, *turns(*SAID))
+    embed_texts(tenant_id=mind.tenant_id, texts=SAID[:30], model=REMOTE)
+    server.asked.clear()
+    move(mind, REMOTE)
+    assert set(server.asked) & set(SAID) == set(SAID[30:])
+
+
+def test_an_abandoned_move_leaves_nothing_when_the_agent_is_moved_elsewhere_or_stays(
+    mind: Agent, server: RemoteEmbedder
+) -> None:
+    keep(mind, *turns(*SAID))
+
+    def interrupt(done: int, total: int) -> None:
+        if done >= 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        move(mind, REMOTE, batch=10, progress=interrupt)
+    assert move(mind, LONG).memories == 0
+    assert (next_rows(mind), mind_of(mind)) == (0, LONG)
+    with pytest.raises(KeyboardInterrupt):
+        move(mind, REMOTE, batch=10, progress=interrupt)
+    move(mind, SHORT)
+    assert (next_rows(mind), mind_of(mind)) == (0, SHORT)
+
+
+def test_runs_at_once_do_no_harm(mind: Agent) -> None:
+    keep(mind, *turns(*SAID))
+    moves = find_moves(model=SHORT, actor="cli:test")
+
+    def work(_: int) -> int:
+        return Reembedding(model=SHORT, actor="cli:test", batch=5).run(moves)[0].memories
+
+    assert sorted(at_once(work, writers=4)) == [0, 0, 0, 36]
+    assert {len(vector) for vector in vectors_of(mind).values()} == {64}
+    assert next_rows(mind) == 0
+
+
+def test_a_run_to_another_model_does_not_mix_with_one_under_way(mind: Agent, server: RemoteEmbedder) -> None:
+    keep(mind, *turns(*SAID))
+    moves = find_moves(model=SHORT, actor="cli:test")
+
+    def other_run(done: int, total: int) -> None:
+        if done == 10:
+            with tenant_transaction(mind.tenant_id):
+                kept = list(NextEmbedding.objects.values_list("memory_id", flat=True))
+                rest = Memory.objects.exclude(id__in=kept)[:1]
+                NextEmbedding.objects.create(
+                    tenant_id=mind.tenant_id, agent=mind, memory=rest[0], embedding_model="tei/remote 512"
+                )
+
+    with pytest.raises(AlreadyExists, match="another run moves agent Vega to tei/remote 512"):
+        Reembedding(model=SHORT, actor="cli:test", batch=10, progress=other_run).run(moves)
+    assert mind_of(mind) == LONG
+    move(mind, SHORT)
+    assert {len(vector) for vector in vectors_of(mind).values()} == {64}
+
+
+def test_what_is_stored_meanwhile_is_moved_with_the_rest(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(mind, *turns(*SAID))
+
+    def stored_meanwhile(**asked: Any) -> Any:
+        monkeypatch.setattr(reembed, "take_over", take_over)
+        with connections[APP].cursor():
+            at_once(lambda _: keep(mind, a_memory("Stored at the last moment.")), writers=1)
+        return take_over(**asked)
+
+    monkeypatch.setattr(reembed, "take_over", stored_meanwhile)
+    taken = move(mind, SHORT)
+    assert (taken.memories, taken.left) == (37, 0)
+    assert len(vectors_of(mind)["Stored at the last moment."]) == 64
+
+
+def test_an_agent_that_never_stops_storing_is_moved_all_the_same(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reembed, "CATCHES", 2)
+    keep(mind, *turns(*SAID))
+    stored = iter(range(100))
+
+    def stored_meanwhile(**asked: Any) -> Any:
+        at_once(lambda _: keep(mind, a_memory(f"Thought {next(stored)}.")), writers=1)
+        return take_over(**asked)
+
+    monkeypatch.setattr(reembed, "take_over", stored_meanwhile)
+    taken = move(mind, SHORT)
+    assert (taken.memories, taken.left) == (39, 1)
+    assert {len(vector) for vector in vectors_of(mind).values()} == {64}
+    assert embed_backlog() == 1
+    assert len(vectors_of(mind)["Thought 2."]) == 64
+
+
+# --- An embedder that fails --------------------------------------------------------------------------
+
+
+def test_a_model_that_cannot_be_asked_changes_nothing(mind: Agent, server: RemoteEmbedder) -> None:
+    keep(mind, *turns(*SAID))
+    server.away = True
+    with pytest.raises(
+        EmbeddingFailed, match="cannot be used, and nothing was changed: the embedding server"
+    ):
+        move(mind, REMOTE)
+    for model, said in (
+        (EmbeddingModel(name="wordllama", dimension=1025), "must be at most 1024, got 1025"),
+        (EmbeddingModel(name="wordllama", dimension=100), "must be 64, 128, 256 for wordllama"),
+        (EmbeddingModel(name="tei/nowhere", dimension=100), "needs its server's address"),
+    ):
+        with pytest.raises(ConfigurationInvalid, match=said):
+            move(mind, model)
+    assert (next_rows(mind), mind_of(mind)) == (0, LONG)
+
+
+def test_an_embedder_that_goes_away_is_waited_for_and_then_the_run_ends(
+    mind: Agent, server: RemoteEmbedder
+) -> None:
+    keep(mind, *turns(*SAID))
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:
+            server.lasts = None
+
+    server.lasts = 20
+    moves = find_moves(model=REMOTE, actor="cli:test", agent_id=mind.id)
+    (taken,) = Reembedding(model=REMOTE, actor="cli:test", batch=10, pause=wait).run(moves)
+    assert waited == [10, 20]
+    assert taken.memories == 36
+    server.asked.clear()
+    move(mind, LONG)
+    forget: dict[str, Any] = {"model": REMOTE, "actor": "cli:test", "agent_id": mind.id}
+    with tenant_transaction(mind.tenant_id):
+        EmbeddingCacheEntry.objects.all().delete()
+    embedding._kept = embedding._Kept()
+    server.lasts = 20
+    with pytest.raises(EmbeddingFailed, match="does not answer"):
+        Reembedding(model=REMOTE, actor="cli:test", batch=10, pause=waited.append).run(find_moves(**forget))
+    assert waited[2:] == [10, 20, 40]
+    assert next_rows(mind) == 10
+    assert mind_of(mind) == LONG
+
+
+def test_texts_that_the_new_model_cannot_read_are_found_by_their_words(
+    mind: Agent, server: RemoteEmbedder
+) -> None:
+    keep(mind, *turns(*SAID))
+    server.refused = {SAID[3], SAID[20]}
+    taken = move(mind, REMOTE)
+    assert (taken.memories, taken.refused) == (36, 2)
+    marks = {each.content: each.embedding_model for each in memories_of(mind) if each.embedding is None}
+    assert marks == dict.fromkeys([SAID[3], SAID[20]], "refused: remote/fake")
+    assert embed_backlog() == 0
+    found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=SAID[20], limit=1)
+    assert found[0].content == SAID[20]
