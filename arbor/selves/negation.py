@@ -37,7 +37,7 @@ _NEGATIONS = (
     rf"(?= (?:ever|{_MODAL}|(?:say|think|believe|mean|want|ask|tell|need)(?:s|ed)?|said|thought|meant|told) )",
     rf"no (?:(?!(?:i|you|we|they) )\w+ ){{1,2}}{_MODAL}",
     r"no (?:need|reason|wish|plans?|intention) to",
-    r"(?:refuse[sd]?|refusing|declined?|declines|unable|unwilling) to",
+    r"(?:refuse[sd]?|(?<!stop )refusing|declined?|declines|unable|unwilling) to",
     rf"(?:(?:so|very|always|that|morally|simply) )?{_WRONG}(?: (?:for|of) {_SOMEONE})? to",
 )
 #: Each of them has one of these in it: most texts have none, and need no closer look.
@@ -87,7 +87,7 @@ _CLAIM = _governing(
     between=r" (?:(?:think|believe|say|mean|suggest|claim|feel|agree)s?|true|said|saying|suggesting)(?: that)?"
 )
 # "I cannot give you any instructions on how to …".
-_WAY = re.compile(r"(?:how|ways?|instructions|best) (?:how )?to\b")
+_WAY = re.compile(r"(?:how|ways?|plans?|instructions|best) (?:how )?to\b")
 _TOLD = _governing(
     _HELPING,
     between=r"(?: (?:tell|show|teach|explain|describe|say|share|give|provide|discuss|reveal|offer|write|publish|post|send|help|assist|advise)"
