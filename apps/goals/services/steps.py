@@ -8,6 +8,7 @@ from uuid import UUID
 
 from apps.goals.models import Goal, Intent, Plan, PlanStep
 from apps.goals.services.loading import OPEN_INTENTS, Loaded
+from apps.goals.services.plan_rows import extend, not_planned_yet, plan_row, step_rows
 from apps.goals.services.unit import Unit
 from apps.heartbeats.models import Percept, PerceptKind
 from apps.tenants.scope import current_tenant
@@ -22,7 +23,6 @@ from arbor.goals.intents import (
     tick_limit,
 )
 from arbor.goals.plans import (
-    MAX_DEPENDENCIES,
     MAX_STEPS,
     PlanDraft,
     PlanStatus,
@@ -70,8 +70,7 @@ class Steps:
         check_draft(draft)
         plan = None if as_draft else self.plan_of(goal)
         mine = self._of(plan) if plan else []
-        planned = {(step.action, _key(step.description)) for step in mine if step.status in _OPEN_STEPS}
-        fresh = [step for step in draft.steps if (step.action, _key(step.description)) not in planned]
+        fresh = not_planned_yet(draft.steps, [step for step in mine if step.status in _OPEN_STEPS])
         if not fresh:
             raise AlreadyExists("these steps are planned already")
         if len(mine) + len(fresh) > MAX_STEPS:
@@ -81,7 +80,7 @@ class Steps:
         if plan is None:
             plan = self._new_plan(goal, draft, PlanStatus.DRAFT if as_draft else PlanStatus.ACTIVE)
         else:
-            _extend(plan, draft)
+            extend(plan, draft)
             self._unit.changed(plan)
         made = self._add(plan, fresh, first=max((step.position for step in mine), default=0) + 1)
         self.commit_next(goal)
@@ -264,34 +263,13 @@ class Steps:
         return plan
 
     def _new_plan(self, goal: Goal, draft: PlanDraft, status: PlanStatus) -> Plan:
-        plan = Plan(
-            tenant_id=current_tenant(),
-            agent_id=self._agent_id,
-            goal=goal,
-            status=status,
-            dependencies=list(draft.dependencies),
-            estimated_ticks=draft.estimated_ticks,
-            estimated_cost=draft.estimated_cost,
-            risk=draft.risk,
-        )
+        plan = plan_row(self._agent_id, goal, draft, status)
         self._plans[plan.id] = plan
         self._unit.new(plan)
         return plan
 
     def _add(self, plan: Plan, drafts: Iterable[StepDraft], *, first: int) -> list[PlanStep]:
-        made = [
-            PlanStep(
-                tenant_id=current_tenant(),
-                plan=plan,
-                position=position,
-                action=draft.action,
-                description=draft.description.strip(),
-                precondition=draft.precondition.strip(),
-                postcondition=draft.postcondition.strip(),
-                estimated_ticks=draft.estimated_ticks,
-            )
-            for position, draft in enumerate(drafts, start=first)
-        ]
+        made = step_rows(plan, drafts, first=first)
         for step in made:
             self._steps.append(step)
             self._unit.new(step)
@@ -317,19 +295,3 @@ def require_active(goal: Goal) -> None:
     """Raise TransitionIllegal for a goal that is not worked on."""
     if goal.state != GoalState.ACTIVE:
         raise TransitionIllegal(f"only an active goal is broken into intents; {goal.title!r} is {goal.state}")
-
-
-def _extend(plan: Plan, draft: PlanDraft) -> None:
-    """Add what further steps may take to what the plan may take already."""
-    if draft.estimated_ticks is not None:
-        plan.estimated_ticks = (plan.estimated_ticks or 0) + draft.estimated_ticks
-    if draft.estimated_cost is not None:
-        plan.estimated_cost = (plan.estimated_cost or 0) + draft.estimated_cost
-    if draft.risk is not None:
-        plan.risk = max(plan.risk or 0.0, draft.risk)
-    known = dict.fromkeys([*plan.dependencies, *draft.dependencies])
-    plan.dependencies = list(known)[:MAX_DEPENDENCIES]
-
-
-def _key(description: str) -> str:
-    return " ".join(description.split()).casefold()
