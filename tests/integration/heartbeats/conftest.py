@@ -15,11 +15,15 @@ from apps.agents.models import Agent
 from apps.agents.services.creation import create_agent
 from apps.agents.services.lifecycle import start_agent
 from apps.agents.services.templates import seed_builtin_templates
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule
 from apps.heartbeats.services import calls
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.goals.values import GoalState
 from arbor.models.ports import ScriptedModel, ScriptLine
+from tests.integration.heartbeats.beater import Beater, Script
 from tests.integration.heartbeats.fleet import Fleet, a_fleet
 
 #: A reply that decides nothing but to rest.
@@ -76,6 +80,20 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
     return script
 
 
+@pytest.fixture
+def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
+    """Return the agent's beater."""
+    return Beater(fleet, agent, scripted)
+
+
+@pytest.fixture
+def goal(agent: Agent) -> Goal:
+    """Return an active goal of the agent, its only one."""
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        return create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
+
+
 def make_due(agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> None:
     """Let the agent's time have come."""
     _schedule(agent, f"next_due_at = now() - interval '{ago.total_seconds()} seconds'")
@@ -102,3 +120,7 @@ def beats_of(agent: Agent) -> list[Heartbeat]:
     """Return the agent's heartbeats, oldest first."""
     with tenant_transaction(agent.tenant_id):
         return list(Heartbeat.objects.filter(agent_id=agent.id).order_by("started_at"))
+
+
+def last_of(agent: Agent) -> Heartbeat:
+    return beats_of(agent)[-1]

@@ -12,9 +12,9 @@ from apps.memories.models import BufferItem, Memory
 from apps.memories.services.buffer import tend_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
+from tests.integration.heartbeats.beater import Beater, Script
 from tests.integration.heartbeats.conftest import REST, beats_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.test_wiring import Beater, Script
 
 SAID = "The harbour pilot is called Ines Bravo, and she sails on Thursdays."
 HEADING = "## Heard lately, not yet remembered"

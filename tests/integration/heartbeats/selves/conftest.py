@@ -1,0 +1,78 @@
+"""An agent that may act upon itself, and its self as rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent, AgentState
+from apps.agents.services.contact import tell_agent
+from apps.memories.services.remember import remember
+from apps.selves.models import (
+    Proposal,
+)
+from apps.selves.services.proposals import propose
+from apps.tenants.scope import tenant_transaction
+from arbor.clock import SystemClock
+from arbor.memory.values import MemoryType, NewMemory
+from arbor.selves.proposals import NewProposal, ProposalKind
+from tests.integration.heartbeats.beater import Beater, Script, reply_of
+from tests.integration.heartbeats.fleet import Fleet
+
+
+@pytest.fixture
+def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
+    """Return the agent's beater."""
+    with tenant_transaction(agent.tenant_id):
+        agent.allowed_actions = ["recall", "remember", "reflect", "connect", "rest"]
+        agent.save(update_fields=["allowed_actions"])
+    return Beater(fleet, agent, scripted)
+
+
+def state_of(agent: Agent) -> AgentState:
+    with tenant_transaction(agent.tenant_id):
+        return AgentState.objects.get(agent_id=agent.id)
+
+
+def set_state(agent: Agent, **columns: Any) -> None:
+    with tenant_transaction(agent.tenant_id):
+        AgentState.objects.filter(agent_id=agent.id).update(**columns)
+
+
+def tell(agent: Agent, text: str) -> None:
+    with tenant_transaction(agent.tenant_id):
+        tell_agent(agent_id=agent.id, text=text, actor="test")
+
+
+def memory(agent: Agent, text: str) -> str:
+    stored = remember(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        memories=[NewMemory(content=text, occurred_at=SystemClock().now(), type=MemoryType.SEMANTIC)],
+    )
+    return str(stored.ids[0])
+
+
+def proposed(agent: Agent, **given: Any) -> Proposal:
+    new = {
+        "kind": ProposalKind.IDENTITY,
+        "content": "I am patient with tides.",
+        "confidence": 0.7,
+        "source": "operator",
+        "change": {"aspect": "self_concept"},
+        **given,
+    }
+    with tenant_transaction(agent.tenant_id):
+        return propose(agent_id=agent.id, proposals=[NewProposal(**new)]).made[0]
+
+
+def decide(proposal: Proposal, decision: str, reason: str = "so it is") -> str:
+    return reply_of(
+        proposal_decisions=[{"proposal_id": str(proposal.id), "decision": decision, "reason": reason}]
+    )
+
+
+def again(agent: Agent, proposal: Proposal) -> Proposal:
+    with tenant_transaction(agent.tenant_id):
+        return Proposal.objects.get(id=proposal.id)

@@ -1,0 +1,130 @@
+"""Proposals at a beat: shown, decided, and only then a part of the agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import Memory
+from apps.selves.models import (
+    IdentityAspect,
+    Preference,
+    Proposal,
+    SelfChange,
+)
+from apps.tenants.scope import tenant_transaction
+from arbor.selves.proposals import ProposalKind, ProposalStatus
+from tests.integration.heartbeats.beater import Beater, reply_of
+from tests.integration.heartbeats.conftest import REST, last_of
+from tests.integration.heartbeats.selves.conftest import again, decide, memory, proposed
+
+# --- Proposals and insights --------------------------------------------------------------------------
+
+
+def test_a_proposal_is_shown_and_accepted_it_becomes_a_part_of_the_agent(
+    beater: Beater, agent: Agent
+) -> None:
+    proposal = proposed(agent)
+    prompt = beater.beat(decide(proposal, "accept"))
+    assert f"[{proposal.id}] identity, 70% sure" in prompt
+    with tenant_transaction(agent.tenant_id):
+        aspect = IdentityAspect.objects.get(content="I am patient with tides.")
+        change = SelfChange.objects.get(proposal_id=proposal.id)
+    assert (change.what, change.target_id) == ("aspect", aspect.id)
+    assert change.decided_by == f"heartbeat:{last_of(agent).id}"
+    assert again(agent, proposal).status == ProposalStatus.ACCEPTED
+    assert "I am patient with tides." in beater.beat(REST)
+
+
+def test_a_rejected_one_changes_nothing_and_keeps_the_reason(beater: Beater, agent: Agent) -> None:
+    proposal = proposed(agent)
+    beater.beat(decide(proposal, "reject", "I am not"))
+    found = again(agent, proposal)
+    assert (found.status, found.reason) == (ProposalStatus.REJECTED, "I am not")
+    with tenant_transaction(agent.tenant_id):
+        assert not IdentityAspect.objects.filter(content=proposal.content).exists()
+
+
+def test_a_deferred_one_is_shown_again(beater: Beater, agent: Agent) -> None:
+    proposal = proposed(agent)
+    beater.beat(decide(proposal, "defer"))
+    assert again(agent, proposal).deferrals == 1
+    assert "put off 1 times" in beater.beat(REST)
+
+
+def test_who_one_is_changes_once_in_four_hours(beater: Beater, agent: Agent) -> None:
+    first, second = proposed(agent), proposed(agent, content="Storms please me.")
+    beater.beat(decide(first, "accept"))
+    beater.beat(decide(second, "accept"))
+    assert again(agent, second).status == ProposalStatus.PENDING
+    (dropped,) = last_of(agent).dropped
+    assert dropped["path"] == "proposal_decisions[0]"
+    assert "changes slowly" in dropped["reason"]
+
+
+def test_a_decision_about_nothing_is_dropped_with_its_reason(
+    beater: Beater, agent: Agent, other_tenant: Any, new_agent: Any
+) -> None:
+    foreign = proposed(new_agent(other_tenant, name="Bo"))
+    beater.beat(
+        reply_of(
+            proposal_decisions=[
+                {"proposal_id": "nonsense", "decision": "accept", "reason": ""},
+                {"proposal_id": str(foreign.id), "decision": "accept", "reason": ""},
+            ]
+        )
+    )
+    assert [each["path"] for each in last_of(agent).dropped] == [
+        "proposal_decisions[0]",
+        "proposal_decisions[1]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "memory_type"),
+    [("fact", "semantic"), ("insight", "semantic"), ("learning", "procedural"), ("pattern", "strategic")],
+)
+def test_what_is_accepted_is_remembered_by_its_kind(
+    beater: Beater, agent: Agent, kind: str, memory_type: str
+) -> None:
+    proposal = proposed(agent, kind=ProposalKind(kind), content="Nets dry fastest at noon.", change={})
+    beater.beat(decide(proposal, "accept"))
+    with tenant_transaction(agent.tenant_id):
+        kept = Memory.objects.get(content="Nets dry fastest at noon.")
+    assert kept.type == memory_type
+    if memory_type == "semantic":
+        assert kept.detail["confidence"] == pytest.approx(0.9)
+
+
+def test_a_preference_that_is_accepted_is_shown(beater: Beater, agent: Agent) -> None:
+    change = {"key": "tone", "value": "short sentences"}
+    proposal = proposed(agent, kind=ProposalKind.PREFERENCE, content="Write briefly.", change=change)
+    beater.beat(decide(proposal, "accept"))
+    with tenant_transaction(agent.tenant_id):
+        assert Preference.objects.get(agent_id=agent.id).value == "short sentences"
+    assert "tone: short sentences" in beater.beat(REST)
+
+
+def test_an_insight_becomes_a_proposal_for_a_later_beat(beater: Beater, agent: Agent) -> None:
+    own = memory(agent, "I kept watch through the night.")
+    insight = {"kind": "self_concept", "content": "I am a watcher.", "confidence": 0.8, "evidence": [own]}
+    unsure = {**insight, "content": "I may be a sailor.", "confidence": 0.4}
+    baseless = {**insight, "content": "I am a king.", "evidence": [str(agent.id)]}
+    beater.beat(reply_of(identity_insights=[insight, unsure, baseless]))
+    with tenant_transaction(agent.tenant_id):
+        proposal = Proposal.objects.get(agent_id=agent.id)
+        assert not IdentityAspect.objects.filter(content="I am a watcher.").exists()
+    assert (proposal.kind, proposal.change, proposal.evidence) == (
+        "identity",
+        {"aspect": "self_concept"},
+        [own],
+    )
+    assert [each["path"] for each in last_of(agent).dropped] == [
+        "identity_insights[1]",
+        "identity_insights[2]",
+    ]
+    prompt = beater.beat(decide(proposal, "accept"))
+    assert "I am a watcher." in prompt
+    assert "I am a watcher." in beater.beat(REST)

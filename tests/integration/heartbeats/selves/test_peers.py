@@ -1,0 +1,148 @@
+"""Whom an agent deals with: known by dealing with them, forgotten where it never did."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent
+from apps.contacts.models import ChatSession
+from apps.heartbeats.models import Percept, PerceptKind
+from apps.memories.models import Memory
+from apps.selves.models import (
+    BeliefEvidence,
+    Experience,
+    PeerModel,
+    Proposal,
+    SelfChange,
+)
+from apps.selves.services import peers
+from apps.tenants.scope import tenant_transaction
+from tests.integration.heartbeats.beater import Beater, reply_of
+from tests.integration.heartbeats.conftest import REST, last_of
+
+# --- Peers -------------------------------------------------------------------------------------------
+
+
+def test_a_peer_who_writes_is_known_and_what_is_said_of_it_is_kept_and_shown(
+    beater: Beater, agent: Agent, new_agent: Any
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        tenant = agent.tenant
+    bo = new_agent(tenant, name="Bo")
+    with tenant_transaction(agent.tenant_id):
+        Percept.objects.create(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            kind=PerceptKind.PEER_MESSAGE,
+            content="The eels have left the river early this autumn.",
+            peer=bo,
+        )
+    note = {"peer": "bo", "outcome": "success", "competence": 0.9, "reliability": None, "interests": ["eels"]}
+    beater.beat(
+        reply_of(
+            peer_notes=[note],
+            memory_notes=[{"text": "The eels have left the river early this autumn."}],
+        )
+    )
+    with tenant_transaction(agent.tenant_id):
+        peer = PeerModel.objects.get(agent_id=agent.id)
+        kept = Memory.objects.get(agent_id=agent.id, source__startswith="heartbeat:", type="semantic")
+    assert (peer.peer_id, peer.interactions, peer.successes, peer.interests) == (bo.id, 1, 1, ["eels"])
+    assert peer.competence == pytest.approx(0.62)
+    (source,) = kept.detail["sources"]
+    assert (source["kind"], source["reference"], source["trust"]) == ("agent", f"agent:{bo.id}", 0.5)
+    prompt = beater.beat(REST)
+    assert "Bo: trust 1.00 after 1 meetings, competence 0.62" in prompt
+
+
+def note_of(peer: str, **values: Any) -> dict[str, Any]:
+    return {
+        "peer": peer,
+        "outcome": "success",
+        "competence": 0.9,
+        "reliability": None,
+        "interests": [],
+    } | values
+
+
+def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason(
+    beater: Beater, agent: Agent, new_agent: Any
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        tenant = agent.tenant
+    new_agent(tenant, name="Cy")
+    with tenant_transaction(agent.tenant_id):
+        now = datetime.now(UTC)
+        ChatSession.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, person="user:Dora", started_at=now, last_at=now
+        )
+        PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Eve")
+    beater.beat(reply_of(peer_notes=[note_of(each) for each in ("Zoe", "cy", "dora", "EVE")]))
+    with tenant_transaction(agent.tenant_id):
+        found = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
+    assert found == {"dora": 1, "Eve": 1}
+    assert [(each["path"], each["reason"]) for each in last_of(agent).dropped] == [
+        ("peer_notes[0]", "Zoe never wrote to you nor talked with you"),
+        ("peer_notes[1]", "cy never wrote to you nor talked with you"),
+    ]
+
+
+@pytest.mark.parametrize("wrote", [True, False])
+def test_of_several_notes_about_one_peer_one_counts_and_the_others_are_dropped_with_the_reason(
+    wrote: bool, beater: Beater, agent: Agent, new_agent: Any
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        tenant = agent.tenant
+    bo = new_agent(tenant, name="Bo")
+    with tenant_transaction(agent.tenant_id):
+        if wrote:
+            Percept.objects.create(
+                tenant_id=agent.tenant_id,
+                agent=agent,
+                kind=PerceptKind.PEER_MESSAGE,
+                content="The eels have left.",
+                peer=bo,
+            )
+        else:
+            PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Bo", peer_id=bo.id)
+    beater.beat(reply_of(peer_notes=[note_of("bo"), note_of(str(bo.id), interests=["eels"]), note_of("Bo ")]))
+    with tenant_transaction(agent.tenant_id):
+        assert PeerModel.objects.get(agent_id=agent.id).interactions == 1
+    dropped = last_of(agent).dropped
+    assert len(dropped) == 2
+    assert {each["reason"] for each in dropped} == {"another note of this beat about Bo counts"}
+
+
+def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "MOST_PEERS", 3)
+    now = datetime.now(UTC)
+    with tenant_transaction(agent.tenant_id):
+        for place, (name, interactions) in enumerate({"Old": 0, "Friend": 4, "Late": 0}.items()):
+            PeerModel.objects.create(
+                tenant_id=agent.tenant_id,
+                agent=agent,
+                name=name,
+                interactions=interactions,
+                last_at=now - timedelta(days=9 - place),
+            )
+        peers.note_meetings(
+            agent_id=agent.id,
+            tick=1,
+            now=now,
+            meetings=[peers.Meeting(name="New", peer_id="", note=None)],
+        )
+        assert set(PeerModel.objects.values_list("name", flat=True)) == {"Friend", "Late", "New"}
+        assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}
+
+
+def test_a_beat_that_uses_none_of_it_stores_none_of_it(beater: Beater, agent: Agent) -> None:
+    beater.beat(REST)
+    with tenant_transaction(agent.tenant_id):
+        for model in (Experience, Proposal, PeerModel, SelfChange, BeliefEvidence):
+            assert not model.objects.filter().exists(), model

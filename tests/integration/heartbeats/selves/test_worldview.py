@@ -1,0 +1,196 @@
+"""What settles, recurs or speaks against a belief is proposed, and moves the self only by decision."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from apps.agents.models import Agent, AgentState
+from apps.memories.models import Activation, Cluster, Memory, MemoryAccess
+from apps.selves.models import (
+    Belief,
+    BeliefEvidence,
+    Experience,
+    Preference,
+    Proposal,
+    SelfChange,
+)
+from apps.selves.services.promotion import look_for_proposals
+from apps.selves.services.proposals import accept
+from apps.tenants.scope import tenant_transaction
+from tests.factories.heartbeats import HeartbeatFactory
+from tests.integration.heartbeats.beater import Beater, action_of, reply_of
+from tests.integration.heartbeats.conftest import REST, last_of
+from tests.integration.heartbeats.selves.conftest import again, decide, memory, proposed
+
+# --- Worldview ---------------------------------------------------------------------------------------
+
+
+def test_evidence_against_a_belief_is_surfaced_and_moves_it_only_by_decision(
+    beater: Beater, agent: Agent
+) -> None:
+    against = memory(agent, "The north wind brought fair weather.")
+    with tenant_transaction(agent.tenant_id):
+        Belief.objects.filter(agent_id=agent.id).delete()
+        belief = Belief.objects.create(
+            tenant_id=agent.tenant_id,
+            agent=agent,
+            category="world",
+            statement="North wind brings rain.",
+            statement_hash=b"x" * 32,
+            confidence=0.45,
+            stability=0.2,
+        )
+    beater.beat(
+        reply_of(
+            actions=[action_of("connect", from_id=against, to_id=str(belief.id), relation="contradicts")]
+        )
+    )
+    with tenant_transaction(agent.tenant_id):
+        assert not BeliefEvidence.objects.get(belief_id=belief.id).supports
+        assert Belief.objects.get(id=belief.id).confidence == 0.45
+        proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
+    prompt = beater.beat(decide(proposal, "accept"))
+    assert "## What speaks against your beliefs" in prompt
+    with tenant_transaction(agent.tenant_id):
+        belief.refresh_from_db()
+        change = SelfChange.objects.get(target_id=belief.id)
+    assert 0.25 <= belief.confidence < 0.4
+    assert belief.status == "questioned"
+    assert belief.tested_at is not None
+    assert change.before["confidence"] == 0.45
+    assert "## What speaks against your beliefs" not in beater.beat(REST)
+
+
+def test_consolidation_proposes_what_has_settled_and_what_is_habit(beater: Beater, agent: Agent) -> None:
+    settled = memory(agent, "Eels leave the river in autumn.")
+    with tenant_transaction(agent.tenant_id):
+        Memory.objects.filter(id=settled).update(
+            trust=0.9,
+            importance=0.9,
+            created_at=datetime.now(UTC) - timedelta(days=4),
+            detail={"sources": [{"kind": "document", "reference": "almanac", "trust": 0.9}]},
+        )
+        MemoryAccess.objects.update_or_create(
+            tenant_id=agent.tenant_id,
+            memory_id=settled,
+            defaults={"count": 4, "last_at": datetime.now(UTC)},
+        )
+        for tick in range(4):
+            for action in ("recall", "reflect"):
+                Experience.objects.create(
+                    tenant_id=agent.tenant_id,
+                    agent=agent,
+                    heartbeat_id=agent.id,
+                    tick=tick,
+                    action=action,
+                    outcome="success",
+                )
+        AgentState.objects.filter(agent_id=agent.id).update(beats=4)
+    prompt = beater.beat(REST)
+    assert last_of(agent).mode == "consolidation"
+    with tenant_transaction(agent.tenant_id):
+        found = {each.kind: each for each in Proposal.objects.filter(agent_id=agent.id)}
+    assert found["belief"].content == "Eels leave the river in autumn."
+    assert found["learning"].content.startswith("What works for me: ")
+    assert str(found["belief"].id) in prompt
+    with tenant_transaction(agent.tenant_id):
+        AgentState.objects.filter(agent_id=agent.id).update(beats=4)
+        Proposal.objects.filter(agent_id=agent.id).update(status="rejected")
+    beater.beat(REST)
+    with tenant_transaction(agent.tenant_id):
+        assert not Proposal.objects.filter(agent_id=agent.id, status="pending").exists()
+
+
+def test_a_preference_seen_in_itself_is_proposed_and_once_accepted_is_its_own(
+    beater: Beater, agent: Agent
+) -> None:
+    ground = memory(agent, "I was asked to be brief, twice.")
+    insights = [
+        {"kind": "preference", "content": content, "confidence": 0.8, "evidence": [ground]}
+        for content in ("Tone: brief", "briefly, please")
+    ]
+    beater.beat(reply_of(identity_insights=insights))
+    (dropped,) = last_of(agent).dropped
+    assert "key: value" in dropped["reason"]
+    with tenant_transaction(agent.tenant_id):
+        proposal = Proposal.objects.get(agent_id=agent.id)
+    assert (proposal.kind, proposal.change) == ("preference", {"key": "tone", "value": "brief"})
+    beater.beat(decide(proposal, "accept"))
+    with tenant_transaction(agent.tenant_id):
+        assert Preference.objects.get(agent_id=agent.id, key="tone").value == "brief"
+
+
+def found_at_once(agent: Agent) -> list[Proposal]:
+    return list(look_for_proposals(agent_id=agent.id).proposed.made)
+
+
+def test_a_habit_is_learned_only_where_it_always_worked_and_becomes_a_skill(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        for tick in range(4):
+            for action, outcome in (("recall", "success"), ("reflect", "failure" if tick else "success")):
+                Experience.objects.create(
+                    tenant_id=agent.tenant_id,
+                    agent=agent,
+                    heartbeat_id=agent.id,
+                    tick=tick,
+                    action=action,
+                    outcome=outcome,
+                )
+        assert [each.kind for each in found_at_once(agent)] == ["pattern"]
+        Proposal.objects.all().delete()
+        Experience.objects.update(outcome="success")
+        (learned,) = found_at_once(agent)
+        accept(proposal_id=learned.id, decided_by="cli:ann")
+        assert Memory.objects.get(source=f"proposal:{learned.id}").type == "procedural"
+
+
+def test_actions_between_which_others_failed_did_not_follow_each_other(agent: Agent) -> None:
+    looked = ("recall", True)
+    done = [looked, ("reflect", True), ("first", True), looked, ("reflect", True), ("second", True)]
+    done += [looked, ("reflect", False), ("third", True), looked, ("connect", False), ("reflect", True)]
+    with tenant_transaction(agent.tenant_id):
+        for tick, (action, worked) in enumerate(done):
+            Experience.objects.create(
+                tenant_id=agent.tenant_id,
+                agent=agent,
+                heartbeat_id=agent.id,
+                tick=tick,
+                action=action,
+                outcome="success" if worked else "failure",
+            )
+        assert [each.kind for each in found_at_once(agent)] == ["pattern"]
+
+
+def test_a_large_theme_is_an_insight_once_and_becomes_a_fact(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False)
+        Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="piers", size=9, stale=False)
+        (insight,) = found_at_once(agent)
+        assert (insight.kind, insight.confidence) == ("insight", 0.75)
+        assert "tides" in insight.content
+        accept(proposal_id=insight.id, decided_by="cli:ann")
+        assert Memory.objects.get(source=f"proposal:{insight.id}").type == "semantic"
+        assert found_at_once(agent) == []
+
+
+def test_what_comes_to_mind_without_being_looked_for_is_proposed(agent: Agent) -> None:
+    eels, cod = memory(agent, "Eels leave in autumn."), memory(agent, "Cod come in winter.")
+    with tenant_transaction(agent.tenant_id):
+        HeartbeatFactory(agent=agent)
+        now = datetime.now(UTC) + timedelta(minutes=1)
+        for each, level in ((eels, 0.6), (cod, 0.3)):
+            Activation.objects.update_or_create(
+                memory_id=each, tenant_id=agent.tenant_id, agent=agent, defaults={"level": level, "at": now}
+            )
+        (found,) = found_at_once(agent)
+        assert (found.kind, found.confidence, found.evidence) == ("preconscious", 0.6, [eels])
+        accept(proposal_id=found.id, decided_by="cli:ann")
+        assert Memory.objects.get(source=f"proposal:{found.id}").content.endswith("Eels leave in autumn.")
+
+
+def test_what_nobody_decides_about_for_a_month_expires(agent: Agent) -> None:
+    old, young = proposed(agent), proposed(agent, content="Storms please me, and I seek them.")
+    with tenant_transaction(agent.tenant_id):
+        Proposal.objects.filter(id=old.id).update(created_at=datetime.now(UTC) - timedelta(days=31))
+        assert [each.id for each in look_for_proposals(agent_id=agent.id).proposed.expired] == [old.id]
+    assert (again(agent, old).status, again(agent, young).status) == ("expired", "pending")

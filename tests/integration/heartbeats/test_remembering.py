@@ -1,0 +1,184 @@
+"""What a beat recalls, remembers and connects is found again, and what comes to mind reaches the next prompt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.goals.models import Goal
+from apps.heartbeats.handlers import observe
+from apps.heartbeats.models import Heartbeat
+from apps.memories.models import (
+    Activation,
+    Cluster,
+    ClusterMember,
+    Edge,
+    Memory,
+    MemoryAccess,
+    Upkeep,
+)
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.neighborhoods import refresh_neighborhoods
+from apps.memories.services.recall import recall_in_scope
+from apps.tenants.scope import tenant_transaction
+from tests.integration.heartbeats.beater import Beater, action_of, memory_of, reply_of
+from tests.integration.heartbeats.conftest import REST, last_of
+
+
+def test_recall_finds_a_memory_counts_it_as_used_and_tells_the_next_beat(
+    beater: Beater, agent: Agent
+) -> None:
+    memory_id = memory_of(agent, "The lighthouse keeper is called Ines.")
+    beater.beat(reply_of(actions=[action_of("recall", query="Who keeps the lighthouse?")]))
+    (action,) = last_of(agent).actions
+    assert (action["verdict"], action["outcome"], action["cost"]) == ("run", "success", 1)
+    assert memory_id in action["memory_ids"]
+    with tenant_transaction(agent.tenant_id):
+        assert MemoryAccess.objects.get(memory_id=memory_id).count >= 1
+    assert "The lighthouse keeper is called Ines." in beater.beat(REST)
+
+
+def test_a_recall_without_a_clear_memory_says_what_is_on_the_tip_of_the_tongue(
+    beater: Beater, agent: Agent
+) -> None:
+    memory_id = memory_of(agent, "The lighthouse keeper is called Ines.")
+    for other in ("It rained.", "The path is mud.", "Trains run late.", "Taxes are due in April."):
+        memory_of(agent, other)
+    query = "Which tune was it?"
+    centre = embed_texts(tenant_id=agent.tenant_id, texts=[query])[0].tolist()
+    with tenant_transaction(agent.tenant_id):
+        theme = Cluster.objects.create(
+            tenant_id=agent.tenant_id, agent_id=agent.id, name="evenings, club", centroid=centre
+        )
+        ClusterMember.objects.create(
+            tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=memory_id, strength=0.5
+        )
+    beater.beat(reply_of(actions=[action_of("recall", query=query)]))
+    (action,) = last_of(agent).actions
+    assert action["summary"].endswith("on the tip of the tongue: theme evenings, club")
+    assert "on the tip of the tongue: theme evenings, club" in beater.beat(REST)
+
+
+def test_remember_and_reflect_store_what_is_found_again_by_its_meaning(beater: Beater, agent: Agent) -> None:
+    beater.beat(
+        reply_of(
+            actions=[
+                action_of(
+                    "remember", content="Ines bakes bread on Fridays.", type="semantic", importance=0.9
+                ),
+                action_of("reflect", insight="People here share what they make.", focus="the village"),
+            ]
+        )
+    )
+    with tenant_transaction(agent.tenant_id):
+        fact = Memory.objects.get(content="Ines bakes bread on Fridays.")
+        insight = Memory.objects.get(content="People here share what they make.")
+    assert (fact.type, fact.importance, fact.embedding is not None) == ("semantic", 0.9, True)
+    assert insight.detail["focus"] == "the village"
+    assert last_of(agent).energy_end == last_of(agent).energy_start - 2  # type: ignore[operator]
+
+
+def test_connect_ties_two_memories(beater: Beater, agent: Agent) -> None:
+    one, two = memory_of(agent, "It rained."), memory_of(agent, "The path is mud.")
+    beater.beat(reply_of(actions=[action_of("connect", from_id=one, to_id=two, relation="causes")]))
+    with tenant_transaction(agent.tenant_id):
+        edge = Edge.objects.get()
+    assert (str(edge.source_id), str(edge.target_id), edge.relation) == (one, two, "causes")
+
+
+def test_connect_ties_a_memory_to_a_goal_and_says_why(beater: Beater, agent: Agent, goal: Goal) -> None:
+    chart = memory_of(agent, "The old chart lies in the archive.")
+    beater.beat(
+        reply_of(actions=[action_of("connect", from_id=str(goal.id), to_id=chart, relation="requires")])
+    )
+    (action,) = last_of(agent).actions
+    assert (action["outcome"], action["memory_ids"]) == ("success", [chart])
+    with tenant_transaction(agent.tenant_id):
+        edge = Edge.objects.get()
+    assert (edge.source_kind, edge.target_kind, edge.note) == ("goal", "memory", "because")
+    assert edge.origin == f"heartbeat:{last_of(agent).id}"
+
+
+def test_a_connection_reaches_the_neighborhood_and_what_comes_to_mind_by_it(
+    beater: Beater, agent: Agent
+) -> None:
+    keeper, bread = (
+        memory_of(agent, "The lighthouse keeper is called Ines."),
+        memory_of(agent, "On Fridays there is fresh bread."),
+    )
+    beater.beat(reply_of(actions=[action_of("connect", from_id=keeper, to_id=bread, relation="reminds_of")]))
+    refresh_neighborhoods()
+    with tenant_transaction(agent.tenant_id):
+        assert Upkeep.objects.get(memory_id=keeper).neighbors[bread] >= 1
+        Activation.objects.all().delete()
+    beater.beat(reply_of(actions=[action_of("recall", query="Who keeps the lighthouse?", limit=1)]))
+    with tenant_transaction(agent.tenant_id):
+        assert Activation.objects.filter(memory_id__in=[keeper, bread], level__gt=0).count() == 2
+
+
+def test_a_connection_brings_a_memory_to_mind_that_neither_words_nor_meaning_find(
+    beater: Beater, agent: Agent
+) -> None:
+    keeper = memory_of(agent, "The lighthouse keeper is called Ines.")
+    bread = memory_of(agent, "On Fridays there is fresh bread.")
+    for number in range(160):
+        memory_of(agent, f"Gull {number} sits upon post {number * 7}.")
+
+    def brought() -> list[str]:
+        beater.beat(reply_of(actions=[action_of("recall", query="keeper of the lighthouse", limit=3)]))
+        with tenant_transaction(agent.tenant_id):
+            actions = Heartbeat.objects.latest("started_at").actions
+        return list(actions[0]["memory_ids"])
+
+    refresh_neighborhoods()
+    assert keeper in (before := brought())
+    assert bread not in before
+    beater.beat(reply_of(actions=[action_of("connect", from_id=keeper, to_id=bread, relation="reminds_of")]))
+    refresh_neighborhoods()
+    assert brought()[:2] == [keeper, bread]
+
+
+def test_what_comes_to_mind_is_coloured_by_how_the_last_beat_felt(
+    beater: Beater, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float | None] = []
+
+    def watched(**asks: Any) -> Any:
+        asked.append(asks.get("mood"))
+        return recall_in_scope(**asks)
+
+    monkeypatch.setattr(observe, "recall_in_scope", watched)
+    for text in ("The lamp of the lighthouse is out.", "The lamp of the lighthouse is lit."):
+        memory_of(agent, text)
+    beater.beat(reply_of(actions=[action_of("reflect", topic="lamps", insight="A lamp is a promise.")]))
+    beater.beat(REST)
+    with tenant_transaction(agent.tenant_id):
+        felt = Heartbeat.objects.order_by("started_at").values_list("emotional_valence", flat=True)[0]
+    assert felt
+    assert asked == [None, felt]
+
+
+def test_what_one_beat_recalls_is_a_theme_of_the_next(beater: Beater, agent: Agent) -> None:
+    keeper = memory_of(agent, "The lighthouse keeper is called Ines.")
+    with tenant_transaction(agent.tenant_id):
+        theme = Cluster.objects.create(
+            tenant_id=agent.tenant_id,
+            agent_id=agent.id,
+            name="The lighthouse",
+            keywords=["lamp", "</data>"],
+            emotional_valence=0.8,
+            emotional_intensity=0.9,
+        )
+        ClusterMember.objects.create(
+            tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=keeper, strength=0.9
+        )
+    before = beater.beat(reply_of(actions=[action_of("recall", query="Who keeps the lighthouse?")]))
+    assert "## Activated themes\nNone." in before
+    with tenant_transaction(agent.tenant_id):
+        theme.refresh_from_db()
+    assert theme.activations >= 1
+    assert theme.activated_at is not None
+    after = beater.beat(REST)
+    assert "The lighthouse: lamp, </data> (feels strongly good)" in after
