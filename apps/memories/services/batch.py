@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +15,15 @@ from django.conf import settings
 
 from apps.memories.services.appraisal import weigh
 from apps.memories.services.embedding import Vectors, embedder_for
-from apps.memories.services.literals import fitting, halfvec_texts, sparsevec_text
+from apps.memories.services.literals import fitting, sparsevec_text
 from apps.memories.services.minds import installation_model
 from apps.memories.services.near import Alike, find_near
 from apps.memories.services.quota import MARK_GROWN, growth
 from apps.memories.services.reinforcement import COLUMNS, Standing, write_changes, write_evolved
 from apps.memories.services.segment import WRITE_EPISODES, Episodes, episode_gap, segment_memories
 from apps.memories.services.words import COUNT_TERMS, count_terms, counted
+from apps.tenants.encoding import to_json
+from apps.tenants.postgresql.reals import Reals
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
@@ -48,12 +49,12 @@ WITH episodes AS ({WRITE_EPISODES}), terms AS ({COUNT_TERMS}), grown AS ({MARK_G
         embedding, embedding_model, lexical, retention, episode_id, sequence)
     SELECT %(tenant)s, %(agent)s, r.id, r.type, 'active', r.content, decode(r.content_hash, 'hex'), r.importance,
         r.decay_rate, r.trust, r.emotional_valence, r.session, r."position", r.role, r.source, r.detail, r.occurred_at,
-        now(), r.expires_at, r.embedding, CASE WHEN r.embedding IS NULL THEN '' ELSE %(made_by)s END, r.lexical,
-        r.retention, r.episode, r.sequence
+        now(), r.expires_at, (%(numbers)s::real[])[r.place * %(dimension)s + 1 : (r.place + 1) * %(dimension)s]::halfvec,
+        CASE WHEN r.place IS NULL THEN '' ELSE %(made_by)s END, r.lexical, r.retention, r.episode, r.sequence
     FROM json_to_recordset(%(rows)s::json) AS r(
         id uuid, type text, content text, content_hash text, importance float8, decay_rate float8, trust float8,
         emotional_valence float8, session text, "position" int, role text, source text, detail jsonb,
-        occurred_at timestamptz, expires_at timestamptz, embedding halfvec, lexical sparsevec, retention text,
+        occurred_at timestamptz, expires_at timestamptz, place int, lexical sparsevec, retention text,
         episode uuid, sequence int
     )
     RETURNING id
@@ -107,22 +108,20 @@ class Batch:
         self._evolved: list[tuple[UUID, UUID]] = []
         self._origins: list[str] = []
         self._new: dict[int, NewMemory] = {}
-        self._literals: list[str | None] = [None] * len(memories)
+        self._vectors: Vectors | None = None
         self._mind = installation_model()
         self._has_mind = False
 
     def place(self, vectors: Vectors | None, made_by: EmbeddingModel | None) -> None:
         """Find what each memory is: one that stands, one of this batch, or a new one."""
         by_key = self._find_known()
-        vectors = self._comparable(vectors, made_by)
-        if vectors is not None:
-            self._literals = [*halfvec_texts(vectors)]
+        self._vectors = vectors = self._comparable(vectors, made_by)
         unknown = {
             number: memory
             for number, (key, memory) in enumerate(zip(self._keys, self._memories, strict=True))
             if self._first(by_key[key], memory) is None
         }
-        near = find_near(self._agent_id, unknown, self._literals, vectors)
+        near = find_near(self._agent_id, unknown, vectors)
         alike = Alike(unknown, vectors)
         for number, (key, memory) in enumerate(zip(self._keys, self._memories, strict=True)):
             same = [*by_key[key], *alike.near(number, near.get(number, []))]
@@ -217,15 +216,20 @@ class Batch:
                 for number, memory in self._new.items()
             }
             rows = [self._row(number, words[number], episodes) for number in self._new]
+            numbers = None
+            if self._vectors is not None:
+                numbers = Reals(self._vectors[list(self._new)])
+                rows = [{**row, "place": place} for place, row in enumerate(rows)]
             change(
                 _WRITE,
                 agent=self._agent_id,
-                rows=json.dumps(rows, ensure_ascii=False),
-                episodes=json.dumps(episodes.rows),
+                rows=to_json(rows),
+                episodes=to_json(episodes.rows),
                 first=not self._has_mind,
                 model=self._mind.name,
                 dimension=self._mind.dimension,
-                made_by=embedder_for(self._mind).model if any(self._literals) else "",
+                numbers=numbers,
+                made_by=embedder_for(self._mind).model if numbers else "",
                 unweighed=self._waiting_for_weight(),
                 **counted(words.values(), sign=1),
                 **growth(stored=len(rows)),
@@ -256,7 +260,6 @@ class Batch:
             "role": memory.role,
             "source": memory.source,
             "occurred_at": memory.occurred_at.isoformat(),
-            "embedding": self._literals[number],
             "lexical": sparsevec_text(terms),
             "episode": str(episode) if episode else None,
             "sequence": sequence,

@@ -48,5 +48,7 @@ def fitting(terms: Mapping[int, float], *, session: str, dimension: int) -> dict
 
 def sparsevec_text(weights: Mapping[int, float]) -> str:
     """Return weights by place, from 1, as a `sparsevec`."""
-    pairs = ",".join(f"{place}:{weight:.6g}" for place, weight in sorted(weights.items()))
+    # Terms that stand equally often in a text weigh the same in it: few numbers are to be formatted.
+    numbers = {weight: f"{weight:.6g}" for weight in set(weights.values())}
+    pairs = ",".join([f"{place}:{numbers[weights[place]]}" for place in sorted(weights)])
     return f"{{{pairs}}}/{LEXICAL_DIMENSIONS}"

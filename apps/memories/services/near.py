@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.memories.services.embedding import Vectors
+from apps.memories.services.literals import halfvec_texts
 from apps.memories.services.reinforcement import COLUMNS, Standing
 from apps.memories.services.vectors import AT_ONCE, BLOCK, decoded
 from apps.tenants.scope import current_tenant
@@ -54,7 +55,6 @@ type _Similar = list[tuple[float, Standing]]
 def find_near(
     agent_id: UUID,
     memories: Mapping[int, NewMemory],
-    literals: Sequence[str | None],
     vectors: Vectors | None,
 ) -> dict[int, _Similar]:
     """Return, by the number of each memory that has some, those that say the same, with their cosines, nearest first.
@@ -65,7 +65,7 @@ def find_near(
     alone = [number for number, memory in memories.items() if not memory.session]
     if not alone or vectors is None or settings.ARBOR_DUPLICATE_SIMILARITY > 1:
         return {}
-    hits = _scan(agent_id, alone, literals) if len(alone) < _IN_BULK else _compare(agent_id, alone, vectors)
+    hits = _scan(agent_id, alone, vectors) if len(alone) < _IN_BULK else _compare(agent_id, alone, vectors)
     found: dict[int, _Similar] = defaultdict(list)
     for number, similarity, standing in hits:
         if same_meaning(standing, memories[number]):
@@ -78,10 +78,11 @@ def same_meaning(standing: Standing, memory: NewMemory) -> bool:
     return standing.type is memory.type and says_the_same(standing.content, memory.content)
 
 
-def _scan(
-    agent_id: UUID, numbers: Sequence[int], literals: Sequence[str | None]
-) -> Iterator[tuple[int, float, Standing]]:
-    asked = [{"number": number, "embedding": literals[number]} for number in numbers]
+def _scan(agent_id: UUID, numbers: Sequence[int], vectors: Vectors) -> Iterator[tuple[int, float, Standing]]:
+    literals = halfvec_texts(vectors[list(numbers)])
+    asked = [
+        {"number": number, "embedding": literal} for number, literal in zip(numbers, literals, strict=True)
+    ]
     least = settings.ARBOR_DUPLICATE_SIMILARITY
     # Two memories may be near the same one.
     standings: dict[UUID, Standing] = {}

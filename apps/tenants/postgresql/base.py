@@ -12,6 +12,7 @@ from psycopg.adapt import Loader
 from psycopg.pq import ExecStatus
 
 from apps.tenants.postgresql.prepared import Statements
+from apps.tenants.postgresql.reals import Reals, RealsDumper, RealsTextDumper
 from apps.tenants.scope import APP, current_scope, scope_settings
 
 #: Statements that a connection keeps prepared. A beat has about fifty; of some there is one for each kind of integer.
@@ -39,6 +40,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Connect; what a beat runs stays prepared from one to the next."""
         connection = super().get_new_connection(conn_params)
         connection.prepared_max = PREPARED_MOST
+        connection.adapters.register_dumper(Reals, RealsTextDumper)
+        connection.adapters.register_dumper(Reals, RealsDumper)
         prepares = not issubclass(connection.cursor_factory, ClientCursor)
         # A pool gives the same connection again and again.
         if self.alias == APP and prepares and connection.prepare_threshold is not None:

@@ -1,0 +1,45 @@
+"""Many numbers as one value of a statement arrive as they were, however the statement is sent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from django.db import connection
+from psycopg import ClientCursor
+
+from apps.memories.services.literals import halfvec_texts
+from apps.tenants.postgresql.reals import Reals
+
+pytestmark = pytest.mark.django_db
+
+ROWS = np.random.default_rng(7).normal(size=(3, 5)).astype(np.float32)
+_SENT = "SELECT %(rows)s::real[], ((%(rows)s::real[])[6:10])::halfvec::text"
+
+
+@pytest.mark.parametrize(
+    "rows", [ROWS, ROWS[:1], np.empty((0, 5), np.float32), np.array([1e-30, 3e38, -0.0], np.float32)]
+)
+def test_numbers_arrive_as_they_were(rows: np.ndarray) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %(rows)s::real[]", sent(rows))
+        ((found,),) = cursor.fetchall()
+    assert np.array_equal(np.array(found, np.float32), rows.ravel())
+
+
+def test_numbers_within_the_text_of_a_statement_arrive_as_well() -> None:
+    connection.ensure_connection()
+    raw = connection.connection
+    assert raw is not None
+    with ClientCursor(raw) as cursor:
+        cursor.execute(_SENT, {"rows": Reals(ROWS)})
+        row = cursor.fetchone()
+    assert row is not None
+    assert np.array_equal(np.array(row[0], np.float32), ROWS.ravel())
+
+
+def test_a_part_of_them_is_the_vector_that_its_text_would_be() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_SENT, sent(ROWS))
+        ((_, vector),) = cursor.fetchall()
+        cursor.execute("SELECT %s::halfvec::text", halfvec_texts(ROWS[1:2]))
+        assert cursor.fetchone() == (vector,)
