@@ -1,15 +1,11 @@
-"""`arbor memory relate` and the questions to the knowledge graph."""
+"""The questions of `arbor memory` to the knowledge graph: causes, evidence, connections, paths, contradictions."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import click
-from rich.markup import escape
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
-from apps.memories.services.graph import relate, unrelate
 from apps.memories.services.walks import (
     EVIDENCE_HOPS,
     find_causes,
@@ -20,98 +16,14 @@ from apps.memories.services.walks import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.relations import Relation
-from arbor.memory.walks import MAX_HOPS, MAX_NODES, Answer, Found, Tie
+from arbor.memory.walks import MAX_HOPS, MAX_NODES
 from config.cli.memory.finding import find_node, short
 from config.cli.memory.listing import cut
+from config.cli.memory.ties import bounded_note, found_value, show_found, tie_text
 from config.cli.output import json_option, show, table
-from config.cli.tenancy import actor, choose_agent, tenant_option
+from config.cli.tenancy import choose_agent, tenant_option
 
 hops_range = click.IntRange(1, MAX_HOPS)
-
-
-@click.command("relate")
-@click.argument("agent")
-@click.argument("source")
-@click.argument("relation", type=click.Choice([each.value for each in Relation]))
-@click.argument("target")
-@click.option(
-    "--weight", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="How sure, or how similar."
-)
-@click.option("--note", default="", help="Why.")
-@tenant_option
-@json_option
-def relate_them(
-    agent: str,
-    source: str,
-    relation: str,
-    target: str,
-    weight: float,
-    note: str,
-    tenant_slug: str | None,
-    as_json: bool,
-) -> None:
-    """Relate two things: memories, concepts, beliefs, aspects, goals. Each is ID, KIND:ID or concept:NAME.
-
-    \b
-    Examples:
-      arbor memory relate Vega 4cd01f7e causes 91ee00b3
-      arbor memory relate Vega 4cd01f7e supports belief:0c5512aa --weight 0.7 --note "seen twice"
-      arbor memory relate Vega 4cd01f7e similar_to 91ee00b3 --weight 0.85
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        tie = relate(
-            agent_id=chosen.id,
-            source=find_node(chosen, source),
-            target=find_node(chosen, target),
-            relation=Relation(relation),
-            weight=weight,
-            note=note,
-            origin=actor(),
-        )
-        record(
-            action=AuditAction.OPERATOR_ACT,
-            actor=actor(),
-            agent_id=chosen.id,
-            message=f"related two things of {chosen.name}: {_tie(tie)}",
-            detail=_tie_line(tie),
-        )
-    show({"agent": chosen.name, **_tie_line(tie)}, as_json=as_json, people=f"{_tie(tie)}.")
-
-
-@click.command("unrelate")
-@click.argument("agent")
-@click.argument("source")
-@click.argument("target")
-@click.option("--relation", type=click.Choice([each.value for each in Relation]), help="Only this one.")
-@tenant_option
-@json_option
-def unrelate_them(
-    agent: str, source: str, target: str, relation: str | None, tenant_slug: str | None, as_json: bool
-) -> None:
-    """Take back what was said to relate one thing to another, in that direction.
-
-    \b
-    Example: arbor memory unrelate Vega 4cd01f7e 91ee00b3 --relation causes
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        ends = (find_node(chosen, source), find_node(chosen, target))
-        taken = unrelate(
-            agent_id=chosen.id,
-            source=ends[0],
-            target=ends[1],
-            relation=Relation(relation) if relation else None,
-        )
-        if taken:
-            record(
-                action=AuditAction.OPERATOR_ACT,
-                actor=actor(),
-                agent_id=chosen.id,
-                message=f"took back {taken} relations of {chosen.name}",
-                detail={"source": str(ends[0].id), "target": str(ends[1].id), "relation": relation or "any"},
-            )
-    show({"agent": chosen.name, "taken_back": taken}, as_json=as_json, people=f"Taken back: {taken}.")
 
 
 @click.command("causes")
@@ -129,7 +41,7 @@ def causes(agent: str, what: str, hops: int, tenant_slug: str | None, as_json: b
     chosen = choose_agent(agent, tenant_slug)
     with tenant_transaction(chosen.tenant_id):
         found = find_causes(agent_id=chosen.id, node=find_node(chosen, what), hops=hops)
-    _show_found(chosen.name, found, as_json, "Nothing is known to have brought it about.")
+    show_found(chosen.name, found, as_json, "Nothing is known to have brought it about.")
 
 
 @click.command("evidence")
@@ -147,7 +59,7 @@ def evidence(agent: str, what: str, hops: int, tenant_slug: str | None, as_json:
     chosen = choose_agent(agent, tenant_slug)
     with tenant_transaction(chosen.tenant_id):
         found = find_supporting_evidence(agent_id=chosen.id, node=find_node(chosen, what), hops=hops)
-    _show_found(chosen.name, found, as_json, "Nothing speaks for it.")
+    show_found(chosen.name, found, as_json, "Nothing speaks for it.")
 
 
 @click.command("connected")
@@ -179,7 +91,7 @@ def connected(
             hops=hops,
             relations=[Relation(each) for each in relations] or None,
         )
-    _show_found(chosen.name, found, as_json, "Nothing is tied to it.")
+    show_found(chosen.name, found, as_json, "Nothing is tied to it.")
 
 
 @click.command("path")
@@ -204,9 +116,9 @@ def path(agent: str, start: str, end: str, directed: bool, tenant_slug: str | No
             directed=directed,
         )
     way = found.found[0] if found.found else None
-    told = {"agent": chosen.name, "path": _found_line(way) if way else None, "bounded": found.bounded}
+    told = {"agent": chosen.name, "path": found_value(way) if way else None, "bounded": found.bounded}
     if way is not None:
-        people = "\n".join(_tie(tie) for tie in way.path) or "They are the same."
+        people = "\n".join(tie_text(tie) for tie in way.path) or "They are the same."
     elif found.bounded:
         people = f"Not found within the bound: {MAX_NODES:,} things were looked at, and there are more."
     else:
@@ -259,59 +171,6 @@ def contradictions(agent: str, what: str | None, tenant_slug: str | None, as_jso
             )
             for each in found.found
         ),
-        title=_more(found),
+        title=bounded_note(found),
     )
     show(told, as_json=as_json, people=people if found.found else "Nothing contradicts anything.")
-
-
-def _show_found(agent: str, found: Answer[Found], as_json: bool, nothing: str) -> None:
-    people: Any = table(
-        ("edges", "kind", "id", "text", "by"),
-        (
-            (
-                each.hops,
-                each.kind,
-                short(each.id),
-                cut(each.label),
-                " · ".join(tie.relation.replace("_", " ") for tie in each.path),
-            )
-            for each in found.found
-        ),
-        title=_more(found),
-    )
-    told = {
-        "agent": agent,
-        "found": [_found_line(each) for each in found.found],
-        "bounded": found.bounded,
-    }
-    show(told, as_json=as_json, people=people if found.found else nothing)
-
-
-def _more(found: Answer[Any]) -> str | None:
-    return f"Bounded: the first {MAX_NODES:,}; there are more." if found.bounded else None
-
-
-def _found_line(found: Found) -> dict[str, Any]:
-    return {
-        "kind": found.kind,
-        "id": found.id,
-        "text": found.label,
-        "hops": found.hops,
-        "path": [_tie_line(tie) for tie in found.path],
-    }
-
-
-def _tie_line(tie: Tie) -> dict[str, Any]:
-    return {
-        "source": f"{tie.source.kind}:{tie.source.id}",
-        "relation": str(tie.relation),
-        "target": f"{tie.target.kind}:{tie.target.id}",
-        "weight": tie.weight,
-    }
-
-
-def _tie(tie: Tie) -> str:
-    relation = tie.relation.replace("_", " ")
-    return escape(
-        f"{tie.source.kind} {short(tie.source.id)} {relation} {tie.target.kind} {short(tie.target.id)}"
-    )
