@@ -17,7 +17,7 @@ import django
 from bench.figures import table
 from bench.installation import Installation
 from bench.progress import say
-from bench.stub_model import RunningStub, stub_model
+from bench.stub_process import RunningStub, stub_model
 
 #: What each statement cost, by the database's own account.
 _STATISTICS = {

@@ -19,7 +19,7 @@ from bench.figures import quantile
 from bench.installation import Installation, PartProcess
 from bench.population import populate
 from bench.progress import say
-from bench.stub_model import RunningStub
+from bench.stub_process import RunningStub
 
 #: The parts of `arbor up` that heartbeats need.
 PARTS = ("dispatcher", "heartbeat", "model", "maintenance", "beat")

@@ -13,12 +13,8 @@ import argparse
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import threading
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
@@ -247,42 +243,6 @@ async def serve(stub: Stub, port: int) -> None:
     )
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
     await server.serve_forever()
-
-
-class RunningStub:
-    """A stub in a process of its own."""
-
-    def __init__(self, base_url: str, process: subprocess.Popen[str]) -> None:
-        #: For OPENAI_BASE_URL.
-        self.base_url = base_url
-        self.pid = process.pid
-
-    def stats(self) -> dict[str, Any]:
-        """Return the counts since the start."""
-        with urllib.request.urlopen(self.base_url.removesuffix("/v1") + "/stats", timeout=10) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
-
-
-@contextmanager
-def stub_model(
-    *, latency_s: float = 0.0, mode: Mode = Mode.OK, share: float = 1.0, retry_after_s: int = 1
-) -> Iterator[RunningStub]:
-    """Run a stub beside this process for the length of the block."""
-    command = [sys.executable, "-m", "bench.stub_model", "--port", "0", "--latency", str(latency_s)]
-    command += ["--mode", mode, "--share", str(share), "--retry-after", str(retry_after_s)]
-    # The pipe is a leash: however this process ends, the stub ends with it.
-    with subprocess.Popen(
-        [*command, "--leash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            base_url = process.stdout.readline().strip()
-            if not base_url:
-                raise RuntimeError(f"the stub model did not start: exit code {process.wait()}")
-            yield RunningStub(base_url, process)
-        finally:
-            process.terminate()
 
 
 def _hold_leash() -> None:

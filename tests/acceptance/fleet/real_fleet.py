@@ -18,7 +18,7 @@ import psycopg
 import redis
 
 from bench.installation import Installation, PartProcess
-from bench.stub_model import stub_model
+from bench.stub_process import stub_model
 from tests.acceptance.fleet.faulty import FOLDER
 
 ROOT = Path(__file__).parents[3]

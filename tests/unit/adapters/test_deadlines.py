@@ -19,7 +19,8 @@ from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport, DirectClient, shared_client
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
 from arbor.models.handles import Handle
-from bench.stub_model import Mode, RunningStub, stub_model
+from bench.stub_model import Mode
+from bench.stub_process import RunningStub, stub_model
 from tests.unit.adapters.test_openai import request_with
 
 
