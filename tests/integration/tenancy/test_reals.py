@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from django.db import connection
@@ -14,6 +16,10 @@ pytestmark = pytest.mark.django_db
 
 ROWS = np.random.default_rng(7).normal(size=(3, 5)).astype(np.float32)
 _SENT = "SELECT %(rows)s::real[], ((%(rows)s::real[])[6:10])::halfvec::text"
+
+
+def sent(rows: Any) -> dict[str, Any]:
+    return {"rows": Reals(rows)}
 
 
 @pytest.mark.parametrize(
