@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -11,94 +9,15 @@ import pytest
 
 from apps import web
 from apps.agents.models import Agent, AgentPolicy, AgentState
-from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import Channel, OutboxMessage
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.schedule import tick_now
-from apps.memories.models import Cluster, ClusterMember, Edge, Memory, MemoryAccess
-from apps.memories.services.remember import remember
-from apps.selves.models import Belief, SelfChange
-from apps.selves.services.beliefs import hold_belief
-from apps.tenants.models import Tenant
+from apps.memories.models import Edge, Memory
 from apps.tenants.scope import tenant_transaction
-from arbor.clock import SystemClock
-from arbor.contacts.values import Audience, ChannelKind
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.memory.values import MemoryType, NewMemory
-from arbor.models.ports import ScriptedModel
-from arbor.selves.values import BeliefCategory, NewBelief
-from tests.integration.heartbeats.conftest import beats_of
-from tests.integration.heartbeats.fleet import Fleet
-
-type Script = Callable[..., ScriptedModel]
-type Beat = Callable[..., ScriptedModel]
-
-
-def reply(*actions: dict[str, Any]) -> str:
-    """Return a reply with these actions."""
-    return json.dumps({"thinking": "", "actions": list(actions), "memory_notes": [], "goal_updates": []})
-
-
-def act(name: str, **params: Any) -> dict[str, Any]:
-    """Return an action as a model writes it."""
-    return {"action": name, "params": params, "reasoning": "because"}
-
-
-@pytest.fixture
-def agent(agent: Agent) -> Agent:
-    """Return an agent that may do everything, and publish."""
-    with tenant_transaction(agent.tenant_id):
-        Agent.objects.filter(id=agent.id).update(allowed_actions=list(ACTIONS))
-        AgentState.objects.filter(agent_id=agent.id).update(energy=10)
-        Channel.objects.create(
-            tenant_id=agent.tenant_id, name="board", kind=ChannelKind.INBOX, audience=Audience.PUBLIC
-        )
-    return agent
-
-
-@pytest.fixture
-def beat(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> Beat:
-    """Return a way to run one beat with an action; what it brings is read, and nothing more is done."""
-
-    def run(*replies: str) -> ScriptedModel:
-        model = scripted(*replies, reply(), reply())
-        with tenant_transaction(agent.tenant_id):
-            tick_now(agent_id=agent.id)
-        fleet.run()
-        return model
-
-    return run
-
-
-def _last(agent: Agent) -> Heartbeat:
-    return beats_of(agent)[-1]
-
-
-def _done(agent: Agent) -> dict[str, Any]:
-    last = _last(agent)
-    assert last.status == HeartbeatStatus.DONE, last.reason
-    done: dict[str, Any] = last.actions[0]
-    return done
-
-
-def _memory(agent: Agent, text: str, kind: MemoryType = MemoryType.SEMANTIC) -> str:
-    memory = NewMemory(content=text, occurred_at=SystemClock().now(), type=kind, importance=0.5)
-    return str(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory]).ids[0])
-
-
-def _theme(agent: Agent, memory_id: str) -> str:
-    with tenant_transaction(agent.tenant_id):
-        theme = Cluster.objects.create(
-            tenant_id=agent.tenant_id, agent_id=agent.id, name="reef, depth", stale=False
-        )
-        ClusterMember.objects.create(
-            tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=memory_id, strength=0.9
-        )
-    return str(theme.id)
-
+from tests.integration.heartbeats.actions.conftest import Beat, act, memory_of, outcome_of, reply
+from tests.integration.heartbeats.conftest import beats_of, last_of
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {}, "query: Field required"),
@@ -147,9 +66,9 @@ def test_every_action_is_offered_with_its_price_and_wrong_parameters_are_refused
     beat: Beat, agent: Agent, the_web: None
 ) -> None:
     prompt = beat(reply(*(act(name, **params) for name, params, _ in WRONG[:10]))).requests[0].system
-    first = _last(agent)
+    first = last_of(agent)
     beat(reply(*(act(name, **params) for name, params, _ in WRONG[10:])))
-    second = _last(agent)
+    second = last_of(agent)
 
     for name, spec in ACTIONS.items():
         assert f"- {name} ({spec.cost}): " in prompt
@@ -173,15 +92,15 @@ def test_what_the_template_does_not_allow_is_not_offered_and_refused_for_nothing
     prompt = beat(reply(*map(act, names[:10]))).requests[0].system
 
     assert "- recall (1): " not in prompt
-    assert {each["verdict"] for each in _last(agent).actions} == {"not_permitted"}
-    assert _last(agent).energy_end == _last(agent).energy_start
+    assert {each["verdict"] for each in last_of(agent).actions} == {"not_permitted"}
+    assert last_of(agent).energy_end == last_of(agent).energy_start
 
 
 def test_observe_tells_the_time_and_costs_nothing(beat: Beat, agent: Agent) -> None:
     model = beat(reply(act("observe")))
 
-    assert (_done(agent)["outcome"], _done(agent)["cost"]) == ("success", 0)
-    assert "20 of 20 energy" in _done(agent)["brought"]
+    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 0)
+    assert "20 of 20 energy" in outcome_of(agent)["brought"]
     # What it brought is read in the same beat.
     assert "20 of 20 energy" in model.requests[1].messages[-1].content
 
@@ -191,15 +110,15 @@ def test_review_goals_says_what_wants_attention(beat: Beat, agent: Agent) -> Non
         Goal.objects.filter(agent_id=agent.id).delete()
     beat(reply(act("review_goals")))
 
-    assert (_done(agent)["outcome"], _done(agent)["cost"]) == ("success", 0)
-    assert "attention" in _done(agent)["summary"]
+    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 0)
+    assert "attention" in outcome_of(agent)["summary"]
 
 
 def test_reflect_ties_an_insight_to_what_it_rests_on(beat: Beat, agent: Agent) -> None:
-    ground = _memory(agent, "The north end is eleven fathoms deep.")
+    ground = memory_of(agent, "The north end is eleven fathoms deep.")
     beat(reply(act("reflect", insight="It is deeper than it looks.", rests_on=[ground])))
 
-    made = _done(agent)["memory_ids"][0]
+    made = outcome_of(agent)["memory_ids"][0]
     with tenant_transaction(agent.tenant_id):
         edge = Edge.objects.get(source_id=made, relation="derived_from")
     assert str(edge.target_id) == ground
@@ -211,7 +130,7 @@ def test_reflect_ties_an_insight_to_what_it_rests_on(beat: Beat, agent: Agent) -
 def test_synthesize_keeps_what_was_made_tied_to_its_materials(
     beat: Beat, agent: Agent, kind: str, stored: str
 ) -> None:
-    materials = [_memory(agent, "The reef is deep."), _memory(agent, "The chart is old.")]
+    materials = [memory_of(agent, "The reef is deep."), memory_of(agent, "The chart is old.")]
     beat(
         reply(
             act(
@@ -224,7 +143,7 @@ def test_synthesize_keeps_what_was_made_tied_to_its_materials(
         )
     )
 
-    done = _done(agent)
+    done = outcome_of(agent)
     assert (done["outcome"], done["cost"]) == ("success", 4)
     with tenant_transaction(agent.tenant_id):
         made = Memory.objects.get(id=done["memory_ids"][0])
@@ -237,8 +156,8 @@ def test_a_synthesis_of_what_is_not_there_fails_and_keeps_nothing(beat: Beat, ag
     unknown = str(UUID(int=7))
     beat(reply(act("synthesize", topic="reef", content="A reef of dreams.", materials=[unknown])))
 
-    assert (_done(agent)["outcome"], _done(agent)["cost"]) == ("failure", 4)
-    assert f"there is no memory {unknown}" in _done(agent)["summary"]
+    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("failure", 4)
+    assert f"there is no memory {unknown}" in outcome_of(agent)["summary"]
     with tenant_transaction(agent.tenant_id):
         assert not Memory.objects.filter(content="A reef of dreams.").exists()
 
@@ -252,7 +171,7 @@ def test_brainstorming_adds_goals_and_the_guard_refuses_the_fourth(beat: Beat, a
     ]
     beat(reply(act("brainstorm_goals", goals=ideas)))
 
-    assert (_done(agent)["outcome"], _done(agent)["cost"]) == ("partial", 3)
+    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("partial", 3)
     with tenant_transaction(agent.tenant_id):
         states = dict(Goal.objects.filter(agent_id=agent.id).values_list("title", "state"))
     assert states == {"Idea 0": "queued", "Idea 1": "backburner", "Idea 2": "queued"}
@@ -263,7 +182,7 @@ def test_reprioritize_moves_a_goal_for_one_energy(beat: Beat, agent: Agent) -> N
         goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.BACKBURNER)
     beat(reply(act("reprioritize", goal_id=str(goal.id), state="queued")))
 
-    assert (_done(agent)["outcome"], _done(agent)["cost"]) == ("success", 1)
+    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 1)
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=goal.id).state == "queued"
 
@@ -272,7 +191,9 @@ def test_reprioritize_moves_a_goal_for_one_energy(beat: Beat, agent: Agent) -> N
 def test_reaching_out_puts_a_message_into_the_outbox(beat: Beat, agent: Agent, name: str, cost: int) -> None:
     beat(reply(act(name, intent="they asked for it", content="The reef is charted.")))
 
-    assert (_done(agent)["outcome"], _done(agent)["cost"]) == ("success", cost), _done(agent)["summary"]
+    assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", cost), outcome_of(agent)[
+        "summary"
+    ]
     with tenant_transaction(agent.tenant_id):
         assert OutboxMessage.objects.get(agent_id=agent.id).content == "The reef is charted."
 
@@ -283,137 +204,18 @@ def test_without_a_public_channel_nobody_publishes(beat: Beat, agent: Agent) -> 
     model = beat(reply(act("reach_out_public", intent="i", content="c")))
 
     assert "reach_out_public" not in model.requests[0].system
-    assert (_done(agent)["verdict"], _done(agent)["cost"]) == ("unavailable", 0)
-    assert "no public channel" in _done(agent)["reason"]
-
-
-class TestMaintain:
-    """Memories, beliefs and themes, judged anew."""
-
-    def test_without_a_verdict_the_memory_is_shown_and_nothing_changes(
-        self, beat: Beat, agent: Agent
-    ) -> None:
-        memory_id = _memory(agent, "The reef is ten fathoms deep.")
-        model = beat(reply(act("maintain", target="memory", id=memory_id)))
-
-        assert (_done(agent)["outcome"], _done(agent)["cost"]) == ("success", 2)
-        assert "The reef is ten fathoms deep." in model.requests[1].messages[-1].content
-        with tenant_transaction(agent.tenant_id):
-            assert Memory.objects.get(id=memory_id).status == "active"
-
-    def test_a_revision_keeps_the_former_text_and_says_what_became_of_it(
-        self, beat: Beat, agent: Agent
-    ) -> None:
-        memory_id = _memory(agent, "The reef is ten fathoms deep.")
-        judged = {
-            "verdict": "revise",
-            "content": "The reef is eleven fathoms deep.",
-            "reason": "sounded again",
-        }
-        beat(reply(act("maintain", target="memory", id=memory_id, **judged)))
-
-        with tenant_transaction(agent.tenant_id):
-            former = Memory.objects.get(id=memory_id)
-            now = Memory.objects.get(id=_done(agent)["memory_ids"][0])
-            edge = Edge.objects.get(source_id=memory_id, relation="evolved_into")
-            event = AuditEvent.objects.get(action=AuditAction.MEMORIES_REVISED)
-        assert (former.status, former.content) == ("archived", "The reef is ten fathoms deep.")
-        assert (now.status, now.content) == ("active", "The reef is eleven fathoms deep.")
-        assert edge.target_id == now.id
-        assert event.detail["changes"]["content"] == {"from": former.content, "to": now.content}
-
-    @pytest.mark.parametrize(
-        ("judged", "expected"),
-        [
-            ({"verdict": "revise", "importance": 0.9}, {"importance": 0.9, "status": "active"}),
-            ({"verdict": "retire"}, {"importance": 0.5, "status": "archived"}),
-            ({"verdict": "doubt"}, {"trust": 0.5, "status": "active"}),
-            ({"verdict": "keep"}, {"trust": 1.0, "status": "active"}),
-        ],
-    )
-    def test_a_memory_is_weighed_retired_doubted_or_kept(
-        self, beat: Beat, agent: Agent, judged: dict[str, Any], expected: dict[str, Any]
-    ) -> None:
-        memory_id = _memory(agent, "The reef is ten fathoms deep.")
-        beat(reply(act("maintain", target="memory", id=memory_id, reason="so it is", **judged)))
-
-        assert _done(agent)["outcome"] == "success", _done(agent)["summary"]
-        with tenant_transaction(agent.tenant_id):
-            memory = Memory.objects.get(id=memory_id)
-            reinforced = MemoryAccess.objects.filter(memory_id=memory_id, reinforced__gt=0).exists()
-        assert {name: getattr(memory, name) for name in expected} == expected
-        assert reinforced is (judged["verdict"] == "keep")
-
-    def test_a_belief_is_revised_within_limits_and_on_record(self, beat: Beat, agent: Agent) -> None:
-        with tenant_transaction(agent.tenant_id):
-            belief = hold_belief(
-                agent_id=agent.id,
-                belief=NewBelief(
-                    category=BeliefCategory.WORLD, statement="Tides are regular.", confidence=0.7
-                ),
-                actor="test",
-            )
-        params = {"target": "belief", "id": str(belief.id), "verdict": "revise", "reason": "seen otherwise"}
-        beat(reply(act("maintain", **params, confidence=0.65), act("maintain", **params, confidence=0.01)))
-
-        done, refused = _last(agent).actions
-        assert (done["outcome"], refused["outcome"]) == ("success", "failure")
-        with tenant_transaction(agent.tenant_id):
-            assert Belief.objects.get(id=belief.id).confidence == 0.65
-            assert (
-                SelfChange.objects.filter(agent_id=agent.id).latest("at").decided_by
-                == f"heartbeat:{_last(agent).id}"
-            )
-
-    def test_a_theme_is_shown_named_and_put_in_order(self, beat: Beat, agent: Agent) -> None:
-        theme = _theme(agent, _memory(agent, "The reef is ten fathoms deep."))
-        named = {"verdict": "revise", "content": "The reef", "reason": "clearer"}
-        beat(
-            reply(
-                act("maintain", target="cluster", id="Reef, depth"),
-                act("maintain", target="cluster", id=theme, **named),
-                act("maintain", target="cluster", id="the reef", verdict="doubt", reason="it is a muddle"),
-            )
-        )
-
-        assert [each["outcome"] for each in _last(agent).actions[:3]] == ["success"] * 3
-        assert "The reef is ten fathoms deep." in _last(agent).actions[0]["brought"]
-        with tenant_transaction(agent.tenant_id):
-            cluster = Cluster.objects.get(id=theme)
-        assert (cluster.name, cluster.stale) == ("The reef", True)
-
-    @pytest.mark.parametrize("target", ["memory", "belief", "cluster"])
-    @pytest.mark.parametrize("verdict", [None, "keep", "doubt"])
-    def test_what_is_another_agents_is_not_there(
-        self,
-        beat: Beat,
-        agent: Agent,
-        tenant: Tenant,
-        new_agent: Callable[..., Agent],
-        target: str,
-        verdict: str | None,
-    ) -> None:
-        other = new_agent(tenant, name="Grace")
-        theirs = _memory(other, "Grace keeps this to herself.")
-        named = _theme(other, theirs) if target == "cluster" else theirs
-        if target == "belief":
-            with tenant_transaction(agent.tenant_id):
-                held = NewBelief(category=BeliefCategory.WORLD, statement="Mine alone.")
-                named = str(hold_belief(agent_id=other.id, belief=held, actor="test").id)
-        beat(reply(act("maintain", target=target, id=named, verdict=verdict, reason="why")))
-
-        assert _done(agent)["outcome"] == "failure"
-        assert "there is no" in _done(agent)["summary"]
+    assert (outcome_of(agent)["verdict"], outcome_of(agent)["cost"]) == ("unavailable", 0)
+    assert "no public channel" in outcome_of(agent)["reason"]
 
 
 def test_energy_is_spent_as_the_example_turns_say(beat: Beat, agent: Agent) -> None:
     """Seed 004, 2.5: a saving turn banks what it does not spend, and an expensive one draws on it."""
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(energy=0)
-    memory_id = _memory(agent, "The reef is deep.")
+    memory_id = memory_of(agent, "The reef is deep.")
     keep = act("maintain", target="memory", id=memory_id, verdict="keep", reason="it is")
     beat(reply(act("reflect", insight="One."), keep, act("rest")))
-    saving = _last(agent)
+    saving = last_of(agent)
     beat(
         reply(
             act("synthesize", topic="t", content="A work."),
@@ -423,7 +225,7 @@ def test_energy_is_spent_as_the_example_turns_say(beat: Beat, agent: Agent) -> N
             act("brainstorm_goals", goals=[{"title": "A"}, {"title": "B"}]),
         )
     )
-    expensive = _last(agent)
+    expensive = last_of(agent)
 
     assert (saving.energy_start, saving.energy_end) == (10, 6)
     assert (expensive.energy_start, expensive.energy_end) == (16, 1)
@@ -441,10 +243,10 @@ def test_an_action_budget_gives_four_and_two_rests_earn_one_more(beat: Beat, age
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, budget="actions")
     five = [act("remember", content=f"Thing {number}.") for number in range(5)]
     beat(reply(*five))
-    first = _last(agent)
+    first = last_of(agent)
     beat(reply(act("rest"), act("rest"), act("observe")))
     prompt = beat(reply(*five)).requests[0].messages[0].content
-    third = _last(agent)
+    third = last_of(agent)
 
     assert [each["verdict"] for each in first.actions] == ["run"] * 4 + ["too_little_energy"]
     assert "## Energy\n5 of at most 5 actions." in prompt

@@ -1,0 +1,1 @@
+"""The actions of a heartbeat, each through a real beat."""

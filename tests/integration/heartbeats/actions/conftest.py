@@ -1,0 +1,86 @@
+"""An agent that may do everything, and beats of one action."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent, AgentState
+from apps.contacts.models import Channel
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.schedule import tick_now
+from apps.memories.models import Cluster, ClusterMember
+from apps.memories.services.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.clock import SystemClock
+from arbor.contacts.values import Audience, ChannelKind
+from arbor.heartbeat.actions import ACTIONS
+from arbor.memory.values import MemoryType, NewMemory
+from arbor.models.ports import ScriptedModel
+from tests.integration.heartbeats.conftest import last_of
+from tests.integration.heartbeats.fleet import Fleet
+
+type Script = Callable[..., ScriptedModel]
+type Beat = Callable[..., ScriptedModel]
+
+
+def reply(*actions: dict[str, Any]) -> str:
+    """Return a reply with these actions."""
+    return json.dumps({"thinking": "", "actions": list(actions), "memory_notes": [], "goal_updates": []})
+
+
+def act(name: str, **params: Any) -> dict[str, Any]:
+    """Return an action as a model writes it."""
+    return {"action": name, "params": params, "reasoning": "because"}
+
+
+@pytest.fixture
+def agent(agent: Agent) -> Agent:
+    """Return an agent that may do everything, and publish."""
+    with tenant_transaction(agent.tenant_id):
+        Agent.objects.filter(id=agent.id).update(allowed_actions=list(ACTIONS))
+        AgentState.objects.filter(agent_id=agent.id).update(energy=10)
+        Channel.objects.create(
+            tenant_id=agent.tenant_id, name="board", kind=ChannelKind.INBOX, audience=Audience.PUBLIC
+        )
+    return agent
+
+
+@pytest.fixture
+def beat(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> Beat:
+    """Return a way to run one beat with an action; what it brings is read, and nothing more is done."""
+
+    def run(*replies: str) -> ScriptedModel:
+        model = scripted(*replies, reply(), reply())
+        with tenant_transaction(agent.tenant_id):
+            tick_now(agent_id=agent.id)
+        fleet.run()
+        return model
+
+    return run
+
+
+def outcome_of(agent: Agent) -> dict[str, Any]:
+    last = last_of(agent)
+    assert last.status == HeartbeatStatus.DONE, last.reason
+    done: dict[str, Any] = last.actions[0]
+    return done
+
+
+def memory_of(agent: Agent, text: str, kind: MemoryType = MemoryType.SEMANTIC) -> str:
+    memory = NewMemory(content=text, occurred_at=SystemClock().now(), type=kind, importance=0.5)
+    return str(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[memory]).ids[0])
+
+
+def theme_of(agent: Agent, memory_id: str) -> str:
+    with tenant_transaction(agent.tenant_id):
+        theme = Cluster.objects.create(
+            tenant_id=agent.tenant_id, agent_id=agent.id, name="reef, depth", stale=False
+        )
+        ClusterMember.objects.create(
+            tenant_id=agent.tenant_id, cluster_id=theme.id, memory_id=memory_id, strength=0.9
+        )
+    return str(theme.id)

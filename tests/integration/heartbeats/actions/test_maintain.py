@@ -1,0 +1,138 @@
+"""Memories, beliefs and themes, judged anew at a real beat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction, AuditEvent
+from apps.memories.models import Cluster, Edge, Memory, MemoryAccess
+from apps.selves.models import Belief, SelfChange
+from apps.selves.services.beliefs import hold_belief
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.selves.values import BeliefCategory, NewBelief
+from tests.integration.heartbeats.actions.conftest import Beat, act, memory_of, outcome_of, reply, theme_of
+from tests.integration.heartbeats.conftest import last_of
+
+
+class TestMaintain:
+    """Memories, beliefs and themes, judged anew."""
+
+    def test_without_a_verdict_the_memory_is_shown_and_nothing_changes(
+        self, beat: Beat, agent: Agent
+    ) -> None:
+        memory_id = memory_of(agent, "The reef is ten fathoms deep.")
+        model = beat(reply(act("maintain", target="memory", id=memory_id)))
+
+        assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 2)
+        assert "The reef is ten fathoms deep." in model.requests[1].messages[-1].content
+        with tenant_transaction(agent.tenant_id):
+            assert Memory.objects.get(id=memory_id).status == "active"
+
+    def test_a_revision_keeps_the_former_text_and_says_what_became_of_it(
+        self, beat: Beat, agent: Agent
+    ) -> None:
+        memory_id = memory_of(agent, "The reef is ten fathoms deep.")
+        judged = {
+            "verdict": "revise",
+            "content": "The reef is eleven fathoms deep.",
+            "reason": "sounded again",
+        }
+        beat(reply(act("maintain", target="memory", id=memory_id, **judged)))
+
+        with tenant_transaction(agent.tenant_id):
+            former = Memory.objects.get(id=memory_id)
+            now = Memory.objects.get(id=outcome_of(agent)["memory_ids"][0])
+            edge = Edge.objects.get(source_id=memory_id, relation="evolved_into")
+            event = AuditEvent.objects.get(action=AuditAction.MEMORIES_REVISED)
+        assert (former.status, former.content) == ("archived", "The reef is ten fathoms deep.")
+        assert (now.status, now.content) == ("active", "The reef is eleven fathoms deep.")
+        assert edge.target_id == now.id
+        assert event.detail["changes"]["content"] == {"from": former.content, "to": now.content}
+
+    @pytest.mark.parametrize(
+        ("judged", "expected"),
+        [
+            ({"verdict": "revise", "importance": 0.9}, {"importance": 0.9, "status": "active"}),
+            ({"verdict": "retire"}, {"importance": 0.5, "status": "archived"}),
+            ({"verdict": "doubt"}, {"trust": 0.5, "status": "active"}),
+            ({"verdict": "keep"}, {"trust": 1.0, "status": "active"}),
+        ],
+    )
+    def test_a_memory_is_weighed_retired_doubted_or_kept(
+        self, beat: Beat, agent: Agent, judged: dict[str, Any], expected: dict[str, Any]
+    ) -> None:
+        memory_id = memory_of(agent, "The reef is ten fathoms deep.")
+        beat(reply(act("maintain", target="memory", id=memory_id, reason="so it is", **judged)))
+
+        assert outcome_of(agent)["outcome"] == "success", outcome_of(agent)["summary"]
+        with tenant_transaction(agent.tenant_id):
+            memory = Memory.objects.get(id=memory_id)
+            reinforced = MemoryAccess.objects.filter(memory_id=memory_id, reinforced__gt=0).exists()
+        assert {name: getattr(memory, name) for name in expected} == expected
+        assert reinforced is (judged["verdict"] == "keep")
+
+    def test_a_belief_is_revised_within_limits_and_on_record(self, beat: Beat, agent: Agent) -> None:
+        with tenant_transaction(agent.tenant_id):
+            belief = hold_belief(
+                agent_id=agent.id,
+                belief=NewBelief(
+                    category=BeliefCategory.WORLD, statement="Tides are regular.", confidence=0.7
+                ),
+                actor="test",
+            )
+        params = {"target": "belief", "id": str(belief.id), "verdict": "revise", "reason": "seen otherwise"}
+        beat(reply(act("maintain", **params, confidence=0.65), act("maintain", **params, confidence=0.01)))
+
+        done, refused = last_of(agent).actions
+        assert (done["outcome"], refused["outcome"]) == ("success", "failure")
+        with tenant_transaction(agent.tenant_id):
+            assert Belief.objects.get(id=belief.id).confidence == 0.65
+            assert (
+                SelfChange.objects.filter(agent_id=agent.id).latest("at").decided_by
+                == f"heartbeat:{last_of(agent).id}"
+            )
+
+    def test_a_theme_is_shown_named_and_put_in_order(self, beat: Beat, agent: Agent) -> None:
+        theme = theme_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
+        named = {"verdict": "revise", "content": "The reef", "reason": "clearer"}
+        beat(
+            reply(
+                act("maintain", target="cluster", id="Reef, depth"),
+                act("maintain", target="cluster", id=theme, **named),
+                act("maintain", target="cluster", id="the reef", verdict="doubt", reason="it is a muddle"),
+            )
+        )
+
+        assert [each["outcome"] for each in last_of(agent).actions[:3]] == ["success"] * 3
+        assert "The reef is ten fathoms deep." in last_of(agent).actions[0]["brought"]
+        with tenant_transaction(agent.tenant_id):
+            cluster = Cluster.objects.get(id=theme)
+        assert (cluster.name, cluster.stale) == ("The reef", True)
+
+    @pytest.mark.parametrize("target", ["memory", "belief", "cluster"])
+    @pytest.mark.parametrize("verdict", [None, "keep", "doubt"])
+    def test_what_is_another_agents_is_not_there(
+        self,
+        beat: Beat,
+        agent: Agent,
+        tenant: Tenant,
+        new_agent: Callable[..., Agent],
+        target: str,
+        verdict: str | None,
+    ) -> None:
+        other = new_agent(tenant, name="Grace")
+        theirs = memory_of(other, "Grace keeps this to herself.")
+        named = theme_of(other, theirs) if target == "cluster" else theirs
+        if target == "belief":
+            with tenant_transaction(agent.tenant_id):
+                held = NewBelief(category=BeliefCategory.WORLD, statement="Mine alone.")
+                named = str(hold_belief(agent_id=other.id, belief=held, actor="test").id)
+        beat(reply(act("maintain", target=target, id=named, verdict=verdict, reason="why")))
+
+        assert outcome_of(agent)["outcome"] == "failure"
+        assert "there is no" in outcome_of(agent)["summary"]

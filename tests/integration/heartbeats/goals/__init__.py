@@ -1,0 +1,1 @@
+"""Goals and plans at work, through real beats."""

@@ -1,0 +1,67 @@
+"""An agent with goals, and beats that say what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal
+from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.schedule import tick_now
+from apps.tenants.scope import tenant_transaction
+from arbor.goals.values import GoalSource
+from arbor.models.ports import ModelRequest, ScriptedModel
+from tests.integration.heartbeats.beater import reply_of
+from tests.integration.heartbeats.conftest import REST, beats_of
+from tests.integration.heartbeats.fleet import Fleet
+
+
+def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str, Any]:
+    return {"action": name, "params": params, "intent_id": str(intent_id) if intent_id else None}
+
+
+@pytest.fixture
+def beat(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Callable[..., str]:
+    """Return what runs one beat with these replies, and returns the prompt of its first question."""
+
+    def run(*replies: str) -> str:
+        model = scripted(*(replies or (REST,)))
+        with tenant_transaction(agent.tenant_id):
+            tick_now(agent_id=agent.id)
+        fleet.run()
+        request: ModelRequest = model.requests[0]
+        return "\n".join([request.system, *(message.content for message in request.messages)])
+
+    return run
+
+
+@pytest.fixture
+def goals(agent: Agent) -> tuple[Goal, Goal]:
+    """Return the agent's only goals: an active one, and its only part, active too."""
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        coast = create_goal(agent_id=agent.id, title="Chart the coast", source=GoalSource.USER_REQUEST)
+        reef = create_goal(
+            agent_id=agent.id,
+            title="Sound the reef",
+            source=GoalSource.DERIVED,
+            parent_id=coast.id,
+            expected_reward=0.8,
+        )
+    return coast, reef
+
+
+def last_done(agent: Agent) -> Heartbeat:
+    found = beats_of(agent)[-1]
+    assert found.status == "done", found.reason
+    return found
+
+
+def plan_for(goal: Goal, *steps: str, **of: Any) -> str:
+    intentions = [{"action": "recall", "description": step} for step in steps]
+    return reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": intentions, **of}])
