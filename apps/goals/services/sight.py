@@ -90,7 +90,7 @@ GOALS_SEEN = f"""
 CIRCUMSTANCES_SEEN = f"""
     CASE WHEN coalesce(p.budget, 'energy') = 'energy' THEN (SELECT count(*) FROM (
         SELECT energy_end FROM heartbeats_heartbeat
-        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done'
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' AND trigger <> 'cycle'
         ORDER BY started_at DESC LIMIT {EXHAUSTED_BEATS}
     ) beat WHERE beat.energy_end < 1) ELSE 0 END AS exhausted_beats,
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel

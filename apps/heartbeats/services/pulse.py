@@ -27,7 +27,8 @@ _REASON = 60
 
 # `a` is the agent's row, `s` its state, `p` its policy, `t` its tenant. Stories and actions are large, and stored apart:
 # only those of the latest few beats are fetched; receipts have none. What a beat turned to stands in what it recalled,
-# asked, wrote about, reflected on or looked at again. Other budgets count in the columns of energy what is no energy.
+# asked, wrote about, reflected on or looked at again. Other budgets, and cycles, count in the columns of energy what is
+# no energy.
 PULSE_SEEN = """
     json_build_object(
         'interval_s', (SELECT interval_s FROM heartbeats_heartbeatschedule WHERE tenant_id = a.tenant_id AND agent_id = a.id),
@@ -71,7 +72,7 @@ PULSE_SEEN = """
         'energy', CASE WHEN coalesce(p.budget, 'energy') = 'energy' THEN (
             SELECT coalesce(json_agg(json_build_array(b.energy_start, b.energy_end)), '[]') FROM (
                 SELECT energy_start, energy_end FROM heartbeats_heartbeat
-                WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done'
+                WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' AND trigger <> 'cycle'
                 ORDER BY started_at DESC LIMIT %(pulse_watched)s) b) END
     ) AS pulse
 """

@@ -90,3 +90,13 @@ def test_another_budget_knows_neither_unused_nor_exhausted_energy(agent: Agent, 
         set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
         assert see(agent.id)["exhausted_beats"] == 0
         assert NoticeKind.HOARDING not in noticed(agent)
+
+
+def test_what_cycles_paid_with_is_no_energy(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        lived = {"energy_start": 20.0, "energy_end": 12.0}
+        live(agent, [lived, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
+        found = see(agent.id)
+        assert found["exhausted_beats"] == 0
+        assert spending_of(found["pulse"]) == [(20.0, 12.0)] * 24
+        assert NoticeKind.HOARDING not in noticed(agent)
