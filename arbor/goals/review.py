@@ -10,7 +10,7 @@ from enum import StrEnum
 from arbor.goals.likeness import shared_words
 from arbor.goals.plans import PlanStatus
 from arbor.goals.priority import urgency
-from arbor.goals.values import MAX_ACTIVE, GoalState
+from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalState
 
 # Seed 004, 4.4 and 9.1.
 STALE_AFTER = timedelta(days=7)
@@ -65,6 +65,7 @@ class Reviewed:
     title: str
     state: GoalState
     touched_at: datetime
+    layer: GoalLayer = GoalLayer.OBJECTIVE
     deadline: datetime | None = None
     #: What it waits for and is still so; empty: nothing.
     blocker: str = ""
@@ -91,14 +92,19 @@ class Issue:
 
 
 def flag_goal(goal: Reviewed, now: datetime) -> tuple[GoalFlag, ...]:
-    """Return what wants attention in a goal; a closed one wants none, and only an active one goes stale or wants a plan."""
+    """Return what wants attention in a goal; a closed one wants none, and only an active one goes stale or wants a plan.
+
+    An aspiration does not go stale: it stands above what is done for it, and is never done with.
+    """
     if not goal.state.is_open:
         return ()
     active = goal.state is GoalState.ACTIVE
     idle = goal.intents_open == 0
     found = {
         GoalFlag.BLOCKED: bool(goal.blocker.strip()),
-        GoalFlag.STALE: active and now - goal.touched_at > STALE_AFTER,
+        GoalFlag.STALE: active
+        and goal.layer is not GoalLayer.ASPIRATION
+        and now - goal.touched_at > STALE_AFTER,
         GoalFlag.OVERDUE: goal.deadline is not None and goal.deadline < now,
         GoalFlag.CONTRADICTED: bool(goal.contradiction),
         GoalFlag.DEAD_LETTERED: active and goal.intents > 0 and idle and goal.intents_done == 0,
@@ -152,20 +158,28 @@ def _say(flag: GoalFlag, goal: Reviewed, now: datetime) -> str:
 
 
 def _promotions(goals: Sequence[Reviewed], themes: Sequence[str], now: datetime) -> list[Issue]:
-    """Suggest what to take up: what has come nearer while there is room, or the best there is while nothing is active."""
+    """Suggest what to take up: what has come nearer while there is room, or the best there is while nothing is active.
+
+    While there is none, only a deadline that presses is reason enough to make some.
+    """
     active = [goal for goal in goals if goal.state is GoalState.ACTIVE]
-    if len(active) >= MAX_ACTIVE:
-        return []
+    full = len(active) >= MAX_ACTIVE
     queued = [goal for goal in goals if goal.state is GoalState.QUEUED and not goal.blocker.strip()]
+    if full:
+        queued = [goal for goal in queued if urgency(goal.deadline, now) >= PRESSING]
     scored = [(relevance(goal, themes=themes, now=now), goal) for goal in queued]
     nearer = sorted((each for each in scored if each[0] >= RELEVANT_FROM), key=lambda each: -each[0])
-    found = [_promotion(goal, "it bears on the present moment") for _, goal in nearer[:MOST_PROMOTED]]
+    why = _MAKE_ROOM if full else "it bears on the present moment"
+    found = [_promotion(goal, why) for _, goal in nearer[:MOST_PROMOTED]]
     if not active and not found:
         found = [_promotion(goal, "you have no active goal") for goal in queued[:1]]
     if not active and not found:
         aside = next((goal for goal in goals if goal.state is GoalState.BACKBURNER), None)
         found = [_promotion(aside, "nothing else is on your list")] if aside else []
     return found
+
+
+_MAKE_ROOM = f"its deadline presses; {MAX_ACTIVE} goals are active, so queue one of them to make room"
 
 
 def _promotion(goal: Reviewed, why: str) -> Issue:

@@ -109,6 +109,7 @@ def _reviewed(row: Mapping[str, Any]) -> Reviewed:
         title=row["title"],
         state=GoalState(row["state"]),
         touched_at=touched_at,
+        layer=GoalLayer(row["layer"]),
         deadline=moment(row["deadline"]),
         blocker=row["blocker"],
         contradiction=row["contradiction"] or "",

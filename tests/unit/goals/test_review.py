@@ -9,7 +9,7 @@ import pytest
 
 from arbor.goals.plans import PlanStatus
 from arbor.goals.review import Advice, GoalFlag, Reviewed, flag_goal, relevance, review
-from arbor.goals.values import MAX_ACTIVE, GoalState
+from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalState
 
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
@@ -24,6 +24,8 @@ def seen(state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0),
         (seen(idle=timedelta(days=7)), ()),
         (seen(idle=timedelta(days=7, seconds=1)), (GoalFlag.STALE,)),
         (seen(GoalState.QUEUED, idle=timedelta(days=30)), ()),
+        (seen(idle=timedelta(days=30), layer=GoalLayer.ASPIRATION), ()),
+        (seen(idle=timedelta(days=30), layer=GoalLayer.TASK), (GoalFlag.STALE,)),
         (seen(GoalState.QUEUED, blocker="the survey"), (GoalFlag.BLOCKED,)),
         (seen(GoalState.BACKBURNER, blocker="  ", deadline=NOW - timedelta(hours=1)), (GoalFlag.OVERDUE,)),
         (seen(deadline=NOW + timedelta(hours=1)), ()),
@@ -92,6 +94,21 @@ def test_what_has_come_nearer_is_suggested_only_while_there_is_room() -> None:
     active = [seen(id=f"a{number}") for number in range(MAX_ACTIVE)]
     assert advice(near, active[0]) == [(Advice.PROMOTE, "q")]
     assert advice(near, *active) == []
+
+
+def test_what_is_due_within_a_day_is_suggested_also_while_there_is_no_room_and_says_to_make_some() -> None:
+    due = seen(GoalState.QUEUED, id="q", deadline=NOW + timedelta(hours=20))
+    late = seen(GoalState.QUEUED, id="late", deadline=NOW + timedelta(days=3), present_memories=1)
+    waits = seen(GoalState.QUEUED, id="w", deadline=NOW + timedelta(hours=20), blocker="rain")
+    active = [seen(id=f"a{number}") for number in range(MAX_ACTIVE)]
+    found = review([late, due, waits, *active], themes=("rivers",), now=NOW)
+    assert [(issue.advice, issue.goal_id) for issue in found] == [
+        (Advice.ATTEND, "w"),
+        (Advice.PROMOTE, "q"),
+    ]
+    assert found[-1].text == (
+        "Map the river: make it active, for its deadline presses; 3 goals are active, so queue one of them to make room."
+    )
 
 
 def test_what_goes_against_a_belief_is_suggested_to_be_given_up_and_says_against_what() -> None:
