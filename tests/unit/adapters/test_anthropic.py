@@ -16,7 +16,7 @@ from arbor.adapters.exchange import Door, KeyAuth
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
 from arbor.models.handles import Handle
 from arbor.models.ports import ModelReply, Usage
-from tests.unit.adapters.test_openai import SCHEMA, Recorder, request_with
+from tests.unit.adapters.openai_server import SCHEMA, Recorder, request_with
 
 KEY = "sk-ant-verySecret0123456789"
 

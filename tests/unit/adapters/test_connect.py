@@ -19,7 +19,7 @@ from arbor.models.breaker import Breakers, BreakerState
 from arbor.models.handles import Provider
 from arbor.models.ports import Model
 from arbor.models.retry import RetryPolicy
-from tests.unit.adapters.test_openai import Recorder, error, request_with, success
+from tests.unit.adapters.openai_server import Recorder, error, request_with, success
 
 ALL = Credentials(
     openai_api_key="sk-openai-secret",

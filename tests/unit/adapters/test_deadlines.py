@@ -21,7 +21,7 @@ from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
 from arbor.models.handles import Handle
 from bench.stub_model import Mode
 from bench.stub_process import RunningStub, stub_model
-from tests.unit.adapters.test_openai import request_with
+from tests.unit.adapters.openai_server import request_with
 
 
 @pytest.fixture(scope="module")
