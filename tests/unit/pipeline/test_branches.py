@@ -1,0 +1,119 @@
+"""Where a walk goes next: branches, failures, retry targets and fallbacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from arbor.pipeline.engine import (
+    NodeResult,
+    Outcome,
+    ProgressStatus,
+)
+from tests.unit.pipeline.steps import Step, counts, nodes_of, says, walk
+
+
+def test_a_branch_chooses_by_the_outcome_before_it_and_the_context() -> None:
+    body = (
+        "a [type=a]; choice [shape=diamond]; start -> a -> choice;"
+        'choice -> done [condition="outcome=partial && context.mode=x"]; choice -> lost'
+    )
+
+    assert walk(body, {"a": says(Outcome.PARTIAL, mode="x")}).exit == "done"
+    assert walk(body, {"a": says(Outcome.PARTIAL, mode="y")}).exit == "lost"
+    assert walk(body, {"a": says(Outcome.SUCCESS, mode="x")}).exit == "lost"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILURE, Outcome.RETRY])
+def test_a_failure_follows_its_fail_edge_before_any_retry_target(outcome: Outcome) -> None:
+    progress = walk(
+        'a [type=a, retry_target=b]; b [type=b]; start -> a -> done; b -> done; a -> lost [condition="outcome!=success"]',
+        {"a": says(outcome), "b": says()},
+    )
+
+    assert (progress.exit, nodes_of(progress)) == ("lost", ["a"])
+
+
+def test_a_failure_without_a_fail_edge_goes_to_the_retry_target() -> None:
+    progress = walk(
+        "a [type=a, retry_target=b, fallback_retry_target=c]; b [type=b]; c [type=c];"
+        "start -> a -> done; b -> lost; c -> done",
+        {"a": says(Outcome.FAILURE), "b": says(), "c": says()},
+    )
+
+    assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
+
+
+def test_the_fallback_is_taken_when_the_retry_target_is_worn_out() -> None:
+    progress = walk(
+        "a [type=a, retry_target=a, fallback_retry_target=c, max_visits=3]; c [type=c];"
+        "start -> a -> done; c -> lost",
+        {"a": counts("tries", Outcome.FAILURE), "c": says()},
+    )
+
+    assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "a", "a", "c"])
+
+
+def test_a_failure_with_nowhere_to_go_ends_the_walk_as_a_failure() -> None:
+    progress = walk("a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": says(Outcome.FAILURE)})
+
+    assert (progress.status, progress.outcome, progress.exit) == (
+        ProgressStatus.FINISHED,
+        Outcome.FAILURE,
+        "",
+    )
+    assert progress.fault == "nothing leads on from node a after failure"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a [type=a]; start -> a; a -> a; a -> done [weight=-1]; a -> lost [weight=-2]",
+        "a [type=a]; b [shape=diamond]; c [shape=diamond]; start -> a -> b -> c; c -> b [weight=2]; c -> done; c -> lost",
+    ],
+)
+def test_a_walk_that_goes_round_in_circles_ends_as_a_failure(body: str) -> None:
+    progress = walk(body, {"a": counts("x", Outcome.SUCCESS)})
+
+    assert progress.outcome is Outcome.FAILURE
+    assert "was visited 12 times, its limit" in progress.fault
+
+
+def test_a_step_may_prefer_an_edge_also_through_a_branch() -> None:
+    body = (
+        "a [type=a]; choice [shape=diamond]; b [type=b]; c [type=b]; start -> a -> choice;"
+        "choice -> b [label=left, weight=5]; choice -> c [label=right]; b -> done; c -> lost"
+    )
+    handlers = {"b": says(), "a": Step(lambda _: NodeResult(preferred="right"))}
+
+    assert nodes_of(walk(body, handlers)) == ["a", "c"]
+    assert nodes_of(walk(body, handlers | {"a": says()})) == ["a", "b"]
+
+
+def test_a_branch_after_a_failure_that_was_answered_takes_its_plain_edges() -> None:
+    body = (
+        "a [type=a]; choice [shape=diamond]; b [type=b]; start -> a -> done;"
+        'a -> choice [condition="outcome=failure"]; choice -> b; b -> lost'
+    )
+
+    progress = walk(body, {"a": says(Outcome.FAILURE), "b": says()})
+
+    assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
+
+
+def test_a_branch_after_a_failure_that_nothing_answers_leads_nowhere() -> None:
+    body = (
+        "a [type=a]; choice [shape=diamond]; start -> choice; choice -> a; a -> done; a -> lost [weight=-1]"
+    )
+
+    assert walk(body, {"a": says(Outcome.FAILURE)}).fault == "nothing leads on from node a after failure"
+
+
+def test_a_retry_target_may_be_a_branch() -> None:
+    body = (
+        "a [type=a, retry_target=choice]; b [type=b]; choice [shape=diamond];"
+        "start -> a -> done; choice -> b; b -> lost"
+    )
+
+    progress = walk(body, {"a": says(Outcome.FAILURE), "b": says()})
+
+    assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])

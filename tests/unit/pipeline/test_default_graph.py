@@ -1,0 +1,101 @@
+"""The graph of a heartbeat as it comes, walked: asking again, modes and exits."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from arbor.pipeline.engine import (
+    Context,
+    NodeResult,
+    Outcome,
+    Phase,
+    Progress,
+    ProgressStatus,
+    advance,
+    begin,
+)
+from arbor.pipeline.graph import heartbeat_text, load_graph
+from tests.unit.pipeline.steps import CLOCK, Asks, Step, says, walk
+
+HEARTBEAT_HANDLERS = set(re.findall(r'type="(\w+)"', heartbeat_text()))
+
+
+def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress, list[str]]:
+    """Walk the default heartbeat with a model whose replies read as told."""
+    wanted = list(outcomes)
+
+    def parse(context: Context) -> NodeResult:
+        outcome = wanted.pop(0)
+        invalid = context.get("invalid_replies", 0) + (outcome is Outcome.RETRY)
+        return NodeResult(outcome=outcome, updates={"invalid_replies": invalid})
+
+    handlers: dict[str, Any] = {name: says() for name in HEARTBEAT_HANDLERS}
+    handlers |= {"think": Asks(), "parse": Step(parse)}
+    handlers["select_mode"] = says(mode=mode)
+    handlers["focus"] = handlers["embed"] = Step(lambda _: NodeResult(), Phase.OUTSIDE)
+    graph = load_graph(heartbeat_text(), handlers=handlers)
+    checkpoint, phase, ran, result = begin(graph, {}), Phase.INSIDE, list[str](), None
+    while True:
+        progress = advance(graph, checkpoint, handlers, phase=phase, resume_with=result, clock=CLOCK)
+        checkpoint, result = progress.checkpoint, None
+        ran += [step.node for step in progress.steps if not step.suspended]
+        if progress.status is ProgressStatus.FINISHED:
+            return progress, ran
+        if progress.status is ProgressStatus.CROSSING:
+            phase = Phase.OUTSIDE if phase is Phase.INSIDE else Phase.INSIDE
+        else:
+            result = {"text": "{}"}
+
+
+ASKED = ["llm_reflect", "process"]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "exit_node", "ran"),
+    [
+        ([Outcome.SUCCESS], "done", [*ASKED, "record"]),
+        ([Outcome.RETRY, Outcome.SUCCESS], "done", [*ASKED * 2, "record"]),
+        ([Outcome.RETRY, Outcome.RETRY, Outcome.SUCCESS], "done", [*ASKED * 3, "record"]),
+        ([Outcome.RETRY] * 3, "failed", [*ASKED * 3, "nop"]),
+    ],
+)
+def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
+    outcomes: list[Outcome], exit_node: str, ran: list[str]
+) -> None:
+    progress, walked = replies(*outcomes)
+
+    seen = [node for node in walked if node in {*ASKED, "record", "nop"}]
+    assert (progress.exit, seen) == (exit_node, ran)
+
+
+@pytest.mark.parametrize(
+    ("mode", "node"),
+    [
+        ("conversation", "llm_converse"),
+        ("goal_pursuit", "llm_goal"),
+        ("plan_execution", "llm_plan"),
+        ("reflection", "llm_reflect"),
+        ("consolidation", "llm_consolidate"),
+    ],
+)
+def test_each_mode_has_its_own_call_of_a_model(mode: str, node: str) -> None:
+    _, walked = replies(Outcome.RETRY, Outcome.SUCCESS, mode=mode)
+
+    assert [each for each in walked if each.startswith("llm_")] == [node, node]
+
+
+@pytest.mark.parametrize(
+    ("exit_outcome", "ended"),
+    [("success", Outcome.SUCCESS), ("failure", Outcome.FAILURE), ("skipped", Outcome.SKIPPED)],
+)
+def test_an_exit_says_how_the_walk_ended(exit_outcome: str, ended: Outcome) -> None:
+    progress = walk(
+        f"a [type=a]; out [shape=Msquare, outcome={exit_outcome}]; start -> a -> out;"
+        "start -> done [weight=-1]; start -> lost [weight=-2]",
+        {"a": says()},
+    )
+
+    assert (progress.outcome, progress.exit) == (ended, "out")
