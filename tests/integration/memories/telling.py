@@ -1,0 +1,109 @@
+"""Minds that are told of a few subjects, and the themes they fall into."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import numpy as np
+
+from apps.agents.models import Agent
+from apps.memories.models import Cluster, ClusterMember, Mind, Upkeep
+from apps.memories.services.clustering import (
+    order_clusters,
+)
+from apps.memories.services.remember import store
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.clusters import Vectors
+from tests.integration.memories.conftest import NOON, a_memory
+
+#: What is said about each subject; the words differ from subject to subject as they do in talk.
+SAID = {
+    "jazz": "Coltrane saxophone trio",
+    "bread": "sourdough oven crust",
+    "chess": "bishop opening gambit",
+}
+
+
+def vectors_about(subject: str, count: int, *, seed: int = 0) -> Vectors:
+    """Return vectors near each other, and far from those about other subjects."""
+    centre = np.random.default_rng(sorted(SAID).index(subject) + 100).standard_normal(256)
+    noise = np.random.default_rng(seed).standard_normal((count, 256))
+    rows = centre / np.linalg.norm(centre) + 0.5 * noise / np.linalg.norm(noise, axis=1)[:, None]
+    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None], dtype=np.float32)
+
+
+def tell(
+    agent: Agent, subject: str, count: int, *, seed: int = 0, days: int = 0, valence: float = 0.0
+) -> list[UUID]:
+    """Store memories about a subject and return their ids."""
+    memories = [
+        a_memory(
+            f"{SAID[subject]} number {seed} {place}",
+            emotional_valence=valence,
+            importance=0.8,
+            session=subject,
+            position=100 * seed + place,
+            occurred_at=NOON + timedelta(days=days, minutes=place),
+        )
+        for place in range(count)
+    ]
+    with tenant_transaction(agent.tenant_id):
+        vectors = vectors_about(subject, count, seed=seed)
+        return list(store(agent_id=agent.id, memories=memories, vectors=vectors).ids)
+
+
+def tell_of_everything(agent: Agent) -> dict[str, list[UUID]]:
+    """Give an agent three subjects, and some memories that are about nothing in common."""
+    told = {subject: tell(agent, subject, 6, days=place) for place, subject in enumerate(SAID)}
+    noise = np.random.default_rng(7).standard_normal((12, 256))
+    with tenant_transaction(agent.tenant_id):
+        memories = [
+            a_memory(f"Something else {place}", session="else", position=place) for place in range(12)
+        ]
+        rows = np.asarray(noise / np.linalg.norm(noise, axis=1)[:, None], dtype=np.float32)
+        told["nothing"] = list(store(agent_id=agent.id, memories=memories, vectors=rows).ids)
+    return told
+
+
+def order(agent: Agent) -> int:
+    return order_clusters(agent.tenant_id, agent.id)
+
+
+def members(agent: Agent) -> dict[UUID, set[UUID]]:
+    """Return the members of each cluster."""
+    with tenant_transaction(agent.tenant_id):
+        found: dict[UUID, set[UUID]] = {
+            each: set() for each in Cluster.objects.filter(agent_id=agent.id).values_list("id", flat=True)
+        }
+        for cluster_id, memory_id in ClusterMember.objects.filter(cluster__agent_id=agent.id).values_list(
+            "cluster_id", "memory_id"
+        ):
+            found[cluster_id].add(memory_id)
+        return found
+
+
+def about(agent: Agent, ids: list[UUID]) -> Cluster:
+    """Return the one cluster that holds the first of these memories."""
+    with tenant_transaction(agent.tenant_id):
+        cluster: Cluster = Cluster.objects.get(members__memory_id=ids[0])
+        return cluster
+
+
+def waiting(agent: Agent) -> set[UUID]:
+    with tenant_transaction(agent.tenant_id):
+        rows = Upkeep.objects.filter(agent_id=agent.id, unclustered=True)
+        return set(rows.values_list("memory_id", flat=True))
+
+
+def stale(agent: Agent) -> int:
+    with tenant_transaction(agent.tenant_id):
+        counted: int = Cluster.objects.filter(agent_id=agent.id, stale=True).count()
+        return counted
+
+
+def pass_time(agent: Agent) -> None:
+    """Let the mind have been put in order an hour ago."""
+    with tenant_transaction(agent.tenant_id):
+        mind = Mind.objects.get(agent_id=agent.id)
+        Mind.objects.filter(agent_id=agent.id).update(clustered_at=mind.clustered_at - timedelta(hours=1))

@@ -1,0 +1,196 @@
+"""Themes between two orders of a mind: what joins them, what leaves them, what they hold and how they are related."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import ClusterMember, ClusterRelation, Edge, Memory
+from apps.memories.services.archive import archive, restore
+from apps.memories.services.clustering import (
+    tend_agent,
+    tend_clusters,
+)
+from apps.memories.services.clusters import (
+    assign_memory_to_clusters,
+    cluster_members,
+    find_related_clusters,
+    mark_clusters_stale,
+    recalculate_cluster,
+)
+from apps.memories.services.remember import remember, store
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid, NotFound
+from tests.integration.memories.conftest import a_memory, at_once
+from tests.integration.memories.telling import (
+    about,
+    members,
+    order,
+    pass_time,
+    tell,
+    tell_of_everything,
+    vectors_about,
+    waiting,
+)
+
+# --- Between two orders ------------------------------------------------------------------------------
+
+
+def test_a_new_memory_finds_its_theme_before_the_mind_is_put_in_order_again(mind: Agent) -> None:
+    told = tell_of_everything(mind)
+    order(mind)
+    more = tell(mind, "jazz", 2, seed=9, days=30)
+    with tenant_transaction(mind.tenant_id):
+        (loner,) = store(
+            agent_id=mind.id, memories=[a_memory("Alone.")], vectors=vectors_about("jazz", 1) * -1
+        ).ids
+    assert tend_clusters().done == 2
+    cluster = about(mind, told["jazz"])
+    assert members(mind)[cluster.id] == {*told["jazz"], *more}
+    assert (cluster.size, cluster.stale) == (8, True)
+    assert waiting(mind) == {loner}
+    assert tend_agent(mind.tenant_id, mind.id) == 0
+    pass_time(mind)
+    assert tend_clusters().done == 33
+    assert waiting(mind) == set()
+    assert about(mind, told["jazz"]).stale is False
+
+
+def test_workers_that_assign_the_same_memories_at_once_count_each_once(mind: Agent) -> None:
+    told = tell_of_everything(mind)
+    order(mind)
+    tell(mind, "jazz", 4, seed=9, days=30)
+    assert sum(at_once(lambda _: tend_agent(mind.tenant_id, mind.id), writers=3)) == 4
+    assert about(mind, told["jazz"]).size == 10
+
+
+def test_one_memory_is_assigned_on_demand(mind: Agent) -> None:
+    told = tell_of_everything(mind)
+    order(mind)
+    (memory_id,) = tell(mind, "bread", 1, seed=9, days=30)
+    with tenant_transaction(mind.tenant_id):
+        found = assign_memory_to_clusters(memory_id=memory_id, max_clusters=1)
+        assert assign_memory_to_clusters(memory_id=memory_id) == found
+        assert assign_memory_to_clusters(memory_id=told["nothing"][0]) == {}
+        assert list(found) == [about(mind, told["bread"]).id]
+        assert 0.5 < found[about(mind, told["bread"]).id] <= 1
+        with pytest.raises(NotFound):
+            assign_memory_to_clusters(memory_id=uuid4())
+        for number in (0, 4):
+            with pytest.raises(Invalid, match="1 to 3"):
+                assign_memory_to_clusters(memory_id=memory_id, max_clusters=number)
+
+
+def test_what_is_archived_leaves_its_cluster_and_comes_back_when_it_is_restored(mind: Agent) -> None:
+    told = tell_of_everything(mind)
+    order(mind)
+    gone = told["jazz"][0]
+    with tenant_transaction(mind.tenant_id):
+        archive(memory_ids=[gone], reason="a test", actor="system:test")
+    cluster = about(mind, told["jazz"][1:])
+    assert members(mind)[cluster.id] == set(told["jazz"][1:])
+    assert (cluster.size, cluster.stale) == (5, True)
+    with tenant_transaction(mind.tenant_id):
+        restore(memory_ids=[gone], reason="a test", actor="system:test")
+        assert mark_clusters_stale([uuid4()]) == mark_clusters_stale([]) == 0
+    assert waiting(mind) == {gone}
+    assert tend_clusters().done == 1
+    assert members(mind)[cluster.id] == set(told["jazz"])
+
+
+def test_one_cluster_is_computed_anew_on_demand(mind: Agent) -> None:
+    told = tell_of_everything(mind)
+    order(mind)
+    cluster = about(mind, told["jazz"])
+    with tenant_transaction(mind.tenant_id):
+        ClusterMember.objects.filter(cluster_id=cluster.id).exclude(memory_id=told["jazz"][0]).delete()
+        recalculate_cluster(cluster_id=cluster.id)
+        with pytest.raises(NotFound):
+            recalculate_cluster(cluster_id=uuid4())
+    own = about(mind, told["jazz"])
+    assert own.size == 1
+    assert np.asarray(own.centroid) == pytest.approx(vectors_about("jazz", 6)[0], abs=1e-3)
+
+
+# --- What they hold, and how they are related --------------------------------------------------------
+
+
+def test_members_are_shown_the_nearest_first_and_archived_ones_not(mind: Agent) -> None:
+    told = tell_of_everything(mind)
+    order(mind)
+    cluster = about(mind, told["jazz"])
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=told["jazz"][0]).update(status="archived")
+        shown = cluster_members(cluster_id=cluster.id)
+        assert {each.memory_id for each in shown} == set(told["jazz"][1:])
+        assert [each.strength for each in shown] == sorted((each.strength for each in shown), reverse=True)
+        assert len(cluster_members(cluster_id=cluster.id, limit=2)) == 2
+        for limit in (0, 1_000_000):
+            with pytest.raises(Invalid, match="1 to 200"):
+                cluster_members(cluster_id=cluster.id, limit=limit)
+
+
+def test_relations_between_memories_become_relations_between_their_themes(
+    mind: Agent, foreign_mind: Agent
+) -> None:
+    told = tell_of_everything(mind)
+    with tenant_transaction(mind.tenant_id):
+        for target, relation in (("bread", "contradicts"), ("chess", "causes"), ("nothing", "causes")):
+            Edge.objects.create(
+                tenant_id=mind.tenant_id,
+                agent_id=mind.id,
+                source_kind="memory",
+                source_id=told["jazz"][0],
+                target_kind="memory",
+                target_id=told[target][0],
+                relation=relation,
+                weight=0.5,
+            )
+    order(mind)
+    jazz, bread, chess = (about(mind, told[subject]) for subject in ("jazz", "bread", "chess"))
+    with tenant_transaction(mind.tenant_id):
+        shown = {
+            (each.id, each.relation.value, each.leads) for each in find_related_clusters(cluster_id=jazz.id)
+        }
+        assert shown == {(bread.id, "contradicts", True), (chess.id, "causes", True)}
+        (found,) = find_related_clusters(cluster_id=chess.id)
+        assert (found.id, found.leads, found.strength, found.keywords) == (
+            jazz.id,
+            False,
+            0.5,
+            tuple(jazz.keywords),
+        )
+        assert [each.id for each in find_related_clusters(cluster_id=bread.id)] == [jazz.id]
+    with tenant_transaction(foreign_mind.tenant_id), pytest.raises(NotFound):
+        find_related_clusters(cluster_id=jazz.id)
+    with tenant_transaction(mind.tenant_id):
+        Edge.objects.all().delete()
+    order(mind)
+    with tenant_transaction(mind.tenant_id):
+        assert not ClusterRelation.objects.exists()
+
+
+def test_real_texts_fall_into_themes_by_the_embedded_model(mind: Agent) -> None:
+    said = [
+        *(
+            f"I baked a sourdough {what} in the oven this morning."
+            for what in ("loaf", "bread", "bun", "pizza")
+        ),
+        *(f"The doctor said that my {what} needs surgery." for what in ("knee", "hip", "shoulder", "wrist")),
+        "Trains run late on Sundays.",
+        "The lighthouse keeper retired.",
+        "Nobody knows what the sphinx means.",
+        "Taxes are due in April.",
+        "A comet is visible tonight.",
+        "She paints watercolours.",
+    ]
+    stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(text) for text in said])
+    order(mind)
+    assert {frozenset(each) for each in members(mind).values()} == {
+        frozenset(stored.ids[:4]),
+        frozenset(stored.ids[4:8]),
+    }
+    assert about(mind, list(stored.ids)).keywords[0] in {"sourdough", "baked", "oven", "morning"}
