@@ -122,12 +122,15 @@ def read_new_goal(item: Item) -> NewGoal:
     if not title:
         raise Unfit("a new goal has a title")
     item.only(*NewGoal.model_fields)
+    parent_id = item.identifier("parent_goal_id")
+    # A part of another goal begins where that one stands (seed 004, 4.5), unless it is said where it comes from.
+    otherwise = GoalSource.DERIVED if parent_id else GoalSource.CURIOSITY
     return NewGoal(
         title=" ".join(title.split()),
         description=item.text("description", NOTE_LENGTH) or "",
         layer=item.choice("layer", GoalLayer) or GoalLayer.OBJECTIVE,
-        source=item.choice("source", GoalSource) or GoalSource.CURIOSITY,
-        parent_goal_id=item.identifier("parent_goal_id"),
+        source=item.choice("source", GoalSource) or otherwise,
+        parent_goal_id=parent_id,
         deadline=item.moment("deadline"),
         expected_reward=item.share("expected_reward"),
     )
