@@ -136,7 +136,7 @@ def move(agent: str, goal_name: str, state: str, reason: str, tenant_slug: str |
 def note(
     agent: str, goal_name: str, text: str, progress: float | None, tenant_slug: str | None, as_json: bool
 ) -> None:
-    """Note how a goal is going; an active one that is done is completed.
+    """Note how a goal is going; one that is done is completed, wherever it stands.
 
     \b
     Example: arbor goal note Vega "Map the river" "Found the second ford." --progress 0.6

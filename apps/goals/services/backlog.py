@@ -157,7 +157,7 @@ class Backlog:
         note: str = "",
         heartbeat_id: UUID | None = None,
     ) -> Goal:
-        """Note how a goal is going; `fraction` is the share done, 0 to 1. At 1 an active goal is completed."""
+        """Note how a goal is going; `fraction` is the share done, 0 to 1. At 1 it is completed, wherever it stands."""
         goal = self.goal(goal_id)
         if fraction is not None:
             if not 0 <= fraction <= 1:
@@ -178,8 +178,10 @@ class Backlog:
                 )
             )
         self._touch(goal)
-        if fraction == 1 and goal.state == GoalState.ACTIVE:
-            self.move(goal.id, GoalState.COMPLETED)
+        if fraction == 1:
+            # No move: a goal that waits would have to become active first, and there may be no room for what is done.
+            goal.state = GoalState.COMPLETED
+            self._endings.close(goal, "")
         else:
             self._endings.lift(goal)
         return goal
@@ -200,8 +202,10 @@ class Backlog:
         parent = self.goal(parent_id) if parent_id else None
         if parent is not None:
             require_place(goal.id, parent.id, self._parents())
+        before = goal.parent_id
         goal.parent = parent
         self._touch(goal)
+        self._endings.take_out(before)
         self._endings.lift(goal)
         return goal
 
@@ -213,11 +217,11 @@ class Backlog:
         return goal
 
     def serve(self, goal_id: str | UUID) -> None:
-        """Count a heartbeat that was spent on a goal, if it is still open."""
+        """Count a heartbeat that was spent on a goal, if it is still open: it is touched by that."""
         key = read_id(goal_id)
         if key in self._goals:
             self._goals[key].effort += 1
-            self._unit.changed(self._goals[key])
+            self._touch(self._goals[key])
 
     def plan(
         self, goal_id: str | UUID, draft: PlanDraft, *, as_draft: bool = False

@@ -90,21 +90,33 @@ class Endings:
 
     def lift(self, goal: Goal) -> None:
         """Carry what happened to a goal on to what it is a part of, upwards."""
-        parent = self._goals.get(goal.parent_id) if goal.parent_id else None
-        if parent is None or not GoalState(parent.state).is_open:
+        self._follow_parts(goal.parent_id)
+
+    def take_out(self, whole_id: UUID | None) -> None:
+        """Let a goal be what the parts that remain make of it, now that one was taken out."""
+        self._follow_parts(whole_id, without_parts=0.0)
+
+    def _follow_parts(self, whole_id: UUID | None, *, without_parts: float | None = None) -> None:
+        """Complete a goal that is reached by its parts, else let it be as far as they are.
+
+        `without_parts` is how far it is where no part counts; None: it stays as it is.
+        """
+        whole = self._goals.get(whole_id) if whole_id else None
+        if whole is None or not GoalState(whole.state).is_open:
             return
-        children = self.children(parent)
-        if not GoalState(goal.state).is_open and is_reached(children):
-            parent.state = GoalState.COMPLETED
-            self._touch(parent)
-            self.reached.append(parent)
-            self.close(parent, "")
+        children = self.children(whole)
+        if is_reached(children):
+            whole.state = GoalState.COMPLETED
+            self._touch(whole)
+            self.reached.append(whole)
+            self.close(whole, "")
             return
-        fraction = fraction_of(children)
-        if fraction is not None and not parent.fraction_by_hand and fraction != parent.fraction:
-            parent.fraction = fraction
-            self._touch(parent)
-            self.lift(parent)
+        found = fraction_of(children)
+        fraction = without_parts if found is None else found
+        if fraction is not None and not whole.fraction_by_hand and fraction != whole.fraction:
+            whole.fraction = fraction
+            self._touch(whole)
+            self.lift(whole)
 
     def children(self, parent: Goal) -> list[Child]:
         """Return a goal's parts, those that ended included."""

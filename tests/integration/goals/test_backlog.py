@@ -12,18 +12,19 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent
-from apps.goals.models import Goal, Intent, ProgressNote
+from apps.goals.models import Goal, Intent, ProgressNote, Satisfaction
 from apps.goals.services.backlog import Backlog
 from apps.goals.services.goals import create_goal, move_goal, note_progress
 from apps.goals.services.sight import see_goals
-from apps.goals.services.views import view_goals
+from apps.goals.services.views import goal_views, view_goals
 from apps.heartbeats.models import Percept
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.feeling import FURTHER_ON
 from arbor.goals.intents import IntentStatus
-from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalSource, GoalState
+from arbor.goals.review import GoalFlag
+from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer, GoalSource, GoalState
 from tests.factories.agents import AgentFactory
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -105,6 +106,36 @@ def test_progress_is_noted_and_completes_an_active_goal(agent_id: UUID) -> None:
         "Half of the bank.",
         "All of it.",
     ]
+
+
+@pytest.mark.parametrize("state", [GoalState.QUEUED, GoalState.BACKBURNER])
+def test_what_is_all_done_is_completed_wherever_it_stands(agent_id: UUID, state: GoalState) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", state=state)
+    done = note_progress(goal_id=goal.id, fraction=1)
+    assert (done.state, done.completed_at is not None) == (GoalState.COMPLETED, True)
+    assert Satisfaction.objects.get(goal_id=goal.id).outcome == "success"
+
+
+def test_a_heartbeat_spent_on_a_goal_touches_it_so_that_it_does_not_go_stale(agent_id: UUID) -> None:
+    goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
+    Goal.objects.update(touched_at=NOW - timedelta(days=8))
+    assert flags_of(agent_id) == [GoalFlag.STALE]
+    backlog = Backlog.lock(agent_id, now=NOW)
+    backlog.serve(goal.id)
+    backlog.save()
+    assert flags_of(agent_id) == []
+    assert Goal.objects.get().effort == 1
+
+
+def test_an_aspiration_that_nobody_has_touched_is_not_flagged(agent_id: UUID) -> None:
+    create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST, layer=GoalLayer.ASPIRATION)
+    Goal.objects.update(touched_at=NOW - timedelta(days=8))
+    assert flags_of(agent_id) == []
+
+
+def flags_of(agent_id: UUID) -> list[str]:
+    (view,) = goal_views(agent_id=agent_id, traits=None, now=NOW)
+    return view.flags
 
 
 def test_what_becomes_of_a_goal_moves_how_it_feels(agent_id: UUID) -> None:

@@ -151,6 +151,35 @@ def test_goals_are_placed_without_cycles_and_not_too_deep(agent_id: UUID) -> Non
     assert Goal.objects.get(id=top.id).parent_id == low.id
 
 
+def test_a_goal_from_which_a_part_is_taken_is_as_far_as_those_that_remain(agent_id: UUID) -> None:
+    top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
+    whole = create_goal(agent_id=agent_id, title="Bay", parent_id=top.id)
+    ready, begun, idle = (
+        create_goal(agent_id=agent_id, title=title, parent_id=whole.id) for title in ("Reef", "Port", "Cape")
+    )
+    note_progress(goal_id=ready.id, fraction=1)
+    note_progress(goal_id=begun.id, fraction=0.2)
+    place_goal(goal_id=idle.id, parent_id=None)
+    assert Goal.objects.get(id=whole.id).fraction == pytest.approx(0.6)
+    place_goal(goal_id=begun.id, parent_id=top.id)
+    found = {goal.id: goal for goal in Goal.objects.all()}
+    assert found[whole.id].state == GoalState.COMPLETED
+    # Its parts are the bay, which is done, and the port.
+    assert (found[top.id].state, found[top.id].fraction) == (GoalState.ACTIVE, pytest.approx(0.6))
+
+
+def test_a_goal_whose_only_part_is_taken_out_has_nothing_done_unless_somebody_said_so(agent_id: UUID) -> None:
+    for by_hand, expected in ((None, 0.0), (0.7, 0.7)):
+        whole = create_goal(agent_id=agent_id, title=f"Bay {by_hand}", source=ASKED)
+        part = create_goal(agent_id=agent_id, title=f"Reef {by_hand}", parent_id=whole.id)
+        note_progress(goal_id=part.id, fraction=0.5)
+        if by_hand is not None:
+            note_progress(goal_id=whole.id, fraction=by_hand)
+        place_goal(goal_id=part.id, parent_id=None)
+        kept = Goal.objects.get(id=whole.id)
+        assert (kept.state, kept.fraction) == (GoalState.ACTIVE, expected)
+
+
 def test_goals_do_not_wait_for_each_other_in_a_circle(agent_id: UUID) -> None:
     first, second = (create_goal(agent_id=agent_id, title=title) for title in ("Boat", "Reef"))
     block_goal(goal_id=second.id, by=str(first.id))
