@@ -13,6 +13,7 @@ from apps.memories.services.archive import archive
 from apps.memories.services.clusters import cluster_members
 from apps.memories.services.nodes import id_of
 from apps.memories.services.walks import find_connected
+from apps.selves.services.beliefs import keep_belief
 from apps.selves.services.looking import belief_of
 from apps.selves.services.proposals import revise_belief
 from arbor.heartbeat.decision import Decision
@@ -80,7 +81,7 @@ def _judge_memory(desk: Desk, decision: Decision) -> ActionResult:
     memory = revising.memory_of(agent_id=desk.agent_id, memory_id=memory_id)
     match Judgement(params["verdict"]):
         case Judgement.KEEP:
-            revising.keep(agent_id=desk.agent_id, memory_id=memory_id)
+            revising.keep(agent_id=desk.agent_id, memory_id=memory_id, reason=reason, actor=actor)
             return _done(decision, f"kept as it is: {memory['content'][:GLIMPSE]}", [memory_id])
         case Judgement.RETIRE:
             archive(memory_ids=[memory_id], reason=reason, actor=actor)
@@ -129,6 +130,7 @@ def _judge_belief(desk: Desk, decision: Decision) -> ActionResult:
     belief_id = id_of(params["id"])
     before = belief_of(agent_id=desk.agent_id, belief_id=belief_id)
     if verdict is Judgement.KEEP:
+        keep_belief(belief_id=belief_id, actor=desk.source, reason=params["reason"], now=desk.now)
         return _done(decision, f"held as it is: {before.statement[:GLIMPSE]}")
     belief = revise_belief(
         agent_id=desk.agent_id,

@@ -67,10 +67,11 @@ def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
     return found
 
 
-def keep(*, agent_id: UUID, memory_id: UUID) -> None:
+def keep(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
     """Hold a memory to be right as it is: it counts as remembered again. Raises NotFound."""
     memory_of(agent_id=agent_id, memory_id=memory_id)
     reinforce({memory_id: 1})
+    _record(agent_id, memory_id, actor, f"kept a memory as it is: {reason}")
 
 
 def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: str, actor: str) -> None:

@@ -92,6 +92,18 @@ def revise_belief(
     return belief
 
 
+@transaction.atomic
+def keep_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -> Belief:
+    """Hold a belief to be right as it is: what spoke against it until now has been faced. Raises NotFound."""
+    belief: Belief | None = Belief.objects.select_for_update().filter(id=belief_id).first()
+    if belief is None:
+        raise NotFound(f"there is no belief {belief_id} in this tenant")
+    belief.tested_at = now
+    belief.save(update_fields=["tested_at"])
+    _put_on_record(belief, actor, f"kept the belief: {belief.statement}", {"reason": reason})
+    return belief
+
+
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
     """Let an agent no longer believe something; the belief is kept for the record. Raises NotFound."""
     return revise_belief(belief_id=belief_id, actor=actor, status=Standing.DROPPED, reason=reason)

@@ -10,7 +10,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import Cluster, Edge, Memory, MemoryAccess
-from apps.selves.models import Belief, SelfChange
+from apps.selves.models import Belief, BeliefEvidence, SelfChange
 from apps.selves.services.beliefs import hold_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -96,6 +96,41 @@ class TestMaintain:
                 SelfChange.objects.filter(agent_id=agent.id).latest("at").decided_by
                 == f"heartbeat:{last_of(agent).id}"
             )
+
+    def test_a_belief_that_is_kept_has_faced_what_speaks_against_it(self, beat: Beat, agent: Agent) -> None:
+        against = memory_of(agent, "The tide came an hour late.")
+        with tenant_transaction(agent.tenant_id):
+            belief = hold_belief(
+                agent_id=agent.id,
+                belief=NewBelief(category=BeliefCategory.WORLD, statement="Tides are regular."),
+                actor="test",
+            )
+            BeliefEvidence.objects.create(
+                tenant_id=agent.tenant_id, belief=belief, memory_id=against, supports=False
+            )
+        kept = act("maintain", target="belief", id=str(belief.id), verdict="keep", reason="one storm")
+        model = beat(reply(kept))
+        assert "## What speaks against your beliefs" in model.requests[0].messages[0].content
+
+        with tenant_transaction(agent.tenant_id):
+            again = Belief.objects.get(id=belief.id)
+            event = AuditEvent.objects.get(agent_id=agent.id, message__startswith="kept the belief")
+        assert (again.confidence, again.status) == (belief.confidence, belief.status)
+        assert again.tested_at is not None
+        assert event.actor == f"heartbeat:{last_of(agent).id}"
+        assert (event.detail["belief_id"], event.detail["reason"]) == (str(belief.id), "one storm")
+        model = beat(reply())
+        assert "## What speaks against your beliefs" not in model.requests[0].messages[0].content
+
+    def test_a_memory_that_is_kept_is_on_record(self, beat: Beat, agent: Agent) -> None:
+        memory_id = memory_of(agent, "The reef is ten fathoms deep.")
+        beat(reply(act("maintain", target="memory", id=memory_id, verdict="keep", reason="sounded again")))
+
+        with tenant_transaction(agent.tenant_id):
+            event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.MEMORIES_REVISED)
+        assert event.message == "kept a memory as it is: sounded again"
+        assert event.detail == {"memory_id": memory_id, "changes": {}}
+        assert event.actor == f"agent:{agent.public_id}"
 
     def test_a_theme_is_shown_named_and_put_in_order(self, beat: Beat, agent: Agent) -> None:
         theme = theme_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
