@@ -21,7 +21,7 @@ from arbor.selves.values import AspectKind, Standing
 def mood_of(agent_id: UUID, stored: Mapping[str, Any] | None, now: datetime) -> Mood:
     """Return an agent's mood as it is now. One statement: what is usual for the agent."""
     tones = IdentityAspect.objects.filter(agent_id=agent_id, kind=AspectKind.EMOTIONAL_BASELINE)
-    usual = baseline_of(tones.exclude(status=Standing.DROPPED).values_list("content", flat=True))
+    usual = baseline_of(tones.filter(status=Standing.HELD).values_list("content", flat=True))
     return read_mood(stored, baseline=usual, now=now)
 
 

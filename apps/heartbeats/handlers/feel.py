@@ -13,7 +13,7 @@ from apps.contacts.services.talked import who_talked
 from apps.heartbeats.models import PerceptKind
 from apps.selves.services.experiences import NewExperience, note_experiences
 from apps.selves.services.peers import Meeting, note_meetings
-from apps.selves.services.views import USER
+from apps.selves.services.views import USER, contact_of
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import insert_rows
 from arbor.clock import Clock
@@ -56,7 +56,7 @@ class Feel:
         before: Mapping[str, Any] = context.get("self") or {}
         met_new = met_something_new(situation, results, changes)
         drives = after_beat(
-            in_touch(read_drives(before.get("drives"), now), _contact(before)),
+            in_touch(read_drives(before.get("drives"), now), contact_of(before)),
             now=now,
             satisfied=satisfactions(situation, results, changes),
             building=causes(situation, results, met_new=met_new),
@@ -64,7 +64,7 @@ class Feel:
         events = [
             *events_of(reply, results, changes),
             *(Event.BOUNDARY for _ in _kept(situation, entries)),
-            *(Event.CONTACT for percept in situation.percepts[:1] if percept.kind in _PEOPLE),
+            *([Event.CONTACT] if any(each.kind in _PEOPLE for each in situation.percepts) else []),
         ]
         mood = _mood(before, now).moved(events)
         dropped = self._note(context, situation, reply, entries, before)
@@ -99,7 +99,7 @@ class Feel:
             experiences=_experiences(entries, before.get("learned") or {}),
         )
         _note_boundaries(agent_id, heartbeat_id, situation, entries)
-        meetings, told = _meetings(situation, reply.peer_notes, _contact(before))
+        meetings, told = _meetings(situation, reply.peer_notes, contact_of(before))
         refused = note_meetings(
             agent_id=agent_id,
             tick=situation.beat_number,
@@ -119,10 +119,6 @@ class Feel:
 
 
 _PEOPLE = (PerceptKind.USER_MESSAGE, PerceptKind.PEER_MESSAGE)
-
-
-def _contact(before: Mapping[str, Any]) -> datetime | None:
-    return datetime.fromisoformat(before["contact"]) if before.get("contact") else None
 
 
 def _mood(before: Mapping[str, Any], now: datetime) -> Mood:

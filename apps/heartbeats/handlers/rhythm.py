@@ -9,10 +9,11 @@ from typing import Any
 from apps.heartbeats.models import PerceptKind, Trigger
 from apps.heartbeats.services.pulse import rhythm_of
 from apps.heartbeats.services.schedule import JITTER
+from apps.selves.services.views import contact_of
 from arbor.heartbeat.rhythm import NextBeat, next_beat
 from arbor.heartbeat.situation import Situation
 from arbor.pipeline.engine import Context, NodeResult, Phase
-from arbor.selves.drives import URGENT, WAKING, Drives, next_urgent_at, read_drives
+from arbor.selves.drives import URGENT, WAKING, Drives, in_touch, next_urgent_at, read_drives
 
 
 class PlanNext:
@@ -65,5 +66,6 @@ def is_urged(context: Context) -> bool:
 
 
 def _drives(context: Context, now: datetime) -> Drives:
-    """Return the drives as this beat leaves them, or as it found them."""
-    return read_drives(context.get("state", {}).get("drives") or context["pulse"]["drives"], now)
+    """Return the drives as this beat leaves them, or as it found them; who has been in touch since counts."""
+    drives = read_drives(context.get("state", {}).get("drives") or context["pulse"]["drives"], now)
+    return in_touch(drives, contact_of(context.get("self")))

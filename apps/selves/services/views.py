@@ -56,6 +56,12 @@ def stored_self(seen: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def contact_of(stored: Mapping[str, Any] | None) -> datetime | None:
+    """Return when a user was last in touch, from what `stored_self` returned; None if nobody ever was."""
+    contact = (stored or {}).get("contact")
+    return datetime.fromisoformat(contact) if contact else None
+
+
 def _peer(row: Mapping[str, Any], seen: Mapping[str, Any]) -> PeerView:
     heard = {each["kind"] for each in seen["percepts"]}
     return PeerView(

@@ -67,9 +67,7 @@ def environment(environment: Environment) -> str:
         times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
         user += f" In public you wrote {times} in the last 24 hours."
     there = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
-    reached = environment.hours_since_reach_out
-    wrote = f" You last wrote to your users {reached:.1f} hours ago." if reached is not None else ""
-    return f"## Environment\n{user}{there}{wrote} Percepts waiting: {environment.pending_percepts}."
+    return f"## Environment\n{user}{there} Percepts waiting: {environment.pending_percepts}."
 
 
 def notices(notices: Sequence[Notice], data: Data) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,10 +12,14 @@ from apps.agents.models import Agent, AgentState
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.services.chat_feeling import mood_of
 from apps.heartbeats.models import HeartbeatStatus
+from apps.selves.models import IdentityAspect
+from apps.selves.services.inner_state import read_inner_state
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelRejected
 from arbor.models.ports import ScriptedModel
 from arbor.selves.emotions import DELTAS, Event, Mood
+from arbor.selves.values import AspectKind, Standing
+from tests.factories.selves import IdentityAspectFactory
 from tests.integration.chat.conftest import PERSON, Talk, answering
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
@@ -95,3 +99,19 @@ def test_a_boundary_is_on_record_also_where_there_is_no_answer(
     (touched,) = noted(agent)
     assert touched.detail["name"] == "no_harm"
     assert mood_now(agent).valence < before.valence
+
+
+@pytest.mark.parametrize("status", list(Standing))
+def test_what_is_usual_for_the_agent_is_the_same_in_a_conversation_and_in_a_beat(
+    status: Standing, agent: Agent
+) -> None:
+    long_ago = datetime.now(UTC) - timedelta(days=30)
+    felt = Mood(valence=0.0, arousal=0.5, at=long_ago)
+    with tenant_transaction(agent.tenant_id):
+        IdentityAspect.objects.filter(agent_id=agent.id).delete()
+        IdentityAspectFactory(
+            agent=agent, kind=AspectKind.EMOTIONAL_BASELINE, content="valence 0.6", status=status
+        )
+        AgentState.objects.filter(agent_id=agent.id).update(mood=felt.model_dump(mode="json"))
+        within = read_inner_state(agent_id=agent.id, now=datetime.now(UTC)).mood
+    assert mood_now(agent).valence == pytest.approx(within.valence, abs=0.001)

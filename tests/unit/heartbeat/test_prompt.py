@@ -289,6 +289,15 @@ def test_the_last_contact_is_told_in_hours() -> None:
     assert "the last contact was 2.5 hours ago" in section("environment", environment=environment)
 
 
+def test_when_it_last_wrote_to_its_users_is_told_once() -> None:
+    environment = Environment(now=NOW, hours_since_reach_out=2.0)
+
+    told = section("environment", environment=environment)
+
+    assert "You last wrote to your user 2.0 hours ago." in told
+    assert told.count("You last wrote") == 1
+
+
 def test_goals_are_ordered_by_priority_and_the_rest_is_counted() -> None:
     queued = [goal(str(n), state=GoalState.QUEUED, priority=n / 10) for n in range(8)]
 
