@@ -1,12 +1,17 @@
-"""Where an agent's boundaries bear on a heartbeat: on what reached it, and on what it is about to do."""
+"""Where an agent's boundaries bear on a heartbeat: on what reached it, on what it is about to do, and to keep."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from arbor.heartbeat.decision import Decision, Verdict, texts_of
+from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.reply import Part, Reply
 from arbor.heartbeat.self_views import CrossedView
 from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.working_memory import clip
@@ -21,7 +26,32 @@ from arbor.selves.boundary_check import (
 )
 
 _ABOUT_LENGTH = 120
+#: What of a reply costs nothing and lasts: the words of each item, by its key. Why something is done (`reason`), and what
+#: is merely thought or felt, is not held against anything.
+_LASTING: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "memory_notes": frozenset({"text"}),
+        "goal_updates": frozenset({"note", "blocked_by"}),
+        "new_goals": frozenset({"title", "description"}),
+        "decompositions": frozenset({"intentions", "dependencies"}),
+        "identity_insights": frozenset({"content"}),
+    }
+)
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}")
+
+
+class FreeCrossing(BaseModel):
+    """A boundary that an item of a reply crosses which costs nothing; JSON by `model_dump(mode="json")`.
+
+    `reason` says why the item is not taken, and is empty where it is, at a boundary that lets it go on.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    value: str
+    crossed: CrossedView
+    reason: str = ""
 
 
 def crossed_by(
@@ -55,6 +85,55 @@ def within_boundaries(
     )
 
 
+def reply_within_boundaries(
+    reply: Reply, boundaries: Sequence[BoundaryRule], vectors: Mapping[str, Vector] | None = None
+) -> tuple[Reply, list[FreeCrossing]]:
+    """Return the reply without what it would keep for nothing beyond a boundary, and each boundary that it crosses.
+
+    What an action may not do, no note, goal, step or insight of the same words may. What is negotiable is taken if the
+    reply's thoughts address it. Without vectors the words decide; with them, only the texts that have one are looked at.
+    """
+    kept: dict[str, list[Part]] = {}
+    crossings: list[FreeCrossing] = []
+    for key, words in _LASTING.items():
+        items: Sequence[Part] = getattr(reply, key)
+        taken = []
+        for place, item in enumerate(items):
+            found = _crossings_of(f"{key}[{place}]", item, words, reply.thinking, boundaries, vectors)
+            crossings += found
+            if not any(each.reason for each in found):
+                taken.append(item)
+        if len(taken) < len(items):
+            kept[key] = taken
+    return (reply.model_copy(update=kept) if kept else reply), crossings
+
+
+def not_taken(crossings: Sequence[FreeCrossing]) -> list[Dropped]:
+    """Return the items that are not taken, each once."""
+    return [
+        *dict.fromkeys(
+            Dropped(path=each.path, value=each.value, reason=each.reason) for each in crossings if each.reason
+        )
+    ]
+
+
+def _crossings_of(
+    path: str,
+    item: Part,
+    words: frozenset[str],
+    thinking: str,
+    boundaries: Sequence[BoundaryRule],
+    vectors: Mapping[str, Vector] | None,
+) -> list[FreeCrossing]:
+    said = texts_of(item.model_dump(mode="json", include=set(words)))
+    texts = [text for text in said if vectors is None or text in vectors]
+    found = _once(check(texts, boundaries, vectors or {})) if texts else []
+    stop = next((each for each in found if not may_go_on(each.boundary, thinking)), None)
+    reason = _reason(stop, "It is taken if your thinking") if stop is not None else ""
+    value = item.model_dump_json() if found else ""
+    return [FreeCrossing(path=path, value=value, crossed=_view(each), reason=reason) for each in found]
+
+
 def about(params: Mapping[str, Any]) -> str:
     """Return what an action is about, in at most 120 characters: the first of its texts that is not an id; or nothing."""
     for text in texts_of(params):
@@ -80,14 +159,14 @@ def _view(crossing: Crossing, about: str = "") -> CrossedView:
     )
 
 
-def _reason(crossing: Crossing) -> str:
+def _reason(crossing: Crossing, negotiable: str = "It runs if its reasoning") -> str:
     boundary = crossing.boundary
     said = f"it crosses your boundary {boundary.name}, for {crossing.why}"
     if boundary.description:
         said += f": {boundary.description}"
     if boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0:
         said += (
-            f" It runs if its reasoning names {boundary.name} and says why in at least"
+            f" {negotiable} names {boundary.name} and says why in at least"
             f" {words_wanted(boundary)} more words; or do something else instead."
         )
     return said

@@ -43,10 +43,30 @@ _CHANGES: Mapping[GoalChangeKind, str] = MappingProxyType(
 )
 
 
+#: What it is not to do, by the key of a reply, when what it says there crosses a boundary.
+_KEPT_BACK: Mapping[str, str] = MappingProxyType(
+    {
+        "memory_notes": "note something",
+        "goal_updates": "say how a goal goes",
+        "new_goals": "take up a goal",
+        "decompositions": "plan steps",
+        "identity_insights": "say what I see in myself",
+    }
+)
+
+
 def narrate(
-    situation: Situation, reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]
+    situation: Situation,
+    reply: Reply,
+    results: Sequence[ActionResult],
+    changes: Sequence[GoalChange],
+    *,
+    kept_back: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Tell the beat in the first person, in at most 4,000 characters; the same input gives the same story."""
+    """Tell the beat in the first person, in at most 4,000 characters; the same input gives the same story.
+
+    `kept_back` are the items of the reply that were not taken at a boundary: the path of each, and why.
+    """
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
     if heard := foremost(situation.percepts):
         sentences.append(f"I heard: “{_short(heard.content)}”.")
@@ -54,6 +74,9 @@ def narrate(
         sentences.append(f"I thought: “{clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH)}”")
     sentences.extend(_deeds(results))
     sentences.extend(_moves(changes))
+    sentences.extend(
+        f"I could not {_KEPT_BACK[path.partition('[')[0]]}: {_short(why)}." for path, why in kept_back
+    )
     sentences.extend(f"It worries me: {_short(concern)}." for concern in reply.concerns)
     spent = sum(result.cost for result in results)
     sentences.append(f"I spent {spent} {situation.energy_unit} and have {situation.energy - spent:g} left.")

@@ -12,7 +12,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import budget_of
 from arbor.heartbeat.decision import Decision, Verdict, decide
-from arbor.heartbeat.guarding import within_boundaries
+from arbor.heartbeat.guarding import not_taken, reply_within_boundaries, within_boundaries
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
 from arbor.heartbeat.reply import Reply
@@ -85,7 +85,7 @@ def replay(beat: RecordedBeat) -> Replay:
     """Build the prompt, read the replies and decide again, and compare each with what is on record. It changes nothing."""
     notes: list[str] = []
     differences = [*_compare_prompt(beat, notes)]
-    turns, dropped, repairs, unreadable = _read(beat.replies)
+    turns, dropped, repairs, unreadable = _read(beat.replies, beat.boundaries)
     if unreadable:
         notes.append(f"{unreadable} replies could not be read, and were asked for again, as in the beat")
     decisions = [*_decide_turns(beat, turns, notes)]
@@ -151,7 +151,9 @@ def _compare_prompt(beat: RecordedBeat, notes: list[str]) -> list[Difference]:
     ]
 
 
-def _read(replies: Sequence[str]) -> tuple[list[Reply], list[dict[str, Any]], list[str], int]:
+def _read(
+    replies: Sequence[str], boundaries: Sequence[BoundaryRule]
+) -> tuple[list[Reply], list[dict[str, Any]], list[str], int]:
     """Return the readable replies, one per turn, with what was dropped from and mended in them."""
     turns: list[Reply] = []
     earlier: Reply | None = None
@@ -165,9 +167,10 @@ def _read(replies: Sequence[str]) -> tuple[list[Reply], list[dict[str, Any]], li
             unreadable += 1
             continue
         reply, left_over = within_beat(earlier, parsed.reply)
+        reply, crossings = reply_within_boundaries(reply, boundaries)
         dropped += [
             {"path": each.path, "value": each.value, "reason": each.reason}
-            for each in (*parsed.dropped, *left_over)
+            for each in (*parsed.dropped, *left_over, *not_taken(crossings))
         ]
         repairs += parsed.repairs
         turns.append(reply)

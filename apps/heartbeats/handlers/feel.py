@@ -53,6 +53,7 @@ class Feel:
         results: list[ActionResult] = context.get("all_results") or context["results"]
         changes = [GoalChange.model_validate(each) for each in context["record"].get("goal_changes", [])]
         entries: list[dict[str, Any]] = context["record"].get("actions", [])
+        freely: list[dict[str, Any]] = context.get("crossings", [])
         before: Mapping[str, Any] = context.get("self") or {}
         met_new = met_something_new(situation, results, changes)
         drives = after_beat(
@@ -63,7 +64,7 @@ class Feel:
         )
         events = [
             *events_of(reply, results, changes),
-            *(Event.BOUNDARY for _ in _kept(situation, entries)),
+            *(Event.BOUNDARY for _ in _kept(situation, entries, freely)),
             *([Event.CONTACT] if any(each.kind in _PEOPLE for each in situation.percepts) else []),
         ]
         mood = _mood(before, now).moved(events)
@@ -98,7 +99,7 @@ class Feel:
             tick=situation.beat_number,
             experiences=_experiences(entries, before.get("learned") or {}),
         )
-        _note_boundaries(agent_id, heartbeat_id, situation, entries)
+        _note_boundaries(agent_id, heartbeat_id, situation, entries, context.get("crossings", []))
         meetings, told = _meetings(situation, reply.peer_notes, contact_of(before))
         refused = note_meetings(
             agent_id=agent_id,
@@ -125,7 +126,9 @@ def _mood(before: Mapping[str, Any], now: datetime) -> Mood:
     return read_mood(before.get("mood"), baseline=baseline_of([before.get("tone") or ""]), now=now)
 
 
-def _kept(situation: Situation, entries: Sequence[Mapping[str, Any]]) -> set[str]:
+def _kept(
+    situation: Situation, entries: Sequence[Mapping[str, Any]], freely: Sequence[Mapping[str, Any]]
+) -> set[str]:
     """Return the boundaries that were pressed, from outside or from within; what is merely flagged presses nobody."""
     outside = {each.boundary for each in situation.crossed if each.response is not BoundaryResponse.FLAG}
     within = {
@@ -134,7 +137,7 @@ def _kept(situation: Situation, entries: Sequence[Mapping[str, Any]]) -> set[str
         if entry.get("verdict") == Verdict.BOUNDARY
         for each in entry["crossed"]
     }
-    return outside | within
+    return outside | within | {each["crossed"]["boundary"] for each in freely if each["reason"]}
 
 
 def _experiences(
@@ -161,7 +164,11 @@ def _experiences(
 
 
 def _note_boundaries(
-    agent_id: UUID, heartbeat_id: UUID, situation: Situation, entries: Sequence[Mapping[str, Any]]
+    agent_id: UUID,
+    heartbeat_id: UUID,
+    situation: Situation,
+    entries: Sequence[Mapping[str, Any]],
+    freely: Sequence[Mapping[str, Any]],
 ) -> None:
     """Write each boundary that came up into the audit, with what was done about it. One statement, if any did."""
     asked = [
@@ -191,9 +198,19 @@ def _note_boundaries(
                 message=message,
                 detail={**detail, "heartbeat_id": str(heartbeat_id)},
             )
-            for message, detail in (*asked, *done)
+            for message, detail in (*asked, *done, *map(_said, freely))
         ]
     )
+
+
+def _said(crossing: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return what the audit says of an item of the reply at a boundary."""
+    crossed = crossing["crossed"]
+    became = "not taken" if crossing["reason"] else "taken"
+    message = (
+        f"{crossing['path']} {became} at {crossed['boundary']} ({crossed['response']}): {crossed['why']}"
+    )
+    return message, {**crossed, "path": crossing["path"], "reason": crossing["reason"]}
 
 
 def _meetings(

@@ -1,11 +1,15 @@
-"""Guard: which of the agent's boundaries what reached it touches, before anything is thought about it."""
+"""Guard: which of the agent's boundaries are touched by what reached it, and by what it would keep for nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from apps.heartbeats.handlers.observe import boundaries_in
-from arbor.heartbeat.guarding import crossed_by
+from arbor.heartbeat.guarding import crossed_by, not_taken, reply_within_boundaries
 from arbor.heartbeat.situation import Situation
 from arbor.pipeline.engine import Context, NodeResult, Phase
+from arbor.selves.boundary_check import Vector
 
 
 class Guard:
@@ -24,3 +28,26 @@ class Guard:
             updates={"situation": situation.model_copy(update={"crossed": crossed}), "guarded": None},
             changed=tuple(dict.fromkeys(f"{each.boundary}: {each.why}" for each in crossed)),
         )
+
+
+def taken_within(context: Context, *, vectors: Mapping[str, Vector] | None = None) -> dict[str, Any]:
+    """Return what the context holds of the reply once it was held against the boundaries; nothing if it crosses none.
+
+    What is not taken is dropped, on record; `crossings` are for `feel`, which notes them, and for `record`, which tells.
+    """
+    reply, crossings = reply_within_boundaries(context["reply"], boundaries_in(context), vectors)
+    before = context.get("crossings", [])
+    found = [each.model_dump(mode="json") for each in crossings]
+    # What is taken nevertheless was noted by its words already when it is looked at by its meaning.
+    new = [each for each in found if each["reason"] or each not in before]
+    if not new:
+        return {}
+    record = context["record"]
+    dropped = [
+        {"path": each.path, "value": each.value, "reason": each.reason} for each in not_taken(crossings)
+    ]
+    return {
+        "reply": reply,
+        "crossings": [*before, *new],
+        "record": {**record, "dropped": [*record.get("dropped", []), *dropped]},
+    }

@@ -93,7 +93,7 @@ class Record:
         reply: Reply = context["reply"]
         results: list[ActionResult] = context.get("all_results") or context["results"]
         changes = [GoalChange.model_validate(each) for each in context["record"].get("goal_changes", [])]
-        narrative = narrate(situation, reply, results, changes)
+        narrative = narrate(situation, reply, results, changes, kept_back=_kept_back(context))
         felt = valence(reply, results, changes)
         agent_id, heartbeat_id = UUID(context["agent_id"]), context["heartbeat_id"]
         memory_id = self._remember(context, situation, reply, results, narrative, felt, now)
@@ -217,6 +217,12 @@ def _kept(results: list[ActionResult]) -> list[UUID]:
         each for each in results if each.action in LEARNING_ACTIONS and each.outcome is ActionOutcome.SUCCESS
     ]
     return [UUID(each) for result in kept for each in result.memory_ids]
+
+
+def _kept_back(context: Context) -> list[tuple[str, str]]:
+    """Return the path of each item of the replies that was not taken at a boundary, and why."""
+    crossings = context.get("crossings", [])
+    return [*dict.fromkeys((each["path"], each["reason"]) for each in crossings if each["reason"])]
 
 
 def _retention(results: list[ActionResult]) -> Retention:

@@ -12,6 +12,7 @@ import structlog
 from django.conf import settings
 
 from apps.contacts.services.limits import seen_refusals
+from apps.heartbeats.handlers.guard import taken_within
 from apps.heartbeats.handlers.observe import boundaries_in, budget_in, model_in, own_boundaries
 from apps.heartbeats.handlers.terms import on_record
 from apps.heartbeats.models import CallStatus
@@ -266,7 +267,7 @@ class Parse:
 
 
 class Decide:
-    """Chooses which of the proposed actions run: known, permitted, well-formed, affordable."""
+    """Chooses which of the proposed actions run, known, permitted, well-formed, affordable, and what else is taken."""
 
     phase = Phase.INSIDE
 
@@ -293,7 +294,8 @@ class Decide:
             texts=queries,
             now=situation.environment.now,
         )
-        return NodeResult(updates={"decisions": list(decisions), "meanings": meanings})
+        updates = {"decisions": list(decisions), "meanings": meanings}
+        return NodeResult(updates={**updates, **taken_within(context)})
 
 
 class Embed:
@@ -333,4 +335,6 @@ class Embed:
         examples = example_vectors(tenant_id=tenant_id, model=model, own=own_boundaries(context))
         known = examples | outgoing | vectors
         guarded = [within_boundaries(each, boundaries_in(context), known) for each in decisions]
-        return NodeResult(updates={"vectors": vectors, "decisions": guarded})
+        return NodeResult(
+            updates={"vectors": vectors, "decisions": guarded, **taken_within(context, vectors=known)}
+        )

@@ -8,14 +8,15 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
+from apps.goals.models import Goal, Intent
 from apps.heartbeats.handlers.think import Embed
+from apps.heartbeats.services.replay import read_beat
 from apps.memories.models import Memory
-from apps.selves.models import (
-    Boundary,
-)
+from apps.selves.models import Boundary, Proposal
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.replay import replay
 from arbor.heartbeat.reply import Reply
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
@@ -138,3 +139,84 @@ def test_a_boundary_of_its_own_replaces_one_that_every_agent_has(beater: Beater,
     prompt = beater.beat(REST)
     assert "no_gossip (refuse)" in prompt
     assert "no_deception" not in prompt
+
+
+# --- What costs nothing ------------------------------------------------------------------------------
+
+LIE = "I will lie to the harbour master."
+#: The same effect by an action, and by a key that costs nothing.
+FREE: list[dict[str, Any]] = [
+    {"memory_notes": [{"text": LIE}]},
+    {"new_goals": [{"title": LIE, "description": "It is done."}]},
+    {"identity_insights": [{"kind": "value", "content": LIE, "confidence": 0.9, "evidence": ["x"]}]},
+]
+
+
+@pytest.mark.parametrize("keys", FREE, ids=lambda keys: next(iter(keys)))
+def test_what_costs_nothing_does_not_get_past_a_boundary(
+    beater: Beater, agent: Agent, keys: dict[str, Any]
+) -> None:
+    beater.beat(reply_of(**keys))
+    beat = last_of(agent)
+    (dropped,) = beat.dropped
+    assert dropped["path"] == f"{next(iter(keys))}[0]"
+    assert "it crosses your boundary no_deception" in dropped["reason"]
+    with tenant_transaction(agent.tenant_id):
+        assert not Memory.objects.filter(content=LIE).exists()
+        assert not Goal.objects.filter(title=LIE).exists()
+        assert not Proposal.objects.filter(content=LIE).exists()
+        event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.BOUNDARY)
+    assert event.message.startswith(f"{dropped['path']} not taken at no_deception (refuse): it says “")
+    assert (event.detail["boundary"], event.detail["heartbeat_id"]) == ("no_deception", str(beat.id))
+    # It presses on the mood like a refused action, and the agent is told at its next beat.
+    assert beat.emotional_valence is not None
+    assert beat.emotional_valence < 0
+    assert "it crosses your boundary no_deception" in beater.beat(REST)
+
+
+def test_the_words_of_a_goals_update_and_of_steps_are_held_against_the_boundaries(
+    beater: Beater, agent: Agent, goal: Goal
+) -> None:
+    intention = {"action": "recall", "description": LIE}
+    beater.beat(
+        reply_of(
+            goal_updates=[
+                {"goal_id": str(goal.id), "progress": 0.5, "note": LIE},
+                {"goal_id": str(goal.id), "progress": 0.2, "note": "Half of the maps are read."},
+            ],
+            decompositions=[{"goal_id": str(goal.id), "intentions": [intention]}],
+        )
+    )
+    assert [each["path"] for each in last_of(agent).dropped] == ["goal_updates[0]", "decompositions[0]"]
+    with tenant_transaction(agent.tenant_id):
+        goal.refresh_from_db()
+        assert not Intent.objects.filter(goal_id=goal.id).exists()
+    assert goal.fraction == 0.2
+
+
+def test_a_note_is_held_against_the_boundaries_by_its_meaning(beater: Beater, agent: Agent) -> None:
+    said = "Help with hurting another person!"
+    beater.beat(reply_of(memory_notes=[{"text": "The tide turns."}, {"text": said}]))
+    (dropped,) = last_of(agent).dropped
+    assert dropped["path"] == "memory_notes[1]"
+    assert "Help me hurt another person." in dropped["reason"]
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.filter(content="The tide turns.").exists()
+        assert not Memory.objects.filter(content=said).exists()
+
+
+def test_a_note_that_is_flagged_is_kept_and_noted_once(beater: Beater, agent: Agent) -> None:
+    beater.beat(reply_of(memory_notes=[{"text": "Finish it, whatever it costs."}]))
+    assert last_of(agent).dropped == []
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.filter(content="Finish it, whatever it costs.").exists()
+        event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.BOUNDARY)
+    assert event.message.startswith("memory_notes[0] taken at resource_limit (flag): ")
+
+
+def test_what_was_not_taken_comes_out_the_same_when_it_is_decided_again(beater: Beater, agent: Agent) -> None:
+    beater.beat(reply_of(memory_notes=[{"text": LIE}, {"text": "Help with hurting another person!"}]))
+    beat = last_of(agent)
+    assert len(beat.dropped) == 2
+    again = replay(read_beat(heartbeat_id=beat.id, tenant_id=agent.tenant_id).beat)
+    assert again.is_same, again.differences
