@@ -20,7 +20,7 @@ class AgentStatus(StrEnum):
     PAUSED = "paused"
     #: Ended by a person; all it was is kept, and it may be started again.
     STOPPED = "stopped"
-    #: Fell asleep by itself, after too many heartbeats without a usable decision (seed 003, 10.7).
+    #: Fell asleep by itself, after too many heartbeats without a usable decision (seed 003, 10.7), or was put to sleep.
     DORMANT = "dormant"
 
 
@@ -38,7 +38,7 @@ class LifecycleVerb(StrEnum):
     RESUME = "resume"
     #: End the agent's life, reversibly.
     STOP = "stop"
-    #: Fall asleep: only the heartbeat itself does this.
+    #: Fall asleep: the heartbeat itself does this, or a program that embeds Arbor (seed 003, 4: ACTIVE -> DORMANT).
     SLEEP = "sleep"
     #: End the sleep.
     WAKE = "wake"

@@ -21,6 +21,7 @@ _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
     LifecycleVerb.PAUSE: (AuditAction.AGENT_PAUSED, "paused"),
     LifecycleVerb.RESUME: (AuditAction.AGENT_RESUMED, "resumed"),
     LifecycleVerb.STOP: (AuditAction.AGENT_STOPPED, "stopped"),
+    LifecycleVerb.SLEEP: (AuditAction.AGENT_DORMANT, "put to sleep"),
     LifecycleVerb.WAKE: (AuditAction.AGENT_RESUMED, "woke"),
 }
 
@@ -43,6 +44,11 @@ def resume_agent(*, agent_id: UUID, actor: str) -> Agent:
 def stop_agent(*, agent_id: UUID, actor: str) -> Agent:
     """End an agent's life, reversibly; all it was is kept. Raises NotFound, TransitionIllegal."""
     return _change(agent_id, LifecycleVerb.STOP, actor)
+
+
+def sleep_agent(*, agent_id: UUID, actor: str) -> Agent:
+    """Put an agent to sleep until it is woken, or told something. Raises NotFound, TransitionIllegal."""
+    return _change(agent_id, LifecycleVerb.SLEEP, actor)
 
 
 def wake_agent(*, agent_id: UUID, actor: str) -> Agent:
