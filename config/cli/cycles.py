@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from apps.heartbeats.services.cycles import MOST_TICKS, allocate, run_ticks
+from apps.heartbeats.services.cycles import MOST_TICKS, give_cycle, run_ticks
 from apps.tenants.scope import tenant_transaction
 from arbor.runtime import Tick
 from config.cli.output import json_option, note, show
@@ -25,7 +25,8 @@ from config.cli.tenancy import actor, choose_agent, tenant_option
 def cycle(name: str, ticks: int | None, tenant_slug: str | None, as_json: bool) -> None:
     """Let an active agent beat in this process until its ticks are used up or nothing is left to do.
 
-    Each action costs a tick, and so does a beat that does nothing. Exit code 1 when the last beat failed.
+    Each action costs a tick, and so does a beat that does nothing; a model that is out of reach costs none, and ends the
+    cycle. Exit code 1 when the last beat failed.
 
     \b
     Example: arbor agent cycle Vega --ticks 12
@@ -33,7 +34,7 @@ def cycle(name: str, ticks: int | None, tenant_slug: str | None, as_json: bool) 
     agent = choose_agent(name, tenant_slug)
     if ticks is not None:
         with tenant_transaction(agent.tenant_id):
-            allocate(agent_id=agent.id, ticks=ticks, actor=actor())
+            give_cycle(agent_id=agent.id, ticks=ticks, actor=actor())
 
     def tell(tick: Tick, left: int) -> None:
         did = ", ".join(each.action for each in tick.actions) or tick.reason or "nothing"

@@ -191,16 +191,7 @@ def tick_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
 
     `trigger` is what the heartbeat's row names as what brought it about. Raises NotFound, and TransitionIllegal when the agent may not beat or is beating already.
     """
-    agent = Agent.objects.select_related("tenant").filter(id=agent_id).first()
-    if agent is None:
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
-    if agent.tenant.status != TenantStatus.ACTIVE:
-        raise TransitionIllegal(f"the tenant {agent.tenant.slug} is suspended; resume it first")
-    if agent.status != AgentStatus.ACTIVE:
-        dormant = agent.status == AgentStatus.DORMANT
-        raise (AgentDormant if dormant else AgentNotActive)(
-            f"{agent.name} is {agent.status}; only an active agent beats: start or resume it first"
-        )
+    agent = _require_active(agent_id)
     claimed = HeartbeatSchedule.objects.filter(agent_id=agent_id, state=ScheduleState.IDLE).update(
         state=ScheduleState.QUEUED,
         epoch=F("epoch") + 1,
@@ -212,9 +203,33 @@ def tick_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
     )
     schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)
     if not claimed:
-        raise TransitionIllegal(
-            f"{agent.name} is beating already (state {schedule.state}); wait for it to end"
-        )
+        raise _beating(agent, schedule)
     epoch: int = schedule.epoch
     enqueue(advance_message(agent_id=agent_id, tenant_id=current_tenant(), epoch=epoch, name=agent.name))
     return epoch
+
+
+def require_beatable(*, agent_id: UUID) -> None:
+    """Raise what `tick_now` would: NotFound, and TransitionIllegal when the agent may not beat or is beating already."""
+    agent = _require_active(agent_id)
+    schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)
+    if schedule.state != ScheduleState.IDLE:
+        raise _beating(agent, schedule)
+
+
+def _require_active(agent_id: UUID) -> Agent:
+    agent: Agent | None = Agent.objects.select_related("tenant").filter(id=agent_id).first()
+    if agent is None:
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    if agent.tenant.status != TenantStatus.ACTIVE:
+        raise TransitionIllegal(f"the tenant {agent.tenant.slug} is suspended; resume it first")
+    if agent.status != AgentStatus.ACTIVE:
+        dormant = agent.status == AgentStatus.DORMANT
+        raise (AgentDormant if dormant else AgentNotActive)(
+            f"{agent.name} is {agent.status}; only an active agent beats: start or resume it first"
+        )
+    return agent
+
+
+def _beating(agent: Agent, schedule: HeartbeatSchedule) -> TransitionIllegal:
+    return TransitionIllegal(f"{agent.name} is beating already (state {schedule.state}); wait for it to end")

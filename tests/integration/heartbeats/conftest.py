@@ -23,6 +23,8 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.models.ports import ScriptedModel, ScriptLine
+from arbor.runtime import AgentRuntime
+from config.runtime import open_runtime
 from tests.integration.heartbeats.beater import Beater, Script
 from tests.integration.heartbeats.fleet import Fleet, a_fleet
 
@@ -92,6 +94,12 @@ def goal(agent: Agent) -> Goal:
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
         return create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
+
+
+@pytest.fixture
+def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
+    """Return the tenant's runtime, as a program opens it."""
+    return open_runtime(tenant=tenant.slug, actor="program:test")
 
 
 def make_due(agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> None:

@@ -1,0 +1,139 @@
+"""Cycles of seed 003: beats one after the other, under a budget of ticks, with or without a fleet beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
+from apps.goals.models import Goal, Intent
+from apps.heartbeats.models import Trigger
+from apps.heartbeats.services import cycles
+from apps.heartbeats.services.cycles import allocate, run_ticks
+from apps.heartbeats.services.schedule import tick_now
+from apps.tenants.scope import tenant_transaction
+from arbor.agents.lifecycle import AgentStatus
+from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, ModelUnavailable, TransitionIllegal
+from arbor.models.ports import ScriptedModel
+from arbor.runtime import AgentRuntime, Tick
+from tests.integration.heartbeats.beater import action_of, reply_of
+from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.fleet import Fleet
+
+
+def remember(count: int) -> str:
+    return reply_of(actions=[action_of("remember", content=f"The pier has {n} lamps.") for n in range(count)])
+
+
+def test_a_cycle_ends_when_its_ticks_are_used_up(
+    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
+) -> None:
+    scripted(remember(2), repeat=True)
+    energy = runtime.load(agent.id).energy
+    cycle = runtime.run_cycle(agent.id, 5)
+    assert (cycle.allocated, cycle.left, cycle.used, cycle.ended) == (5, 0, 5, "used up")
+    assert [len(tick.actions) for tick in cycle.ticks] == [2, 2, 1]
+    assert {beat.trigger for beat in beats_of(agent)} == {Trigger.CYCLE}
+    assert runtime.load(agent.id).energy == energy
+    with pytest.raises(BudgetExhausted):
+        runtime.run_cycle(agent.id)
+
+
+def test_a_tick_that_does_nothing_costs_one(
+    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
+) -> None:
+    scripted("nothing to read", repeat=True)
+    cycle = runtime.run_cycle(agent.id, 2)
+    assert [tick.status for tick in cycle.ticks] == ["failed", "failed"]
+    assert [tick.action for tick in cycle.ticks] == [None, None]
+    assert cycle.left == 0
+    assert runtime.nop_count(agent.id) == 2
+
+
+def test_a_cycle_ends_uncharged_when_the_model_is_out_of_reach(
+    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
+) -> None:
+    scripted(remember(2), ModelUnavailable("nobody answers"), repeat=True)
+    cycle = runtime.run_cycle(agent.id, 20)
+    assert [tick.status for tick in cycle.ticks] == ["done", "failed"]
+    assert (cycle.left, runtime.load(agent.id).ticks_left) == (18, 18)
+    assert cycle.ended == cycle.ticks[-1].reason
+    assert "nobody answers" in cycle.ended
+
+
+def test_a_cycle_waits_for_a_beat_that_a_fleet_runs_meanwhile(
+    agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(remember(1), repeat=True)
+    beaten_elsewhere: list[int] = []
+
+    def claim(_tick: Tick, left: int) -> None:
+        if left == 2:
+            make_due(agent)
+            fleet.dispatch()
+
+    def let_the_fleet(_seconds: float) -> None:
+        beaten_elsewhere.append(len(fleet.messages))
+        fleet.run()
+
+    monkeypatch.setattr(cycles, "sleep", let_the_fleet)
+    with tenant_transaction(agent.tenant_id):
+        allocate(agent_id=agent.id, ticks=3, actor="test")
+    cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=claim)
+    assert (len(cycle.ticks), cycle.ended, beaten_elsewhere) == (3, "used up", [1])
+    assert [beat.trigger for beat in beats_of(agent)].count(Trigger.TIMER) == 1
+
+
+def test_a_cycle_that_a_fleet_keeps_from_going_on_keeps_what_it_did(
+    agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(remember(1), repeat=True)
+    monkeypatch.setattr(cycles, "WAIT_S", 0.0)
+
+    def claim(_tick: Tick, _left: int) -> None:
+        make_due(agent)
+        fleet.dispatch()
+
+    with tenant_transaction(agent.tenant_id):
+        allocate(agent_id=agent.id, ticks=3, actor="test")
+    cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=claim)
+    assert (len(cycle.ticks), cycle.left) == (1, 2)
+    assert cycle.ended.startswith("cannot beat now: Ada is beating already")
+
+
+def test_a_cycle_ends_when_nothing_is_left_to_do(
+    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
+) -> None:
+    scripted(REST, repeat=True)
+    for goal in runtime.goals(agent.id).all:
+        with tenant_transaction(agent.tenant_id):
+            Intent.objects.filter(goal_id=goal.id).delete()
+            Goal.objects.filter(id=goal.id).delete()
+    cycle = runtime.run_cycle(agent.id, 20)
+    assert cycle.ended.startswith("nothing left to do: idle:")
+    assert cycle.left > 0
+
+
+def test_a_cycle_that_is_refused_leaves_the_ticks_as_they_were(runtime: AgentRuntime, agent: Agent) -> None:
+    runtime.allocate_ticks(agent.id, 3)
+    with pytest.raises(BudgetExhausted):
+        runtime.run_cycle(agent.id, 0)
+    with tenant_transaction(agent.tenant_id):
+        tick_now(agent_id=agent.id)
+    with pytest.raises(TransitionIllegal, match="is beating already"):
+        runtime.run_cycle(agent.id, 7)
+    runtime.set_status(agent.id, AgentStatus.PAUSED)
+    with pytest.raises(AgentNotActive):
+        runtime.run_cycle(agent.id, 7)
+    assert runtime.load(agent.id).ticks_left == 3
+    with tenant_transaction(agent.tenant_id):
+        given = AuditEvent.objects.filter(agent_id=agent.id, message__contains="a cycle of")
+        assert [event.detail for event in given] == [{"ticks": 3}]
+
+
+@pytest.mark.parametrize("ticks", [-1, 257])
+def test_a_cycle_has_so_many_ticks_at_most(runtime: AgentRuntime, agent: Agent, ticks: int) -> None:
+    with pytest.raises(Invalid, match="0 to 256"):
+        runtime.allocate_ticks(agent.id, ticks)
