@@ -11,11 +11,23 @@ from uuid import UUID
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.goal_views import GoalView, IntentView, PlanView
-from arbor.heartbeat.self_views import AspectView, BeliefView
+from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
+from arbor.heartbeat.self_views import (
+    AspectView,
+    BeliefView,
+    CapabilityView,
+    ContradictionView,
+    DriveView,
+    ExperienceView,
+    MoodView,
+    PeerView,
+    PreferenceView,
+    ProposalView,
+)
+from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.working_memory import WorkingMemory
 
-#: An agent's id, or its name in its tenant.
+#: An agent's id, as a UUID or its text, its public id (`agent_…`), or its name in its tenant, in whatever case.
 type AgentRef = UUID | str
 
 
@@ -58,7 +70,8 @@ class Cycle:
     ticks: Sequence[Tick]
     allocated: int
     left: int
-    #: `used up`, `nothing left to do: …`, `no longer active: …`, or how the day's budget stands.
+    #: `used up`, `nothing left to do: …`, `no longer active: …`, `cannot beat now: …` (a fleet has it beat), how the
+    #: day's budget stands, or why the last beat failed before it did anything: that one is not charged.
     ended: str
 
     @property
@@ -107,11 +120,13 @@ class Peer:
     interactions: int
     successes: int
     last_at: datetime | None
+    #: As of now (10.3); 0.5 without any dealings.
+    trust: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedAgent:
-    """An agent's full state, from one round trip to the database."""
+    """An agent's full state now: what its next heartbeat would see of it, with as many of each as a prompt shows."""
 
     id: UUID
     public_id: str
@@ -128,10 +143,25 @@ class LoadedAgent:
     working_memory: WorkingMemory
     goals: Sequence[GoalView]
     intents: Sequence[IntentView]
+    #: Those that are carried out, and drafts.
+    plans: Sequence[PlanView]
+    #: What a look at the goals finds.
+    issues: Sequence[IssueView]
     aspects: Sequence[AspectView]
     beliefs: Sequence[BeliefView]
-    drives: dict[str, Any]
-    mood: dict[str, Any]
+    contradictions: Sequence[ContradictionView]
+    drives: Sequence[DriveView]
+    mood: MoodView
+    #: Beats since it met something new.
+    stale_beats: int
+    peers: Sequence[PeerView]
+    preferences: Sequence[PreferenceView]
+    capabilities: Sequence[CapabilityView]
+    experiences: Sequence[ExperienceView]
+    #: Those that wait for a decision.
+    proposals: Sequence[ProposalView]
+    #: What has reached it and waits for its next beat.
+    percepts: Sequence[PerceptView]
 
 
 class AgentRuntime(Protocol):
@@ -165,8 +195,9 @@ class AgentRuntime(Protocol):
     def run_cycle(self, agent: AgentRef, tick_budget: int | None = None) -> Cycle:
         """Let it beat until its ticks are used up or nothing is left to do; without a budget, those allocated before.
 
-        An action costs one tick, and so does a beat that does nothing. Raises BudgetExhausted when there is no tick, and
-        what `tick` raises for the first beat.
+        An action costs one tick, and so does a beat that does nothing; one that fails because no model can be asked costs
+        none, and ends the cycle. Raises BudgetExhausted when there is no tick, and what `tick` raises for the first beat;
+        a cycle that is refused leaves the ticks as they were.
         """
         ...
 
@@ -175,7 +206,10 @@ class AgentRuntime(Protocol):
         ...
 
     def set_status(self, agent: AgentRef, status: AgentStatus) -> AgentStatus:
-        """Bring it to that status, by the one verb that leads there. Raises TransitionIllegal when none does."""
+        """Bring it to that status, by the one verb that leads there: an active agent to dormant, too.
+
+        Raises TransitionIllegal when none does, and Invalid for what is no status.
+        """
         ...
 
     def inject_goal(self, agent: AgentRef, goal: NewGoal) -> UUID:
@@ -191,7 +225,10 @@ class AgentRuntime(Protocol):
         ...
 
     def peer_model(self, agent: AgentRef, peer: AgentRef) -> Peer | None:
-        """Return what it thinks of another agent, or of a person by name; None for one it has never dealt with."""
+        """Return what it thinks of another agent, or of a person by name; None for one it has never dealt with.
+
+        `peer` is an agent's id in any of its forms, or the name by which it knows them.
+        """
         ...
 
     def flush_memory(self, agent: AgentRef, working_memory: WorkingMemory | None = None) -> int:

@@ -6,6 +6,9 @@ import importlib
 import os
 from typing import TYPE_CHECKING
 
+from django.db import OperationalError
+
+from arbor.errors import ServerError
 from arbor.runtime import AgentRuntime
 
 if TYPE_CHECKING:
@@ -20,12 +23,18 @@ def open_runtime(*, tenant: str, actor: str = ACTOR) -> AgentRuntime:
 
     The settings are those of the command line: `.env`, the environment, and the servers of a running `arbor up`. Beats that
     are asked for here run in this process, one at a time per agent; a fleet beside it does no harm. Safe for threads: each
-    has a connection of its own. Raises NotFound for the tenant, and ConfigurationInvalid.
+    has a connection of its own. Raises NotFound for the tenant, ConfigurationInvalid, and ServerError when the database does
+    not answer.
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     # Sets Django up, once per process.
     importlib.import_module("workers.app")
     services = importlib.import_module("apps.agents.services.runtime")
     tenants = importlib.import_module("apps.tenants.services")
-    made: Runtime = services.Runtime(tenant_id=tenants.tenant_by_slug(tenant).id, actor=actor)
+    try:
+        found = tenants.tenant_by_slug(tenant)
+    except OperationalError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ServerError(f"the database does not answer: {reason}. Is `arbor up` running?") from error
+    made: Runtime = services.Runtime(tenant_id=found.id, actor=actor)
     return made

@@ -4,30 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID
 
+from django.db.models import Q
+
 from apps.agents.models import Agent, AgentState
 from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import pause_agent, resume_agent, start_agent, stop_agent, wake_agent
+from apps.agents.services.lifecycle import (
+    pause_agent,
+    resume_agent,
+    sleep_agent,
+    start_agent,
+    stop_agent,
+    wake_agent,
+)
 from apps.agents.services.profile import agent_by_id, agent_by_name, genome_of
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.services.goals import create_goal
 from apps.goals.services.views import goal_views, plan_views
 from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
-from apps.heartbeats.services.cycles import allocate, beat_once, run_ticks
+from apps.heartbeats.services.cycles import allocate, beat_once, give_cycle, run_ticks
 from apps.heartbeats.services.loading import load_agent
 from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
-from arbor.errors import GoalStackFull, LimitReached, NotFound, TransitionIllegal
+from arbor.errors import GoalStackFull, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.plans import PlanStatus
-from arbor.goals.values import GoalLayer
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.goal_views import PlanView
 from arbor.heartbeat.working_memory import WorkingMemory, as_stored
+from arbor.ids import read_id
 from arbor.runtime import AgentRef, Cycle, GoalStack, LoadedAgent, NewGoal, Peer, Tick
+from arbor.selves.trust import trust
 
 #: By which verb an agent comes to a status from another; the others are not a caller's to bring about.
 _VERBS: Mapping[tuple[AgentStatus, AgentStatus], Callable[..., Agent]] = MappingProxyType(
@@ -37,6 +49,7 @@ _VERBS: Mapping[tuple[AgentStatus, AgentStatus], Callable[..., Agent]] = Mapping
         (AgentStatus.PAUSED, AgentStatus.ACTIVE): resume_agent,
         (AgentStatus.DORMANT, AgentStatus.ACTIVE): wake_agent,
         (AgentStatus.ACTIVE, AgentStatus.PAUSED): pause_agent,
+        (AgentStatus.ACTIVE, AgentStatus.DORMANT): sleep_agent,
         (AgentStatus.ACTIVE, AgentStatus.STOPPED): stop_agent,
         (AgentStatus.PAUSED, AgentStatus.STOPPED): stop_agent,
         (AgentStatus.DORMANT, AgentStatus.STOPPED): stop_agent,
@@ -93,7 +106,7 @@ class Runtime:
         agent_id = self._id(agent)
         if tick_budget is not None:
             with tenant_transaction(self._tenant_id):
-                allocate(agent_id=agent_id, ticks=tick_budget, actor=self._actor)
+                give_cycle(agent_id=agent_id, ticks=tick_budget, actor=self._actor)
         return run_ticks(agent_id=agent_id, tenant_id=self._tenant_id)
 
     def status(self, agent: AgentRef) -> AgentStatus:
@@ -103,9 +116,10 @@ class Runtime:
 
     def set_status(self, agent: AgentRef, status: AgentStatus) -> AgentStatus:
         """Bring it to that status, by the one verb that leads there."""
+        wanted = _known(AgentStatus, status, "status")
         with tenant_transaction(self._tenant_id):
             found = self._find(agent)
-            before, wanted = AgentStatus(found.status), AgentStatus(status)
+            before = AgentStatus(found.status)
             if before is wanted:
                 return wanted
             verb = _VERBS.get((before, wanted))
@@ -123,9 +137,9 @@ class Runtime:
                     agent_id=agent_id,
                     title=goal.title,
                     description=goal.description,
-                    layer=GoalLayer(goal.layer),
-                    source=goal.source,
-                    state=goal.state,
+                    layer=_known(GoalLayer, goal.layer, "goal's layer"),
+                    source=_known(GoalSource, goal.source, "goal's source"),
+                    state=None if goal.state is None else _known(GoalState, goal.state, "goal's state"),
                     parent_id=goal.parent_id,
                     deadline=goal.deadline,
                 )
@@ -161,11 +175,11 @@ class Runtime:
     def peer_model(self, agent: AgentRef, peer: AgentRef) -> Peer | None:
         """Return what it thinks of another agent, or of a person by name."""
         with tenant_transaction(self._tenant_id):
-            models = PeerModel.objects.filter(agent_id=self._find(agent).id)
-            row = models.filter(peer_id=peer) if isinstance(peer, UUID) else models.filter(name=peer)
-            found: PeerModel | None = row.first()
-        if found is None:
-            return None
+            agent_id = self._find(agent).id
+            found = _peer(agent_id, peer)
+            if found is None:
+                return None
+            beats = AgentState.objects.values_list("beats", flat=True).get(agent_id=agent_id)
         return Peer(
             name=found.name,
             agent_id=found.peer_id,
@@ -175,6 +189,13 @@ class Runtime:
             interactions=found.interactions,
             successes=found.successes,
             last_at=found.last_at,
+            trust=trust(
+                successes=found.successes,
+                interactions=found.interactions,
+                # As its next heartbeat will see it.
+                tick=beats + 1,
+                last_tick=found.last_tick,
+            ),
         )
 
     def flush_memory(self, agent: AgentRef, working_memory: WorkingMemory | None = None) -> int:
@@ -216,9 +237,14 @@ class Runtime:
     def _find(self, agent: AgentRef) -> Agent:
         if isinstance(agent, UUID):
             return agent_by_id(agent)
-        if not agent.strip():
-            raise NotFound("an agent is named by its id or its name, got an empty text")
-        return agent_by_name(agent)
+        named = agent.strip()
+        if not named or "\0" in named:
+            raise NotFound(f"an agent is named by its id or its name, got {agent!r}")
+        by_id = Q(public_id=named)
+        if (agent_id := read_id(named)) is not None:
+            by_id |= Q(id=agent_id)
+        found: Agent | None = Agent.objects.filter(by_id).first()
+        return found or agent_by_name(named)
 
     def _note(self, agent_id: UUID, message: str, detail: Mapping[str, object]) -> None:
         record(
@@ -228,3 +254,23 @@ class Runtime:
             message=message,
             detail=dict(detail),
         )
+
+
+def _known[S: StrEnum](kind: type[S], value: str, what: str) -> S:
+    """Return a member that was given as itself or as its text; raises Invalid."""
+    try:
+        return kind(value)
+    except ValueError:
+        raise Invalid(f"a {what} is one of {', '.join(kind)}, got {value!r}") from None
+
+
+def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
+    """Return an agent's model of another: by either id, or by name; of names that differ by case only, the exact one."""
+    models = PeerModel.objects.filter(agent_id=agent_id)
+    peer_id = read_id(peer)
+    found: PeerModel | None = models.filter(peer_id=peer_id).first() if peer_id is not None else None
+    if found is not None or isinstance(peer, UUID) or "\0" in peer:
+        return found
+    named = list(models.filter(Q(peer__public_id=peer.strip()) | Q(name__iexact=peer.strip())))
+    exact = [each for each in named if each.name == peer.strip()]
+    return next(iter(exact or named), None)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from django.db import OperationalError
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentState
 from apps.agents.services.runtime import Runtime
-from apps.goals.models import Goal, Intent
-from apps.heartbeats.models import HeartbeatStatus, Trigger
-from apps.selves.models import PeerModel
+from apps.audit.models import AuditAction, AuditEvent
+from apps.goals.services.goals import create_goal
+from apps.goals.services.plans import add_plan
+from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.heartbeats.services.perception import perceive
+from apps.selves.models import PeerModel, Preference
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
@@ -21,44 +27,36 @@ from arbor.errors import (
     AgentDormant,
     AgentNotActive,
     AlreadyExists,
-    BudgetExhausted,
     GoalStackFull,
     Invalid,
     NotFound,
+    ServerError,
     TransitionIllegal,
     WorkingMemoryOverflow,
 )
+from arbor.goals.plans import PlanDraft, StepDraft
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.ids import uuid7
 from arbor.models.ports import ScriptedModel
 from arbor.runtime import AgentRuntime, NewGoal
+from arbor.selves.drives import Drive
 from config.runtime import open_runtime
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.beater import action_of, reply_of
+from tests.integration.heartbeats.conftest import REST, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
+REMEMBER = reply_of(actions=[action_of("remember", content="The pier has a lamp.")])
 GENOME = AgentGenome(
     role=AgentRole.EXPLORER,
     traits=AgentTraits(risk_tolerance=0.9, collaboration=0.4, depth_vs_breadth=0.7, quality_vs_speed=0.7),
 )
 
 
-@pytest.fixture
-def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
-    return open_runtime(tenant=tenant.slug, actor="program:test")
-
-
-def remember(count: int) -> str:
-    actions = [
-        {"action": "remember", "params": {"content": f"The pier has {n} lamps."}} for n in range(count)
-    ]
-    return json.dumps({"thinking": "Keep it.", "actions": actions})
-
-
 def test_an_agent_is_spawned_with_its_genome_and_lives(
     runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
 ) -> None:
-    scripted(remember(1))
+    scripted(REMEMBER)
     made = runtime.spawn(name="Nova", template="Scout", genome=GENOME, ticks=5, parent=agent.id)
     loaded = runtime.load(made)
     assert (loaded.name, loaded.status, loaded.genome, loaded.ticks_left) == (
@@ -76,44 +74,6 @@ def test_an_agent_is_spawned_with_its_genome_and_lives(
         runtime.spawn(name="Nova", template="Scout")
 
 
-def test_a_cycle_ends_when_its_ticks_are_used_up(
-    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
-) -> None:
-    scripted(remember(2), repeat=True)
-    energy = runtime.load(agent.id).energy
-    cycle = runtime.run_cycle(agent.id, 5)
-    assert (cycle.allocated, cycle.left, cycle.used, cycle.ended) == (5, 0, 5, "used up")
-    assert [len(tick.actions) for tick in cycle.ticks] == [2, 2, 1]
-    assert {beat.trigger for beat in beats_of(agent)} == {Trigger.CYCLE}
-    assert runtime.load(agent.id).energy == energy
-    with pytest.raises(BudgetExhausted):
-        runtime.run_cycle(agent.id)
-
-
-def test_a_tick_that_does_nothing_costs_one(
-    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
-) -> None:
-    scripted("nothing to read", repeat=True)
-    cycle = runtime.run_cycle(agent.id, 2)
-    assert [tick.status for tick in cycle.ticks] == ["failed", "failed"]
-    assert [tick.action for tick in cycle.ticks] == [None, None]
-    assert cycle.left == 0
-    assert runtime.nop_count(agent.id) == 2
-
-
-def test_a_cycle_ends_when_nothing_is_left_to_do(
-    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
-) -> None:
-    scripted(REST, repeat=True)
-    for goal in runtime.goals(agent.id).all:
-        with tenant_transaction(agent.tenant_id):
-            Intent.objects.filter(goal_id=goal.id).delete()
-            Goal.objects.filter(id=goal.id).delete()
-    cycle = runtime.run_cycle(agent.id, 20)
-    assert cycle.ended.startswith("nothing left to do: idle:")
-    assert cycle.left > 0
-
-
 def test_who_sleeps_or_is_held_does_not_beat(runtime: AgentRuntime, agent: Agent) -> None:
     assert runtime.set_status(agent.id, AgentStatus.PAUSED) is AgentStatus.PAUSED
     with pytest.raises(AgentNotActive):
@@ -126,6 +86,62 @@ def test_who_sleeps_or_is_held_does_not_beat(runtime: AgentRuntime, agent: Agent
         runtime.set_status(agent.id, AgentStatus.CREATED)
     assert runtime.set_status(agent.id, AgentStatus.ACTIVE) is AgentStatus.ACTIVE
     assert runtime.status(agent.id) is AgentStatus.ACTIVE
+
+
+def test_a_program_puts_an_agent_to_sleep_and_wakes_it(runtime: AgentRuntime, agent: Agent) -> None:
+    assert runtime.set_status(agent.id, AgentStatus.DORMANT) is AgentStatus.DORMANT
+    assert schedule_of(agent).state == ScheduleState.OFF
+    with tenant_transaction(agent.tenant_id):
+        slept = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.AGENT_DORMANT)
+    assert (slept.actor, slept.detail) == ("program:test", {"from": "active", "to": "dormant"})
+    with pytest.raises(AgentDormant):
+        runtime.tick(agent.id)
+    assert runtime.set_status(agent.id, AgentStatus.ACTIVE) is AgentStatus.ACTIVE
+
+
+def test_an_agent_is_named_by_either_id_and_by_its_name(runtime: AgentRuntime, agent: Agent) -> None:
+    for name in (agent.id, str(agent.id), str(agent.id).upper(), agent.public_id, "Ada", "ada"):
+        assert runtime.load(name).id == agent.id
+        assert runtime.status(name) is AgentStatus.ACTIVE
+    for name in ("", "nobody", "agent_00", str(uuid7()), "a\0b"):
+        with pytest.raises(NotFound):
+            runtime.status(name)
+
+
+@pytest.mark.parametrize(
+    ("goal", "fault"),
+    [
+        ({"layer": "nope"}, "aspiration, objective, task"),
+        ({"source": "nope"}, "user_request"),
+        ({"state": "nope"}, "active, queued, backburner"),
+    ],
+)
+def test_a_goal_with_a_value_that_there_is_not_is_refused(
+    runtime: AgentRuntime, agent: Agent, goal: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(Invalid, match=f"{fault}.*got 'nope'"):
+        runtime.inject_goal(agent.id, NewGoal(title="Answer Mia", **goal))
+
+
+def test_values_are_taken_as_their_texts(runtime: AgentRuntime, agent: Agent) -> None:
+    goal: dict[str, Any] = {"layer": "task", "source": "user_request", "state": "queued"}
+    made = runtime.inject_goal(agent.id, NewGoal(title="Answer Mia", **goal))
+    found = next(each for each in runtime.goals(agent.id).tasks if each.id == str(made))
+    assert (found.source, found.state) == (GoalSource.USER_REQUEST, GoalState.QUEUED)
+    wanted: Any = "dead"
+    with pytest.raises(Invalid, match=r"a status is one of created, active, .* got 'dead'"):
+        runtime.set_status(agent.id, wanted)
+
+
+def test_without_servers_a_program_is_told_to_start_them(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_slug: str) -> None:
+        raise OperationalError("connection refused\nIs the server running?")
+
+    monkeypatch.setattr("apps.tenants.services.tenant_by_slug", away)
+    with pytest.raises(ServerError, match=r"connection refused\. Is `arbor up` running\?"):
+        open_runtime(tenant=tenant.slug)
 
 
 def test_goals_are_given_seen_by_layer_and_bounded(runtime: AgentRuntime, agent: Agent) -> None:
@@ -152,7 +168,59 @@ def test_peers_are_found_by_id_and_by_name(runtime: AgentRuntime, agent: Agent) 
     found = runtime.peer_model(agent.id, "Mia")
     assert found is not None
     assert (found.interactions, found.successes) == (4, 3)
+    assert runtime.peer_model(agent.id, "mia") == found
     assert runtime.peer_model(agent.id, uuid7()) is None
+    assert runtime.peer_model(agent.id, "") is None
+
+
+def test_a_peer_that_is_an_agent_is_found_by_either_id_with_its_trust(
+    runtime: AgentRuntime, agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    bo = new_agent(tenant, "Bo")
+    with tenant_transaction(agent.tenant_id):
+        PeerModel.objects.create(
+            tenant_id=agent.tenant_id,
+            agent_id=agent.id,
+            peer=bo,
+            name="Bo",
+            interactions=4,
+            successes=3,
+            last_tick=1,
+        )
+        AgentState.objects.filter(agent_id=agent.id).update(beats=100)
+    found = runtime.peer_model(agent.id, bo.id)
+    assert found is not None
+    assert found.trust == pytest.approx(0.75 * math.exp(-0.001 * 100))
+    for name in (str(bo.id), bo.public_id, "Bo", "bo"):
+        assert runtime.peer_model(agent.id, name) == found
+    assert runtime.load(agent.id).peers[0].trust == found.trust
+
+
+def test_the_full_state_is_that_of_a_beat_as_of_now(
+    runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
+) -> None:
+    scripted(REMEMBER)
+    runtime.tick(agent.id)
+    with tenant_transaction(agent.tenant_id):
+        perceive(agent_id=agent.id, kind="environment", content="It snows.", actor="test")
+        Preference.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, key="tone", value="dry")
+        goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.QUEUED)
+        draft = PlanDraft(steps=[StepDraft(action="recall", description="look")])
+        add_plan(agent_id=agent.id, goal_id=goal.id, draft=draft)
+        day_ago = datetime.now(UTC) - timedelta(days=1)
+        AgentState.objects.filter(agent_id=agent.id).update(
+            mood={"valence": 0.8, "arousal": 0.9, "at": day_ago.isoformat()}
+        )
+    loaded = runtime.load(agent.id)
+    assert [each.content for each in loaded.percepts] == ["It snows."]
+    assert [(each.key, each.value) for each in loaded.preferences] == [("tone", "dry")]
+    assert [plan.goal_id for plan in loaded.plans] == [str(goal.id)]
+    assert [each.action for each in loaded.experiences] == []
+    assert loaded.proposals == []
+    assert [(each.action, each.attempts) for each in loaded.capabilities] == [("remember", 1)]
+    assert {each.name for each in loaded.drives} == set(Drive)
+    assert loaded.mood.valence < 0.5
+    assert loaded.stale_beats == 1
 
 
 def test_working_memory_is_stored_unless_it_is_too_large_or_a_beat_runs(
@@ -169,12 +237,6 @@ def test_working_memory_is_stored_unless_it_is_too_large_or_a_beat_runs(
     fleet.dispatch()
     with pytest.raises(TransitionIllegal, match="is beating"):
         runtime.flush_memory(agent.id)
-
-
-@pytest.mark.parametrize("ticks", [-1, 257])
-def test_a_cycle_has_so_many_ticks_at_most(runtime: AgentRuntime, agent: Agent, ticks: int) -> None:
-    with pytest.raises(Invalid, match="0 to 256"):
-        runtime.allocate_ticks(agent.id, ticks)
 
 
 def test_another_tenants_agent_is_not_found(agent: Agent) -> None:
