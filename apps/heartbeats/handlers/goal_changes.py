@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from apps.goals.models import Goal
 from apps.goals.services.backlog import Backlog
 from apps.goals.services.steps import require_active
-from arbor.errors import ArborError
+from arbor.errors import ArborError, NotFound
 from arbor.goals.injection import Injected
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
 from arbor.goals.values import GoalState
@@ -38,6 +38,9 @@ class Changes:
         ]
         #: Goals on which this heartbeat is counted as spent already, in this turn or an earlier one.
         self._served = {each["goal_id"] for each in earlier if each["kind"] in _SERVING}
+        self._told = frozenset(self._served)
+        #: Goals that actions were for, by none of their steps, with the names of these actions.
+        self._meant: dict[UUID, tuple[Goal, list[str]]] = {}
         self._made: list[GoalChange] = []
         self._dropped: list[dict[str, Any]] = []
 
@@ -51,6 +54,7 @@ class Changes:
 
     def save(self) -> NodeResult:
         """Write everything, and put the account on the heartbeat's record, after what is there of it."""
+        self._note_meant()
         self._backlog.save()
         record: Mapping[str, Any] = self._context.get("record", {})
         made = [each.model_dump(mode="json") for each in self._made]
@@ -78,6 +82,17 @@ class Changes:
         )
         goal = self._backlog.goal(intent.goal_id)
         self._note(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
+
+    def serve(self, result: ActionResult) -> None:
+        """Count what an action did for an open goal without being a step of it; a goal that is not there is listed."""
+        try:
+            goal = self._backlog.goal(str(result.goal_id))
+        except NotFound as error:
+            path = f"actions[{result.index}].goal_id"
+            self._dropped.append({"path": path, "value": result.goal_id, "reason": str(error)})
+            return
+        self._serve(goal.id)
+        self._meant.setdefault(goal.id, (goal, []))[1].append(result.action)
 
     def put_off(self, result: ActionResult) -> None:
         """Let an intent wait on that was locked, and whose action was not possible yet: nothing was tried."""
@@ -176,6 +191,14 @@ class Changes:
         if str(goal_id) not in self._served:
             self._served.add(str(goal_id))
             self._backlog.serve(goal_id)
+
+    def _note_meant(self) -> None:
+        """Tell what was done for goals of which this heartbeat has nothing else to tell that it is spent on."""
+        told = self._told | {each.goal_id for each in self._made if each.kind in _SERVING}
+        for goal, actions in self._meant.values():
+            if str(goal.id) not in told:
+                names = ", ".join(dict.fromkeys(name.replace("_", " ") for name in actions))
+                self._note(goal, GoalChangeKind.PROGRESSED, f"by {names}")
 
     def _block(self, goal_id: str, by: str) -> None:
         before = self._backlog.goal(goal_id)

@@ -10,12 +10,14 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.ids import read_id
 from arbor.pipeline.engine import Context, NodeResult, Phase
 
+#: No work on the goal that they name: resting does nothing for one, and what these do to goals they note themselves.
+_NO_WORK = frozenset({"rest", "review_goals", "brainstorm_goals", "reprioritize"})
 #: Put off, not tried: the intent waits on, and the try does not count.
 _PUT_OFF = (Verdict.TOO_LITTLE_ENERGY, Verdict.TOO_MANY, Verdict.TOO_SOON, Verdict.UNAVAILABLE)
 
 
 class Goals:
-    """Applies the reply's goal updates and new goals, and the outcome of intents."""
+    """Applies the reply's goal updates and new goals, the outcome of intents, and what other actions did for a goal."""
 
     phase = Phase.INSIDE
 
@@ -27,13 +29,16 @@ class Goals:
         reply: Reply = context["reply"]
         served = _served(context["results"], context["decisions"])
         put_off = _put_off(context["results"], context["decisions"])
-        if not (served or put_off or reply.goal_updates or reply.new_goals):
+        meant = _meant(context["results"])
+        if not (served or put_off or meant or reply.goal_updates or reply.new_goals):
             return NodeResult()
         changes = Changes(context, self._clock.now())
         for result in served:
             changes.apply(f"actions[{result.index}].intent_id", changes.intent, result)
         for result in put_off:
             changes.apply(f"actions[{result.index}].intent_id", changes.put_off, result)
+        for result in meant:
+            changes.serve(result)
         for place, goal in enumerate(reply.new_goals):
             changes.apply(f"new_goals[{place}]", changes.add, goal)
         for place, update in enumerate(reply.goal_updates):
@@ -48,6 +53,18 @@ def _served(results: list[ActionResult], decisions: list[Decision]) -> list[Acti
     put_off |= {result.index for result in _put_off(results, decisions)}
     tried = [result for result in results if result.intent_id and result.index not in put_off]
     return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
+
+
+def _meant(results: list[ActionResult]) -> list[ActionResult]:
+    """Return the results of actions that did something for a goal, without being a step that was planned for it."""
+    return [
+        result
+        for result in results
+        if result.goal_id
+        and not result.intent_id
+        and result.action not in _NO_WORK
+        and result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
+    ]
 
 
 def _in_hand(context: Context, put_off: list[ActionResult]) -> dict[str, list[str]]:
