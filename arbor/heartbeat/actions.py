@@ -87,7 +87,11 @@ def _spec(name: str, summary: str, params: type[ActionParams]) -> ActionSpec:
 ACTIONS = ActionRegistry(
     (
         _spec("observe", "look once more at your environment and yourself", ObserveParams),
-        _spec("review_goals", "look through your goals for what is blocked, stale or due", ReviewGoalsParams),
+        _spec(
+            "review_goals",
+            "look through all your goals, those set aside too, for what is blocked, stale or due",
+            ReviewGoalsParams,
+        ),
         _spec("recall", "search your memory; what is found is there when you look again", RecallParams),
         _spec("remember", "keep something worth keeping", RememberParams),
         _spec("connect", "tie two things together: memories, goals, beliefs", ConnectParams),

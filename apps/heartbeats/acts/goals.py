@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from apps.goals.models import Goal
 from apps.goals.services.backlog import Backlog
+from apps.goals.services.views import goal_views
 from apps.heartbeats.acts.desk import GLIMPSE, Desk, answer
 from arbor.errors import ArborError
 from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
+from arbor.heartbeat.sections.goals import overview
 
 
 def review_goals(desk: Desk, decision: Decision) -> ActionResult:
-    """Say what the look at the goals found: it was taken when the beat began, and nothing is read anew."""
+    """Say what the look at the goals found when the beat began, and bring all that are open now, to read. One statement."""
     issues = desk.situation.issues
-    if not issues:
-        return answer(decision, ActionOutcome.SUCCESS, "nothing wants attention")
     found = "; ".join(f"{issue.advice}: {issue.text}"[:GLIMPSE] for issue in issues)
-    return answer(decision, ActionOutcome.SUCCESS, f"{len(issues)} want attention: {found}")
+    summary = f"{len(issues)} want attention: {found}" if issues else "nothing wants attention"
+    seen = goal_views(agent_id=desk.agent_id, traits=None, now=desk.now)
+    return answer(decision, ActionOutcome.SUCCESS, summary, brought=overview(seen))
 
 
 def brainstorm_goals(desk: Desk, decision: Decision) -> ActionResult:

@@ -30,6 +30,12 @@ def goals(situation: Situation, data: Data) -> str:
     return f"## Goals\n{body}{more}" + (f"\nOn the backburner: {aside}." if aside else "")
 
 
+def overview(goals: Sequence[GoalView]) -> str:
+    """Return one line for each open goal, by state: the section itself leaves out those that wait further back."""
+    places = [GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER]
+    return "\n".join(_briefly(goal) for state in places for goal in goals if goal.state is state)
+
+
 def intents(intents: Sequence[IntentView], data: Data) -> str:
     if not intents:
         return "## Pending intents\nNone."
@@ -85,6 +91,11 @@ def _intent(intent: IntentView) -> str:
     return f"[{intent.id}] {intent.action}: {line(intent.description)} ({'; '.join(about)})"
 
 
+def _briefly(goal: GoalView) -> str:
+    about = [goal.state, f"{goal.fraction:.0%} done", *_standing(goal)]
+    return f"[{goal.id}] {line(goal.title)} ({', '.join(about)})"
+
+
 def _goal(goal: GoalView) -> Iterator[str]:
     about = [
         goal.state,
@@ -97,11 +108,7 @@ def _goal(goal: GoalView) -> Iterator[str]:
         about.append("1 heartbeat spent" if goal.effort == 1 else f"{goal.effort} heartbeats spent")
     if feeling := in_a_word(goal.emotional_valence):
         about.append(feeling)
-    if goal.parent_id:
-        about.append(f"part of {goal.parent_id}")
-    if goal.deadline is not None:
-        about.append(f"due {when(goal.deadline)}")
-    about.extend(goal.flags)
+    about.extend(_standing(goal))
     yield f"[{goal.id}] {line(goal.title)} ({', '.join(about)})"
     if goal.description:
         yield f"    done when: {line(goal.description)}"
@@ -109,3 +116,11 @@ def _goal(goal: GoalView) -> Iterator[str]:
         yield f"    waits for: {line(goal.blocked_by)}"
     for note in goal.notes:
         yield f"    note: {line(note)}"
+
+
+def _standing(goal: GoalView) -> Iterator[str]:
+    if goal.parent_id:
+        yield f"part of {goal.parent_id}"
+    if goal.deadline is not None:
+        yield f"due {when(goal.deadline)}"
+    yield from goal.flags

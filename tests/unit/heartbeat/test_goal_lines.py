@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from arbor.heartbeat.sections.goals import goals
+from arbor.goals.values import GoalState
+from arbor.heartbeat.sections.goals import goals, overview
 from arbor.heartbeat.sections.text import Data
 from tests.unit.heartbeat.builders import NONCE, goal, situation
 
@@ -15,3 +16,15 @@ from tests.unit.heartbeat.builders import NONCE, goal, situation
 )
 def test_a_goal_says_how_much_was_spent_on_it(effort: int, shown: str) -> None:
     assert shown in goals(situation(goals=[goal(effort=effort)]), Data(NONCE))
+
+
+def test_an_overview_has_one_entry_for_each_open_goal_by_state_and_no_title_passes_for_another() -> None:
+    aside = goal("cape", state=GoalState.BACKBURNER, flags=["overdue"])
+    forged = goal("reef", state=GoalState.QUEUED, title="Reef\n[goal-x] Cape (active)", parent_id="goal-bay")
+    assert overview([aside, forged, goal("bay", fraction=0.5)]).splitlines() == [
+        "[goal-bay] Map the bay (active, 50% done)",
+        "[goal-reef] Reef",
+        "    [goal-x] Cape (active) (queued, 0% done, part of goal-bay)",
+        "[goal-cape] Map the cape (backburner, 0% done, overdue)",
+    ]
+    assert overview([]) == ""

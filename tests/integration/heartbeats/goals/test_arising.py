@@ -77,7 +77,7 @@ def test_a_brainstorm_takes_up_what_there_is_room_for_and_says_what_not(
         {"title": "Name the islands", "description": "each has one", "rationale": "maps need names"},
         {"title": "Draw the currents", "state": "backburner"},
     ]
-    beat(reply_of(actions=[action("brainstorm_goals", goals=wanted), action("review_goals")]))
+    beat(reply_of(actions=[action("brainstorm_goals", goals=wanted), action("review_goals")]), reply_of())
     with tenant_transaction(agent.tenant_id):
         made = Goal.objects.filter(agent_id=agent.id, heartbeat_id=last_done(agent).id)
         assert dict(made.values_list("title", "state")) == {

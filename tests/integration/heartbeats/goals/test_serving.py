@@ -1,0 +1,195 @@
+"""What a beat does for its goals by actions that are no planned steps, and how it looks through all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+from django.utils import timezone
+
+from apps.agents.models import Agent
+from apps.goals.models import Goal, GoalMemoryLink
+from apps.goals.services.goals import create_goal, move_goal
+from apps.heartbeats.services.schedule import tick_now
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.goals.plans import LinkKind
+from arbor.goals.values import GoalSource, GoalState
+from arbor.models.ports import ScriptedModel
+from tests.integration.heartbeats.beater import reply_of
+from tests.integration.heartbeats.conftest import REST
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.goals.conftest import action, last_done
+
+type Beat = Callable[..., str]
+
+
+def serving(goal: object, name: str, /, **params: Any) -> dict[str, Any]:
+    return {**action(name, **params), "goal_id": str(goal)}
+
+
+def test_an_action_for_a_goal_is_effort_spent_on_it_touches_it_and_ties_the_beat_to_it(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _, reef = goals
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(id=reef.id).update(touched_at=timezone.now() - timedelta(days=8))
+    beat(
+        reply_of(
+            actions=[
+                serving(reef.id, "remember", content="Twelve fathoms at the north end."),
+                serving(reef.id, "reflect", insight="It is deeper than the charts say."),
+                serving(reef.id, "connect", from_id="x", to_id="y", relation="causes"),
+            ]
+        )
+    )
+    done = last_done(agent)
+    assert [(each["title"], each["kind"], each["change"]) for each in done.goal_changes] == [
+        ("Sound the reef", "progressed", "by remember, reflect")
+    ]
+    with tenant_transaction(agent.tenant_id):
+        reef.refresh_from_db()
+        link = GoalMemoryLink.objects.get(goal_id=reef.id)
+    assert (reef.effort, timezone.now() - reef.touched_at < timedelta(hours=1)) == (1, True)
+    assert (link.memory_id, link.kind) == (done.memory_id, LinkKind.PROGRESS)
+    prompt = beat()
+    assert "1 heartbeat spent" in prompt
+    assert "My goal “Sound the reef” went on: by remember, reflect." in prompt
+
+
+def test_several_turns_for_one_goal_are_one_heartbeat_spent_on_it_and_told_once(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _, reef = goals
+    kept = serving(reef.id, "remember", content="Twelve fathoms at the north end.")
+    again = serving(reef.id, "remember", content="Nine at the south end.")
+    beat(reply_of(actions=[kept, action("observe")]), reply_of(actions=[again]))
+    assert last_done(agent).turns == 2
+    assert [each["kind"] for each in last_done(agent).goal_changes] == ["progressed"]
+    with tenant_transaction(agent.tenant_id):
+        assert Goal.objects.get(id=reef.id).effort == 1
+
+
+def test_what_is_said_of_a_goal_stands_in_place_of_what_was_done_for_it(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _, reef = goals
+    kept = serving(reef.id, "remember", content="Twelve fathoms at the north end.")
+    beat(reply_of(actions=[kept], goal_updates=[{"goal_id": str(reef.id), "state": "completed"}]))
+    with tenant_transaction(agent.tenant_id):
+        assert Goal.objects.get(id=reef.id).effort == 1
+    kinds = [(each["title"], each["kind"]) for each in last_done(agent).goal_changes]
+    assert kinds == [("Sound the reef", "completed"), ("Chart the coast", "completed")]
+
+
+def test_resting_moving_and_failing_serve_no_goal_and_none_is_loaded_for_them(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    coast, reef = goals
+    locked: list[str] = []
+
+    def look(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "FROM goals_goal" in sql and "FOR UPDATE" in sql:
+            locked.append(sql)
+        return execute(sql, params, many, context)
+
+    with connections[APP].execute_wrapper(look):
+        beat(
+            reply_of(
+                actions=[
+                    serving(reef.id, "rest"),
+                    serving(reef.id, "connect", from_id="x", to_id="y", relation="causes"),
+                    action("remember", content="The tide turns at six."),
+                ]
+            )
+        )
+        assert locked == []
+        _may(agent, "reprioritize")
+        beat(reply_of(actions=[serving(reef.id, "reprioritize", goal_id=str(reef.id), state="queued")]))
+        assert len(locked) == 1
+    with tenant_transaction(agent.tenant_id):
+        found = {goal.title: (goal.state, goal.effort) for goal in Goal.objects.filter(agent_id=agent.id)}
+    assert found == {coast.title: ("active", 0), reef.title: ("queued", 0)}
+
+
+def test_an_action_for_a_goal_that_is_not_open_is_done_and_the_goal_listed_as_not_found(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _, reef = goals
+    with tenant_transaction(agent.tenant_id):
+        move_goal(goal_id=reef.id, to=GoalState.ABANDONED, reason="the reef is gone")
+    kept = [serving(of, "remember", content=f"For {of}.") for of in (reef.id, "the-reef")]
+    beat(reply_of(actions=kept))
+    done = last_done(agent)
+    assert [each["outcome"] for each in done.actions] == ["success", "success"]
+    assert [(each["path"], each["reason"]) for each in done.dropped] == [
+        ("actions[0].goal_id", f"there is no open goal {reef.id}"),
+        ("actions[1].goal_id", "there is no open goal the-reef"),
+    ]
+    assert done.goal_changes == []
+
+
+def test_review_goals_brings_every_open_goal_and_a_further_turn_may_use_their_ids(
+    fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Callable[..., ScriptedModel]
+) -> None:
+    titles = ("Name the islands", "Draw the currents", "Count the seals", "Mend the boat", "Learn the stars")
+    with tenant_transaction(agent.tenant_id):
+        for title in titles:
+            create_goal(agent_id=agent.id, title=title, source=GoalSource.IDENTITY, expected_reward=0.9)
+        sixth = create_goal(agent_id=agent.id, title="Find the wreck")
+        aside = GoalState.BACKBURNER
+        some_day = create_goal(agent_id=agent.id, title="Sail around it", state=aside)
+        blocked = create_goal(agent_id=agent.id, title="Raise it", state=aside, blocked_by="no diver")
+    model = scripted(
+        reply_of(actions=[action("review_goals")]),
+        reply_of(
+            actions=[action("reprioritize", goal_id=str(some_day.id), state="queued")],
+            goal_updates=[{"goal_id": str(sixth.id), "state": "active"}],
+        ),
+    )
+    _may(agent, "review_goals", "reprioritize")
+    with tenant_transaction(agent.tenant_id):
+        tick_now(agent_id=agent.id)
+    fleet.run()
+
+    first, second = (request.messages[-1].content for request in model.requests)
+    assert "Queued besides these: 1." in first
+    assert "On the backburner: 2." in first
+    assert not any(str(each.id) in first for each in (sixth, some_day))
+    for shown in (
+        f"[{goals[1].id}] Sound the reef (active, 0% done, part of {goals[0].id})",
+        f"[{sixth.id}] Find the wreck (queued, 0% done)",
+        f"[{some_day.id}] Sail around it (backburner, 0% done)",
+        f"[{blocked.id}] Raise it (backburner, 0% done, blocked)",
+    ):
+        assert shown in second
+    with tenant_transaction(agent.tenant_id):
+        states = dict(Goal.objects.values_list("id", "state"))
+    assert (states[sixth.id], states[some_day.id]) == (GoalState.ACTIVE, GoalState.QUEUED)
+
+
+def test_a_review_shows_what_the_same_turn_thought_of(
+    fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Callable[..., ScriptedModel]
+) -> None:
+    wanted = [{"title": "Name the islands"}, {"title": "Draw the currents", "state": "backburner"}]
+    model = scripted(
+        reply_of(actions=[action("brainstorm_goals", goals=wanted), action("review_goals")]), REST
+    )
+    _may(agent, "review_goals", "brainstorm_goals")
+    with tenant_transaction(agent.tenant_id):
+        tick_now(agent_id=agent.id)
+    fleet.run()
+    with tenant_transaction(agent.tenant_id):
+        made: dict[str, UUID] = dict(
+            Goal.objects.filter(heartbeat_id__isnull=False).values_list("title", "id")
+        )
+    told = model.requests[1].messages[-1].content
+    assert f"[{made['Name the islands']}] Name the islands (queued" in told
+    assert f"[{made['Draw the currents']}] Draw the currents (backburner" in told
+
+
+def _may(agent: Agent, *actions: str) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Agent.objects.filter(id=agent.id).update(allowed_actions=[*agent.allowed_actions, *actions])
