@@ -123,8 +123,8 @@ def _stagnation(pulse: Pulse) -> str:
     if not pulse.stale_goals:
         return ""
     return (
-        f"You have made no progress for a week on: {'; '.join(pulse.stale_goals)}. Make some now, or queue, put back or"
-        " abandon what you do not mean to do."
+        f"You have made no progress for a week on: {'; '.join(pulse.stale_goals)}. Look through all your goals"
+        " (review_goals): make some progress now, or queue, put back or abandon what you do not mean to do."
     )
 
 

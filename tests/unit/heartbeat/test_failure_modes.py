@@ -89,6 +89,7 @@ def test_hoarding_asks_for_reflection_and_stagnation_for_a_choice() -> None:
     (stagnation,) = notices_of(Pulse(stale_goals=["Map the harbour", "Read"]))
     assert "Map the harbour; Read" in stagnation.text
     assert "abandon" in stagnation.text
+    assert "review_goals" in stagnation.text
 
 
 def test_likeness_is_the_share_of_words_in_common() -> None:
