@@ -18,6 +18,7 @@ from apps.agents.services.state import state_changes, state_values
 from apps.goals.services.links import link_memory
 from apps.heartbeats.acts.desk import vectors_of
 from apps.heartbeats.handlers.observe import BEATS_SESSION, budget_in, model_in
+from apps.heartbeats.handlers.standing import noticed_after
 from apps.heartbeats.handlers.terms import on_record
 from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.services.appraisal import lasting, weigh
@@ -254,7 +255,9 @@ def _update_state(
     )
     # What the budget leaves, and what other nodes changed about the agent.
     state: dict[str, Any] = {
-        name: value for name, value in context.get("state", {}).items() if name not in _OWN_COLUMNS
+        name: value
+        for name, value in noticed_after(context.get("state", {}), nops=0).items()
+        if name not in _OWN_COLUMNS
     }
     moved: dict[str, Any] = context.get("moved") or {}
     change(
@@ -305,6 +308,8 @@ class Nop:
                 dormant_at=NOPS_TO_DORMANCY,
             )
         record = {**context["record"], "situation": context["situation"]}
+        state = noticed_after(context.get("state", {}), nops=nops)
         return NodeResult(
-            updates={"record": record}, changed=(f"{nops} heartbeats in a row without a usable reply",)
+            updates={"record": record, "state": state},
+            changed=(f"{nops} heartbeats in a row without a usable reply",),
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from apps.agents.services.state import write_state
 from apps.heartbeats.models import Percept
+from arbor.heartbeat.failure_modes import NoticeKind, Pulse, notices_of
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.turns import merge_records
 from arbor.pipeline.engine import Context
@@ -35,6 +37,23 @@ def let_stand(context: Context) -> dict[str, Any]:
     # They point at the heartbeat's row, which exists: it suspended before its first action.
     Percept.objects.filter(id__in=heard).update(heartbeat_id=UUID(context["heartbeat_id"]))
     return {"heard": True}
+
+
+def noticed_after(state: Mapping[str, Any], *, nops: int) -> dict[str, Any]:
+    """Return the agent's state with what was noticed before the beat, but unusable replies as the beat leaves them."""
+    if "notices" not in state:
+        return {**state}
+    now = [each.model_dump(mode="json") for each in notices_of(Pulse(nops=nops))]
+    others = [each for each in state["notices"] if each["kind"] != NoticeKind.INVALID_REPLIES]
+    order = [*NoticeKind]
+    return {**state, "notices": sorted([*others, *now], key=lambda each: order.index(each["kind"]))}
+
+
+def let_be_noticed(context: Context) -> None:
+    """Write what was noticed before a heartbeat that failed and did nothing: who looks at it wants to know. One statement."""
+    state: Mapping[str, Any] = context.get("state", {})
+    if "notices" in state:
+        write_state(agent_id=UUID(context["agent_id"]), columns={"notices": state["notices"]})
 
 
 def whole_record(context: Context) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 
-from apps.heartbeats.handlers.standing import STANDS, has_acted, let_stand, whole_record
+from apps.heartbeats.handlers.standing import STANDS, has_acted, let_be_noticed, let_stand, whole_record
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.asked import stored_sections
 from apps.heartbeats.services.schedule import fulfil_message
@@ -112,6 +112,8 @@ def finish(walk: Walk, status: HeartbeatStatus, *, reason: str) -> None:
         acted = has_acted(context)
         if acted:
             let_stand(context)
+        else:
+            let_be_noticed(context)
         if acted or walk.acted:
             why = f"{why} ({STANDS})"
     written, beat = _written(
