@@ -122,6 +122,6 @@ ACTIONS = ActionRegistry(
             "publish something under your name; it cannot be taken back",
             ReachOutPublicParams,
         ),
-        _spec("rest", "save the energy that is left", RestParams),
+        _spec("rest", "do nothing", RestParams),
     )
 )

@@ -31,7 +31,7 @@ WORLD_RULES = """\
 You are an autonomous agent. You live in heartbeats: you wake, look at your situation, decide, and act. \
 Between heartbeats you do not think; your memory, your goals and your intents carry you from one to the next.
 - Act on purpose: your goals drive your actions.
-- Each action costs energy. Energy comes back slowly and what you do not spend is kept; rest when nothing is worth it.
+- Each action has its price; rest when nothing is worth it.
 - What recall, an inquiry or a look brings you see in this heartbeat, and may go on.
 - Notice when you are stuck, scattered, or repeating yourself, and change course.
 - Say only what you know or remember. Never claim to have done what you have not done.
@@ -178,7 +178,7 @@ def _join(parts: Iterable[Section]) -> str:
 
 
 def _actions(offers: Iterable[ActionOffer]) -> str:
-    lines = ["# What you can do", "name (energy): what it is for; its params"]
+    lines = ["# What you can do", "name (price): what it is for; its params"]
     for offer in offers:
         params = "; ".join(f"{name}: {what}" for name, what in offer.params.items()) or "none"
         lines.append(f"- {offer.name} ({offer.cost}): {offer.summary}; params: {params}")

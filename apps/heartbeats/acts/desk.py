@@ -73,5 +73,5 @@ def vectors_of(texts: Sequence[str], known: Mapping[str, list[float]]) -> Vector
 
 
 def rest(_: Desk, decision: Decision) -> ActionResult:
-    """Save the energy that is left."""
-    return answer(decision, ActionOutcome.SUCCESS, "saved what energy is left")
+    """Do nothing; what that is worth, the budget says."""
+    return answer(decision, ActionOutcome.SUCCESS, "rested")

@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from arbor.contacts.cooldown import spoken
+from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
+from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
 from arbor.heartbeat.failure_modes import Notice
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.sections.text import Data, line, when
@@ -44,6 +46,22 @@ DIRECTIVES: Mapping[Mode, str] = MappingProxyType(
         Mode.REFLECTION: (
             "Nothing presses. Look at what has happened and what you wonder about; reflect on it. If a queued goal is "
             "worth its time, activate it; if you have no goals, find something worth wanting."
+        ),
+    }
+)
+
+#: What acting costs and what rest is worth, by what is counted (seed 004, 2 and "The Action Budget").
+SPENDING: Mapping[BudgetKind, str] = MappingProxyType(
+    {
+        BudgetKind.ENERGY: (
+            f"{REGENERATION:g} come back at each heartbeat; what you do not spend is kept, up to {MAX_ENERGY:g}."
+        ),
+        BudgetKind.ACTIONS: (
+            f"What you do not use is lost, but for every {RESTS_FOR_BONUS} rests you have one more at your next heartbeat, "
+            f"{MAX_BONUS} at most."
+        ),
+        BudgetKind.TICKS: (
+            "None come back before they are all used; what you do not use is kept until then."
         ),
     }
 )
@@ -115,8 +133,9 @@ def _from(percept: PerceptView) -> str:
 
 
 def energy(situation: Situation) -> str:
-    unit = "" if situation.energy_unit == "energy" else f" {situation.energy_unit}"
-    return f"## Energy\n{situation.energy:g} of at most {situation.max_energy:g}{unit}."
+    unit = "" if situation.energy_unit == BudgetKind.ENERGY else f" {situation.energy_unit}"
+    there = f"{situation.energy:g} of at most {situation.max_energy:g}{unit}."
+    return f"## Energy\n{there} {SPENDING[BudgetKind(situation.energy_unit)]}"
 
 
 def directive(mode: Mode) -> str:

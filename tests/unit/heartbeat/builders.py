@@ -197,7 +197,7 @@ def full_situation() -> Situation:
             number=2,
             mode=Mode.REFLECTION,
             narrative="I rested.",
-            outcomes=["rest: saved what energy is left"],
+            outcomes=["rest: rested"],
         ),
     )
 

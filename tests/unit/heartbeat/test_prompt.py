@@ -242,7 +242,7 @@ def test_each_mode_has_its_own_directive(mode: Mode) -> None:
         ("working_memory", "concern: the map is old"),
         ("working_memory", "curious about: who built the lighthouse"),
         ("last_beat", "I rested."),
-        ("last_beat", "- rest: saved what energy is left"),
+        ("last_beat", "- rest: rested"),
         ("percepts", "[percept-1] 2026-01-05 09:30, user_message: The ferry is late"),
         ("percepts", "Waiting for your next heartbeat: 6."),
     ],
@@ -287,6 +287,30 @@ def test_the_last_contact_is_told_in_hours() -> None:
     environment = Environment(now=NOW, hours_since_user=2.54)
 
     assert "the last contact was 2.5 hours ago" in section("environment", environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("unit", "told"),
+    [
+        ("energy", "10 come back at each heartbeat; what you do not spend is kept, up to 20."),
+        (
+            "actions",
+            "What you do not use is lost, but for every 2 rests you have one more at your next heartbeat, 4 at most.",
+        ),
+        ("ticks", "None come back before they are all used; what you do not use is kept until then."),
+    ],
+)
+def test_what_acting_costs_and_what_rest_is_worth_is_told_of_the_budget_that_holds(
+    unit: str, told: str
+) -> None:
+    prompt = build_prompt(situation(energy=4, max_energy=5, energy_unit=unit), "", NONCE)
+
+    text = next(each.text for each in prompt.sections if each.name == "energy")
+    assert told in text
+    # What is the same for every agent says nothing of a budget, and comes first.
+    assert "energy" not in prompt.system.partition("# How you answer")[0]
+    assert "name (price): what it is for; its params" in prompt.system
+    assert "energy" not in next(line for line in prompt.system.splitlines() if line.startswith("- rest "))
 
 
 def test_when_it_last_wrote_to_its_users_is_told_once() -> None:
