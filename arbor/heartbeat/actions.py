@@ -88,9 +88,7 @@ ACTIONS = ActionRegistry(
     (
         _spec("observe", "look once more at your environment and yourself", ObserveParams),
         _spec(
-            "review_goals",
-            "look through all your goals, those set aside too, for what is blocked, stale or due",
-            ReviewGoalsParams,
+            "review_goals", "look through all your goals for what is blocked, stale or due", ReviewGoalsParams
         ),
         _spec("recall", "search your memory; what is found is there when you look again", RecallParams),
         _spec("remember", "keep something worth keeping", RememberParams),

@@ -89,7 +89,7 @@ def test_a_new_goal_joins_the_backlog_and_the_next_prompt(beater: Beater, agent:
     beater.beat(reply_of(new_goals=[new]))
     with tenant_transaction(agent.tenant_id):
         made = Goal.objects.get(title="Name the islands")
-    assert (made.parent_id, made.state) == (goal.id, GoalState.QUEUED)
+    assert (made.parent_id, made.state) == (goal.id, GoalState.ACTIVE)
     assert "Name the islands" in beater.beat(REST)
 
 
