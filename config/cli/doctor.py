@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import click
@@ -10,6 +9,8 @@ from django.db import connections
 
 from config.cli.checks.finding import Verdict
 from config.cli.diagnosis import diagnose
+from config.cli.output import json_of
+from config.cli.printable import printable
 
 _MARKS = {
     Verdict.OK: click.style("✓", fg="green"),
@@ -27,14 +28,13 @@ def doctor(context: click.Context, as_json: bool) -> None:
     for finding in diagnose():
         findings.append(finding)
         if not as_json:
-            click.echo(f"{_MARKS[finding.verdict]} {finding.check}: {finding.detail}")
+            click.echo(f"{_MARKS[finding.verdict]} {finding.check}: {printable(finding.detail)}")
             if finding.remedy:
-                click.echo(f"    {click.style('→', dim=True)} {finding.remedy}")
+                click.echo(f"    {click.style('→', dim=True)} {printable(finding.remedy)}")
     connections.close_all()
     failed = any(finding.verdict is Verdict.FAIL for finding in findings)
     if as_json:
-        click.echo(
-            json.dumps({"healthy": not failed, "checks": [asdict(finding) for finding in findings]}, indent=2)
-        )
+        checks = [asdict(finding) for finding in findings]
+        click.echo(json_of({"healthy": not failed, "checks": checks}, indent=2))
     if failed:
         context.exit(1)

@@ -8,7 +8,7 @@ import click
 
 from apps.heartbeats.services.failed_errands import FailedErrand, failed_errands, retry_failed_errands
 from apps.tenants.scope import tenant_transaction
-from config.cli.output import json_option, show, table
+from config.cli.output import json_option, show, stamp, table
 from config.cli.tenancy import actor, choose_agent, choose_tenant, tenant_option
 
 
@@ -53,5 +53,5 @@ def _as_json(errand: FailedErrand) -> dict[str, Any]:
         "about": errand.about,
         "model": errand.model,
         "reason": errand.reason,
-        "ended_at": errand.ended_at.isoformat(),
+        "ended_at": stamp(errand.ended_at),
     }

@@ -12,7 +12,7 @@ from apps.contacts.services.inbox import answer_message, count_unread, inbox, ma
 from apps.tenants.scope import tenant_transaction
 from config.cli.memory.finding import find_in_tenant, short
 from config.cli.memory.listing import cut
-from config.cli.output import ago, json_option, show, table
+from config.cli.output import ago, json_option, show, stamp, table
 from config.cli.tenancy import actor, choose_agent, choose_tenant, tenant_option
 
 
@@ -116,7 +116,7 @@ def _line(each: OutboxMessage) -> dict[str, Any]:
         "agent": each.agent.name,
         "subject": each.subject,
         "content": each.content,
-        "at": each.created_at.isoformat(),
-        "read_at": each.read_at.isoformat() if each.read_at else None,
+        "at": stamp(each.created_at),
+        "read_at": stamp(each.read_at),
         "heartbeat": each.heartbeat_id,
     }

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from arbor.errors import AlreadyRunning, ArborError
+from config.cli.printable import told
 
 
 class ExitCode(IntEnum):
@@ -134,7 +135,7 @@ def main(args: list[str] | None = None) -> None:
     try:
         code = cli.main(args=args, prog_name="arbor", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        _refuse(error)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(ExitCode.INTERRUPTED)
@@ -152,8 +153,19 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _fail(what: Any, code: ExitCode) -> ExitCode:
-    click.echo(f"{click.style('arbor:', fg='red', bold=True)} {what}", err=True)
+    click.echo(f"{click.style('arbor:', fg='red', bold=True)} {told(what)}", err=True)
     return code
+
+
+def _refuse(error: click.ClickException) -> None:
+    """Say what is wrong with the command line, in the words of every other error, below the command's usage."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        click.echo(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n", err=True)
+    _fail(error.format_message(), ExitCode.USAGE)
 
 
 def _is_database_away(error: Exception) -> bool:

@@ -14,7 +14,7 @@ from apps.memories.services.ingest import Ingested
 from apps.memories.services.partial import PartialActivation
 from arbor.memory.episodes import EpisodeTerms
 from arbor.memory.values import Recalled, ScoreTerms
-from config.cli.output import console, table
+from config.cli.output import console, stamp, table
 
 #: The terms of a score in the order of a table, with the head of each column.
 TERMS = {
@@ -49,7 +49,7 @@ def recalled_line(memory: Recalled) -> dict[str, Any]:
         "role": memory.role,
         "content": memory.content,
         "session": memory.session,
-        "occurred_at": memory.occurred_at.isoformat(),
+        "occurred_at": stamp(memory.occurred_at),
         "importance": memory.importance,
     }
 

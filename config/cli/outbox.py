@@ -14,7 +14,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import DeliveryStatus
 from config.cli.memory.finding import find_in_tenant, short
 from config.cli.memory.listing import cut
-from config.cli.output import ago, json_option, show, table
+from config.cli.output import ago, json_option, show, stamp, table
 from config.cli.tenancy import actor, choose_agent, choose_tenant, tenant_option
 
 
@@ -119,9 +119,9 @@ def _line(each: OutboxMessage) -> dict[str, Any]:
         "status": each.status,
         "attempts": each.attempts,
         "last_error": each.last_error,
-        "created_at": each.created_at.isoformat(),
-        "due_at": each.due_at.isoformat(),
-        "sent_at": each.sent_at.isoformat() if each.sent_at else None,
+        "created_at": stamp(each.created_at),
+        "due_at": stamp(each.due_at),
+        "sent_at": stamp(each.sent_at),
         "heartbeat": each.heartbeat_id,
         "key": each.idempotency_key,
     }

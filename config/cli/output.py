@@ -9,9 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
+
+from config.cli.printable import escaped, printable
 
 #: A table in a file or a pipe is not cut to a terminal's width.
 _WIDTH_OF_PIPES = 200
@@ -19,18 +23,45 @@ _WIDTH_OF_PIPES = 200
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
+class _Screen(Console):
+    """A terminal that only Arbor drives: what strangers and models wrote is text, whatever is in it."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Clean plain text before it is measured, so that columns stay columns."""
+        return super().render_str(printable(text), **how)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Clean all the rest on its way out; what rich says to the terminal itself is marked as control."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
 def console(*, err: bool = False) -> Console:
     """Return the terminal, or what stands in for it."""
     stream = sys.stderr if err else sys.stdout
-    return Console(stderr=err, width=None if stream.isatty() else _WIDTH_OF_PIPES, highlight=False)
+    return _Screen(stderr=err, width=None if stream.isatty() else _WIDTH_OF_PIPES, highlight=False)
 
 
 def show(value: Mapping[str, Any], *, as_json: bool, people: RenderableType | str) -> None:
     """Print the value as JSON, or for people; a text for people may hold rich's markup."""
     if as_json:
-        click.echo(json.dumps(value, default=str, ensure_ascii=False))
+        click.echo(json_of(value))
     else:
         console().print(people)
+
+
+def json_of(value: Mapping[str, Any], *, indent: int | None = None) -> str:
+    """Return the value as one JSON object, with moments as `stamp` writes them."""
+    return escaped(json.dumps(value, default=_plain, ensure_ascii=False, indent=indent))
+
+
+def _plain(value: object) -> str | None:
+    return stamp(value) if isinstance(value, datetime) else str(value)
+
+
+def stamp(moment: datetime | None) -> str | None:
+    """Write a moment as programs read it: `2026-12-24T18:00:00Z`."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
 
 
 def note(text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from apps.heartbeats.services.status import fleet_status
 from apps.providers import default_model
-from config.cli.output import console
+from config.cli.output import console, json_of
 from config.environment import data_dir, server_urls
 from config.supervisor.run_folder import RunFolder
 
@@ -31,7 +30,7 @@ def status(watch: bool, as_json: bool) -> None:
     """Show heartbeats, agents, queues, workers, backlogs, how maintenance keeps up, and addresses."""
     if as_json:
         while True:
-            click.echo(json.dumps(_now(), indent=None if watch else 2))
+            click.echo(json_of(_now(), indent=None if watch else 2))
             if not watch:
                 return
             time.sleep(REFRESHED_EVERY_S)

@@ -18,6 +18,7 @@ from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, Led
 from apps.heartbeats.services.trace import Step, steps_of
 from arbor.heartbeat.decision import Verdict
 from arbor.models.handles import Provider
+from config.cli.output import stamp
 
 _COLOURS = {
     HeartbeatStatus.DONE: "green",
@@ -45,9 +46,9 @@ def trace_of(beat: Heartbeat) -> dict[str, Any]:
         "turns": beat.turns,
         "model": beat.model,
         "language_model": bool(beat.model) and not is_reflex(beat.model),
-        "slot_at": beat.slot_at.isoformat(),
-        "started_at": beat.started_at.isoformat(),
-        "ended_at": beat.ended_at.isoformat() if beat.ended_at else None,
+        "slot_at": stamp(beat.slot_at),
+        "started_at": stamp(beat.started_at),
+        "ended_at": stamp(beat.ended_at),
         "own_ms": round(beat.own_ms, 2),
         "energy_start": beat.energy_start,
         "energy_end": beat.energy_end,

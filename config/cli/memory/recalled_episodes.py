@@ -12,7 +12,7 @@ from rich.text import Text
 from apps.memories.services.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
 from config.cli.memory.finding import short
 from config.cli.memory_views import receipt_of
-from config.cli.output import show
+from config.cli.output import show, stamp
 from config.cli.tenancy import ChosenAgent
 
 
@@ -37,9 +37,9 @@ def _line(episode: RecalledEpisode) -> dict[str, Any]:
         "score": round(episode.score, 4),
         "terms": {name: round(value, 4) for name, value in episode.terms.as_dict().items()},
         "session": episode.session,
-        "started_at": episode.started_at.isoformat(),
-        "last_at": episode.last_at.isoformat(),
-        "ended_at": episode.ended_at.isoformat() if episode.ended_at else None,
+        "started_at": stamp(episode.started_at),
+        "last_at": stamp(episode.last_at),
+        "ended_at": stamp(episode.ended_at),
         "memories": episode.size,
         "summary": episode.summary,
         "summarized_by": episode.summarized_by,

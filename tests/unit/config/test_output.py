@@ -1,0 +1,104 @@
+"""What commands print: nothing that a stranger or a model wrote drives the terminal."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import click
+import pytest
+from rich.text import Text
+
+from config.cli.main import COMMANDS, Entry, main
+from config.cli.output import note, show, stamp, table
+
+#: An escape sequence, a bell, a C1 control sequence introducer, and a right-to-left override.
+HOSTILE = "red \x1b[31mhere\x07 \x9b2J \u202egpj.exe"
+DRIVING = ("\x1b", "\x07", "\x9b", "\u202e")
+
+
+def harmless(text: str) -> bool:
+    return not any(each in text for each in DRIVING)
+
+
+@pytest.mark.parametrize(
+    "people", [HOSTILE, Text(HOSTILE), table(("title", "state"), [(HOSTILE, "active")], title=HOSTILE)]
+)
+def test_nothing_printed_for_people_drives_the_terminal(
+    people: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show({}, as_json=False, people=people)  # type: ignore[arg-type]
+    shown = capsys.readouterr().out
+    assert harmless(shown)
+    assert "red \ufffd[31mhere" in shown
+
+
+def test_a_hostile_cell_leaves_the_table_in_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    show({}, as_json=False, people=table(("title", "state"), [("\x1b" * 9, "active"), ("Map", "queued")]))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].index("active") == lines[2].index("queued")
+
+
+def test_colours_of_ours_lines_and_letters_of_any_script_stay(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    show({}, as_json=False, people="[bold]one[/bold]\r\ntwo שלום\u200f 👩‍🚀")
+    assert capsys.readouterr().out == "\x1b[1mone\x1b[0m\ntwo שלום\u200f 👩‍🚀\n"
+
+
+def test_json_escapes_them_and_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    show({"title": HOSTILE}, as_json=True, people="")
+    shown = capsys.readouterr().out
+    assert harmless(shown)
+    assert json.loads(shown) == {"title": HOSTILE}
+
+
+def test_notes_and_errors_do_not_drive_it_either(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note(HOSTILE)
+    assert harmless(capsys.readouterr().err)
+    entry = Entry(target=f"{__name__}:refusing", summary="Refuses.", needs_django=False)
+    monkeypatch.setitem(COMMANDS, "refuse", entry)
+    with pytest.raises(SystemExit) as end:
+        main(["refuse", HOSTILE])
+    shown = capsys.readouterr().err
+    assert end.value.code == 2
+    assert harmless(shown)
+    assert "arbor: nothing is called" in shown
+
+
+def test_an_error_does_not_give_back_a_hundred_kilobytes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = Entry(target=f"{__name__}:refusing", summary="Refuses.", needs_django=False)
+    monkeypatch.setitem(COMMANDS, "refuse", entry)
+    with pytest.raises(SystemExit):
+        main(["refuse", "x" * 100_000])
+    shown = capsys.readouterr().err
+    assert len(shown) < 2_000
+    assert "characters" in shown
+    assert shown.endswith("try another\n")
+
+
+@click.command()
+@click.argument("name")
+def refusing(name: str) -> None:
+    raise click.UsageError(f"nothing is called {name}: try another")
+
+
+@pytest.mark.parametrize(
+    ("moment", "written"),
+    [
+        (datetime(2026, 11, 22, 8, 40, 58, 469393, tzinfo=UTC), "2026-11-22T08:40:58.469393Z"),
+        (datetime(2026, 11, 22, 8, 40, 58, tzinfo=UTC), "2026-11-22T08:40:58Z"),
+        (None, None),
+    ],
+)
+def test_json_writes_moments_in_one_form(
+    moment: datetime | None, written: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show({"at": moment}, as_json=True, people="")
+    assert json.loads(capsys.readouterr().out) == {"at": written}
+    assert stamp(moment) == written
