@@ -8,6 +8,7 @@ from typing import Any
 
 from arbor.contacts.chat import ANSWER_LENGTH
 from arbor.contacts.chat_prompt import ChatView
+from arbor.contacts.values import Speaker
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.json_text import Broken, find_objects, storable
 from arbor.heartbeat.sections.text import when
@@ -73,10 +74,12 @@ def reflex_answer(context: Mapping[str, Any]) -> dict[str, str]:
     if refused:
         why = "; ".join(f"{each.name.replace('_', ' ')}: {each.description}" for each in refused)
         return {"thinking": "", "reply": f"{REFLEX_OPENING} That I do not do ({why})"}
-    if not view.relevant:
+    # What it answered before is made of such quotations itself.
+    known = [memory for memory in view.relevant if memory.role != Speaker.AGENT]
+    if not known:
         return {"thinking": "", "reply": f"{REFLEX_OPENING} About this I remember nothing."}
     lines = [
         f"- {when(memory.at)}{f', {memory.role}' if memory.role else ''}: {clip(' '.join(memory.content.split()), _NAMED_LENGTH)}"
-        for memory in view.relevant[:_NAMED]
+        for memory in known[:_NAMED]
     ]
     return {"thinking": "", "reply": "\n".join([f"{REFLEX_OPENING} I remember:", *lines])}

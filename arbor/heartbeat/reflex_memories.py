@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import combinations
 
+from arbor.contacts.values import Speaker
 from arbor.heartbeat.modes import CONSOLIDATION_EVERY
 from arbor.heartbeat.reflex_draft import excerpt
 from arbor.heartbeat.situation import MemoryView, Situation
@@ -25,8 +26,12 @@ def gist(view: MemoryView) -> str:
 
 
 def first_hand(situation: Situation) -> list[MemoryView]:
-    """Return the memories in sight, each once: what somebody said, or what the agent holds to be so, or all."""
-    views = list({view.id: view for view in (*situation.relevant, *situation.recent)}.values())
+    """Return the memories in sight, each once: what somebody said, or what the agent holds to be so, or all.
+
+    What the agent itself answered is none of them: it follows from the others.
+    """
+    seen = {view.id: view for view in (*situation.relevant, *situation.recent)}
+    views = [view for view in seen.values() if view.role != Speaker.AGENT]
     said = [view for view in views if view.role]
     return said or [view for view in views if view.type is not MemoryType.EPISODIC] or views
 
@@ -41,6 +46,8 @@ def closest(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | 
     pairs = [
         (a, b, sorted(words[a.id] & words[b.id], key=lambda word: (-len(word), word)))
         for a, b in combinations(views, 2)
+        # What reads the same is no two things.
+        if gist(a).casefold() != gist(b).casefold()
     ]
     if not pairs:
         return None

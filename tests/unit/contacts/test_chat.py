@@ -183,6 +183,25 @@ def test_the_reflex_refuses_what_a_boundary_refuses() -> None:
     assert "That I do not do (no harm: I do not hurt.)" in reflex_answer(context)["reply"]
 
 
+def test_the_reflex_does_not_quote_what_the_agent_answered_before() -> None:
+    said = {"type": "episodic", "at": NOW.isoformat()}
+    context = {
+        "name": "Ada",
+        "person": "p",
+        "message": "m",
+        "now": NOW.isoformat(),
+        "relevant": [
+            {"id": "a", "content": "I answer by rule.", "role": "agent", **said},
+            {"id": "b", "content": "The ferry is late.", "role": "user", **said},
+        ],
+    }
+
+    reply = reflex_answer(context)["reply"]
+
+    assert "The ferry is late." in reply
+    assert "I answer by rule." not in reply
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

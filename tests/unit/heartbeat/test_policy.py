@@ -180,6 +180,21 @@ def test_consolidations_take_turns_with_the_pairs() -> None:
     assert len(tied) == 3
 
 
+def test_what_reads_the_same_is_not_tied_to_itself() -> None:
+    twice = [memory("a", content="I value  patience."), memory("b", content="I value patience.")]
+
+    assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=twice))) == ["rest"]
+
+
+def test_reflection_is_not_about_what_the_agent_itself_answered() -> None:
+    answered = memory("own", role="agent", content="I answer by rule.")
+
+    for seen in ([answered], [answered, memory("pier")]):
+        reply = reflex(situation(recent=seen, beat_number=2))
+
+        assert "I answer by rule" not in reply["thinking"]
+
+
 def test_consolidation_with_too_little_to_tie_rests() -> None:
     assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=[memory()]))) == ["rest"]
 
