@@ -32,6 +32,9 @@ app = Celery(
     # Celery's for Django: it would close the database's connections around every task (`workers.connections`).
     fixups=[],
 )
+# Celery's current application is one for each thread: without this, a thread of the web server would tell a broker that
+# nobody runs.
+app.set_default()
 app.conf.update(
     accept_content=["json"],
     task_serializer="json",

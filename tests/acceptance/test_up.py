@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
@@ -31,6 +32,8 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 FIRST_HEARTBEAT_WITHIN_S = 90
 STOPPED_WITHIN_S = 10
 WARM_START_WITHIN_S = 8
+#: A message that is lost comes back after a minute.
+ANSWERED_WITHIN_S = 30
 #: On a machine that does other work at the same time, a start may take longer; it must not hang.
 STARTED_WITHIN_S = 90
 
@@ -209,6 +212,21 @@ def test_the_console_and_flower_ask_who_is_there(installation: Installation) -> 
     assert get(f"{urls['flower']}metrics") == 404
     assert get(f"{urls['flower']}workers", user="operator", password="wrong") == 401
     assert get(f"{urls['flower']}workers", user="operator", password=password) == 200
+
+
+def test_who_is_talked_to_on_the_page_answers_at_once(installation: Installation) -> None:
+    password = (installation.folder / "secrets" / "operator_password").read_text().strip()
+    agent = json.loads(installation.arbor("agent", "list", "--json").stdout)["agents"][0]
+    with httpx.Client(
+        base_url=installation.status()["urls"]["web"], follow_redirects=True, timeout=20
+    ) as client:
+        form = {"username": "operator", "password": password}
+        client.get("admin/login/")
+        client.post("admin/login/", data=form | {"csrfmiddlewaretoken": client.cookies["csrftoken"]})
+        page = f"admin/agents/agent/{agent['id']}/chat/"
+        said = {"text": "Who are you?", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
+        assert client.post(page, data=said).status_code == 200
+        installation.wait_for(lambda: "answer by rule" in client.get(page).text, within_s=ANSWERED_WITHIN_S)
 
 
 def test_a_second_start_in_the_same_folder_says_so(installation: Installation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -38,6 +39,13 @@ def test_many_messages_are_sent_by_one_client(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(redis.Redis, "__init__", init)
     assert all(publish(message) for _ in range(10))
     assert made == []
+
+
+def test_every_thread_tells_our_broker(broker: redis.Redis) -> None:
+    message = Message(task=Task.ADVANCE, tenant_id=uuid4(), arguments={}, shown="")
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(publish, message).result()
+    assert broker.llen("arbor:heartbeat") == 1
 
 
 def test_a_channel_that_lost_its_pool_gets_another_client(broker: redis.Redis) -> None:
