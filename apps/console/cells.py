@@ -11,6 +11,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from arbor.heartbeat.budgets import BudgetKind
+
 #: Which look a status has: good, busy, warning, bad, or calm for all others.
 TONES: dict[str, str] = {
     # agents
@@ -156,6 +158,14 @@ def feeling(valence: float, intensity: float) -> SafeString:
     look = "good" if valence > NEUTRAL else "bad" if valence < -NEUTRAL else "calm"
     title = f"valence {valence:+.2f} of -1 to 1, strength {intensity:.2f} of 1"
     return format_html('<span class="ar-badge ar-{}" title="{}">{}</span>', look, title, f"{valence:+.2f}")
+
+
+def spending(start: float | None, end: float | None, unit: str) -> str:
+    """Return what a heartbeat had and what it left; the unit too, unless it is energy. A dash for what it never got."""
+    if start is None and end is None:
+        return "–"
+    both = " → ".join("–" if value is None else f"{value:g}" for value in (start, end))
+    return f"{both} {unit}" if unit and unit != BudgetKind.ENERGY else both
 
 
 def mono(text: str, *, shown: int = 0) -> SafeString:

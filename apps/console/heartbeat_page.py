@@ -7,16 +7,31 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from pydantic import ValidationError
+
 from apps.console.call_page import Call, read_call
+from apps.console.nodes import NamedNode, find_nodes
 from apps.console.pipeline_picture import Picture
 from apps.console.stored import dicts_in, pretty, text_of
 from apps.console.trace_page import Stage, draw_walk, read_stages
 from apps.goals.models import Goal
 from apps.heartbeats.models import ExternalCall, Heartbeat, LedgerEntry
 from apps.heartbeats.services.trace import steps_of
+from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.decision import Verdict
-from arbor.heartbeat.energy import MAX_ENERGY
+from arbor.heartbeat.focus import mode_of, why_mode
+from arbor.heartbeat.situation import Situation
 from arbor.models.handles import Provider
+from arbor.selves.emotions import in_words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Param:
+    """One parameter of an action; what is named by its id is shown by what it says, with its page."""
+
+    name: str
+    text: str
+    page: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +39,7 @@ class Deed:
     """One proposed action and what became of it."""
 
     action: str
-    params: str
+    params: Sequence[Param]
     verdict: str
     ran: bool
     reason: str
@@ -59,7 +74,10 @@ class HeartbeatPage:
     situation: str
     before: Heartbeat | None
     after: Heartbeat | None
-    energy_max: float = MAX_ENERGY
+    #: Why it turned to its mode; empty where what it saw cannot say.
+    why_mode: str
+    #: What its budget is counted in.
+    unit: str
 
     @property
     def is_reflex(self) -> bool:
@@ -68,8 +86,14 @@ class HeartbeatPage:
 
     @property
     def spent(self) -> float:
-        """Return the energy that actions cost."""
+        """Return what its actions cost."""
         return sum(deed.cost for deed in self.deeds if deed.ran)
+
+    @property
+    def mood(self) -> str:
+        """Return in words the mood it left the agent in; empty where one half of it was not kept."""
+        valence, arousal = self.beat.emotional_valence, self.beat.arousal
+        return "" if valence is None or arousal is None else in_words(valence, arousal)
 
 
 def read_heartbeat(beat: Heartbeat) -> HeartbeatPage:
@@ -82,6 +106,8 @@ def read_heartbeat(beat: Heartbeat) -> HeartbeatPage:
         if calls
     }
     goals = _goals(beat)
+    deeds = dicts_in(beat.actions)
+    named = _named(beat, deeds)
     stages, total = read_stages(beat, steps, calls)
     neighbours = Heartbeat.objects.filter(agent_id=beat.agent_id).only(
         "tenant_id", "number", "status", "started_at"
@@ -92,7 +118,7 @@ def read_heartbeat(beat: Heartbeat) -> HeartbeatPage:
         stages=stages,
         total_ms=total,
         calls=[read_call(call, paid.get(call.id)) for call in calls],
-        deeds=[_deed(each, goals) for each in dicts_in(beat.actions)],
+        deeds=[_deed(each, goals, named) for each in deeds],
         changes=[
             Change(
                 goal=goals.get(str(each.get("goal_id", ""))),
@@ -112,33 +138,74 @@ def read_heartbeat(beat: Heartbeat) -> HeartbeatPage:
         situation=pretty(beat.situation) if beat.situation else "",
         before=neighbours.filter(started_at__lt=beat.started_at).order_by("-started_at").first(),
         after=neighbours.filter(started_at__gt=beat.started_at).order_by("started_at").first(),
+        why_mode=_why_mode(beat),
+        unit=_unit(beat),
     )
+
+
+def _why_mode(beat: Heartbeat) -> str:
+    try:
+        seen = Situation.model_validate(beat.situation)
+    except ValidationError:
+        # It has not come so far, or another Arbor stored it.
+        return ""
+    # Chosen by other rules than today's: theirs are not known.
+    return why_mode(seen) if mode_of(seen) == beat.mode else ""
+
+
+def _unit(beat: Heartbeat) -> str:
+    stored = beat.situation.get("energy_unit") if isinstance(beat.situation, dict) else None
+    return stored if isinstance(stored, str) and stored else BudgetKind.ENERGY.value
 
 
 def _goals(beat: Heartbeat) -> dict[str, Goal]:
     named = {
         str(each.get("goal_id") or "") for each in [*dicts_in(beat.actions), *dicts_in(beat.goal_changes)]
     }
-    ids = []
-    for each in named:
-        try:
-            ids.append(UUID(each))
-        except ValueError:
-            # A model may name a goal that never was: the page shows its text all the same.
-            continue
+    # A model may name a goal that never was: the page shows its text all the same.
+    ids = [row_id for each in named if (row_id := _id(each)) is not None]
     found = Goal.objects.filter(id__in=ids).only("tenant_id", "title", "state") if ids else []
     return {str(goal.id): goal for goal in found}
 
 
-def _deed(stored: Mapping[str, Any], goals: Mapping[str, Goal]) -> Deed:
+def _named(beat: Heartbeat, deeds: Sequence[Mapping[str, Any]]) -> dict[str, NamedNode]:
+    """Return by its id what actions name by one: the agent's own memories, goals and the like. One query."""
+    ids = {
+        row_id
+        for each in deeds
+        if isinstance(each.get("params"), dict)
+        for value in each["params"].values()
+        for one in (value if isinstance(value, list) else [value])
+        if (row_id := _id(one)) is not None
+    }
+    return {str(node.id): node for node in find_nodes(beat.agent_id, ids)}
+
+
+def _id(value: Any) -> UUID | None:
+    try:
+        return UUID(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _params(params: Any, named: Mapping[str, NamedNode]) -> list[Param]:
+    if not isinstance(params, dict):
+        return [Param(name="given", text=text_of(params))] if params else []
+    return [
+        Param(name=str(name), text=node.text if node else text_of(one), page=node.page if node else "")
+        for name, value in params.items()
+        for one in (value if isinstance(value, list) else [value])
+        if one not in (None, "")
+        for node in (named.get(str(_id(one))),)
+    ]
+
+
+def _deed(stored: Mapping[str, Any], goals: Mapping[str, Goal], named: Mapping[str, NamedNode]) -> Deed:
     verdict = str(stored.get("verdict", ""))
     cost = stored.get("cost")
-    params = stored.get("params")
     return Deed(
         action=str(stored.get("action", "")),
-        params=", ".join(f"{name}: {text_of(value)}" for name, value in params.items())
-        if isinstance(params, dict)
-        else text_of(params),
+        params=_params(stored.get("params"), named),
         verdict=verdict,
         ran=verdict == Verdict.RUN,
         reason=text_of(stored.get("reason")),

@@ -21,6 +21,16 @@ class NamedNode:
     page: str
 
 
+def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> list[NamedNode]:
+    """Return which of these ids are things of the agent, and what they say; those that are none are left out."""
+    return [
+        NamedNode(
+            kind=node.kind, id=node.id, text=text, page=cells.page_of(cells.NODE_PAGES[node.kind], node.id)
+        )
+        for node, text in labels_of(agent_id, ids, NodeKind).items()
+    ]
+
+
 def name_nodes(agent_id: UUID, ends: Collection[tuple[str, UUID]]) -> dict[tuple[str, UUID], NamedNode]:
     """Return the ends of an agent's relations by kind and id; those that are gone say so."""
     # A kind that an older or newer Arbor stored has no table here.

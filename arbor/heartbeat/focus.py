@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from arbor.goals.injection import calls_for_work
 from arbor.heartbeat.learning import USER_MESSAGE
-from arbor.heartbeat.modes import Mode, choose_mode
+from arbor.heartbeat.modes import CONSOLIDATION_EVERY, Mode, choose_mode
 from arbor.heartbeat.params.parts import QUERY_LENGTH
 from arbor.heartbeat.situation import PerceptView, Situation
 
@@ -28,6 +28,24 @@ def mode_of(situation: Situation) -> Mode:
         pending_intents=pending,
         much_was_talked=situation.working_memory.wants_consolidation,
     )
+
+
+def why_mode(situation: Situation) -> str:
+    """Return in words what of the situation decided its mode, by the order of `choose_mode`."""
+    pending = len(situation.pending_intents)
+    match mode_of(situation):
+        case Mode.CONVERSATION:
+            return "a user was waiting for an answer"
+        case Mode.CONSOLIDATION if situation.working_memory.wants_consolidation:
+            return "much had been talked since it last tended its memory"
+        case Mode.CONSOLIDATION:
+            return f"every {CONSOLIDATION_EVERY}th heartbeat tends the memory"
+        case Mode.PLAN_EXECUTION:
+            return "a goal was active, and no step towards it was committed"
+        case Mode.GOAL_PURSUIT:
+            return f"{pending} committed {'step' if pending == 1 else 'steps'} waited to be done"
+        case Mode.REFLECTION:
+            return "nobody was waiting, and no active goal called for work"
 
 
 def focus_text(situation: Situation) -> str:

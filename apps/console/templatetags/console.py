@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from apps.console import cells
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import shown_target
+from apps.heartbeats.models import Heartbeat
 
 register = template.Library()
 
@@ -62,6 +63,12 @@ def short_count(value: int) -> str:
 def energy(value: float | None) -> str:
     """Write an amount of energy."""
     return "–" if value is None else f"{value:g}"
+
+
+@register.filter
+def spending(beat: Heartbeat) -> str:
+    """Write what a heartbeat had and what it left, in its unit; `unit` comes with the row."""
+    return cells.spending(beat.energy_start, beat.energy_end, getattr(beat, "unit", None) or "")
 
 
 @register.filter

@@ -96,7 +96,8 @@ class Heartbeat(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"heartbeat {self.number} ({self.status})"
+        # One that never began has no number.
+        return f"heartbeat {self.number} ({self.status})" if self.number else f"heartbeat ({self.status})"
 
 
 class PerceptKind(models.TextChoices):

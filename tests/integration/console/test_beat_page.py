@@ -1,15 +1,20 @@
-"""The page of one heartbeat: what it says of how the agent felt, and of what brought the beat about."""
+"""The page of one heartbeat: what it says of why the agent did that, how it felt, and what brought the beat about."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.heartbeats.models import Trigger
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Trigger
 from apps.tenants.scope import tenant_transaction
+from tests.factories.goals import GoalFactory
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.integration.console.conftest import World
+from tests.factories.memories import MemoryFactory
+from tests.integration.console.conftest import World, page_of
+from tests.unit.heartbeat.builders import goal, intent, situation
 
 
 @pytest.mark.parametrize(
@@ -28,6 +33,83 @@ def test_a_beat_says_how_stirred_it_left_the_agent_and_what_brought_it_about(
         beat = HeartbeatFactory(trigger=trigger, emotional_valence=-0.25, arousal=0.75)
     page = viewer.get(reverse("admin:heartbeats_heartbeat_change", args=[beat.pk])).content.decode()
     facts = page.partition('id="beat-facts"')[2].partition("</dl>")[0]
-    assert "-0.25" in facts
-    assert "stirred 0.75 of 1" in facts
+    assert "Low and stirred up" in facts
+    assert "valence -0.25 of -1 to 1, arousal 0.75 of 1" in facts
     assert f"<dd>{said}</dd>" in facts
+
+
+def seen(**changes: Any) -> dict[str, Any]:
+    """Return what a heartbeat saw, as its row keeps it."""
+    return situation(goals=[goal()], intents=[intent()], **changes).model_dump(mode="json")
+
+
+def shown(viewer: Client, beat: Heartbeat) -> str:
+    return viewer.get(page_of(beat)).content.decode()
+
+
+def test_a_beat_says_why_it_turned_to_its_mode_where_what_it_saw_tells(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        told = HeartbeatFactory(mode="goal_pursuit", situation=seen())
+        by_other_rules = HeartbeatFactory(mode="reflection", situation=seen())
+    assert "1 committed step waited to be done." in shown(viewer, told)
+    assert 'id="why-mode"' not in shown(viewer, by_other_rules)
+
+
+def test_why_it_decided_so_is_in_a_models_words_only_where_one_decided(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        by_rule = HeartbeatFactory(model="reflex/policy")
+        by_model = HeartbeatFactory(model="openai/gpt-5-mini")
+    assert "Why, by the rules of the reflex policy" in shown(viewer, by_rule)
+    assert "in the model's words" not in shown(viewer, by_rule)
+    assert "Why, in the model's words" in shown(viewer, by_model)
+
+
+def test_what_an_action_names_by_its_id_is_shown_by_what_it_says(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        memory = MemoryFactory(agent=world.agent, content="The ferry stopped for nine days.")
+        action = {
+            "action": "connect",
+            "params": {"from_id": str(memory.id), "relation": "causes", "note": None},
+            "verdict": "run",
+            "cost": 1,
+        }
+        beat = HeartbeatFactory(agent=world.agent, actions=[action])
+    text = shown(viewer, beat).partition('id="actions"')[2]
+    assert f'from id:</span> <a class="ar-link" href="{page_of(memory)}">The ferry stopped' in text
+    assert "relation:</span> causes" in text
+    assert "note:</span>" not in text
+
+
+def test_a_beats_change_of_a_goal_leads_to_the_goal_by_its_title(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        coast = GoalFactory(agent=world.agent, title="Chart the coast")
+        beat = HeartbeatFactory(
+            agent=world.agent, goal_changes=[{"goal_id": str(coast.id), "kind": "completed", "change": ""}]
+        )
+    changes = shown(viewer, beat).partition('id="goal-changes"')[2]
+    assert f'href="{page_of(coast)}">Chart the coast</a>' in changes
+
+
+def test_what_a_beat_spent_is_counted_in_the_unit_of_its_budget(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        beat = HeartbeatFactory(
+            agent=world.agent, situation=seen(energy_unit="ticks"), energy_start=3.0, energy_end=2.0
+        )
+    facts = shown(viewer, beat).partition('id="beat-facts"')[2]
+    assert "<dt>Ticks</dt>" in facts
+    assert "1 ticks" in facts
+    assert "<dt>Energy</dt>" in shown(viewer, world.beat)
+    for page in ("admin:heartbeats_heartbeat_changelist", "admin:index"):
+        assert "3 → 2 ticks" in viewer.get(reverse(page)).content.decode(), page
+
+
+def test_a_beat_that_never_began_has_no_number(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        beat = HeartbeatFactory(status=HeartbeatStatus.SKIPPED, number=0)
+    text = shown(viewer, beat)
+    assert "Heartbeat (skipped)" in text
+    assert "eartbeat 0" not in text
+
+
+def test_a_beats_slot_is_given_with_its_zone(viewer: Client, world: World) -> None:
+    assert f"{world.beat.slot_at:%Y-%m-%d %H:%M:%S} UTC" in shown(viewer, world.beat)

@@ -8,7 +8,7 @@ import pytest
 
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.focus import focus_text, mode_of
+from arbor.heartbeat.focus import focus_text, mode_of, why_mode
 from arbor.heartbeat.modes import Mode, choose_mode
 from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
@@ -99,3 +99,25 @@ def test_after_much_talk_memory_is_tended_unless_somebody_waits() -> None:
     assert choose_mode(user_waiting=False, **values) is Mode.CONSOLIDATION
     assert choose_mode(user_waiting=True, **values) is Mode.CONVERSATION
     assert mode_of(situation(working_memory=WorkingMemory(talked=10))) is Mode.CONSOLIDATION
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "nobody was waiting, and no active goal called for work"),
+        ({"goals": [goal()]}, "a goal was active, and no step towards it was committed"),
+        ({"goals": [goal()], "intents": [intent()]}, "1 committed step waited to be done"),
+        (
+            {"goals": [goal()], "intents": [intent("a"), intent("b")]},
+            "2 committed steps waited to be done",
+        ),
+        ({"beat_number": 5}, "every 5th heartbeat tends the memory"),
+        (
+            {"beat_number": 5, "working_memory": WorkingMemory(talked=10)},
+            "much had been talked since it last tended its memory",
+        ),
+        ({"environment": Environment(now=NOW, user_waiting=True)}, "a user was waiting for an answer"),
+    ],
+)
+def test_why_a_mode_was_chosen_is_told_in_words(changes: dict[str, Any], expected: str) -> None:
+    assert why_mode(situation(**changes)) == expected
