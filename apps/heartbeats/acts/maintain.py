@@ -13,9 +13,8 @@ from apps.memories.services.archive import archive
 from apps.memories.services.clusters import cluster_members
 from apps.memories.services.nodes import id_of
 from apps.memories.services.walks import find_connected
-from apps.selves.services.beliefs import keep_belief
 from apps.selves.services.looking import belief_of
-from apps.selves.services.proposals import revise_belief
+from apps.selves.services.proposals import keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.learning import learned
 from arbor.heartbeat.params.maintain import Judgement, MaintainTarget
@@ -130,7 +129,13 @@ def _judge_belief(desk: Desk, decision: Decision) -> ActionResult:
     belief_id = id_of(params["id"])
     before = belief_of(agent_id=desk.agent_id, belief_id=belief_id)
     if verdict is Judgement.KEEP:
-        keep_belief(belief_id=belief_id, actor=desk.source, reason=params["reason"], now=desk.now)
+        keep_belief(
+            agent_id=desk.agent_id,
+            belief_id=belief_id,
+            decided_by=desk.source,
+            reason=params["reason"],
+            now=desk.now,
+        )
         return _done(decision, f"held as it is: {before.statement[:GLIMPSE]}")
     belief = revise_belief(
         agent_id=desk.agent_id,

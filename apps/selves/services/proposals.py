@@ -17,6 +17,7 @@ from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
 from apps.selves.services.acceptance import take_effect
 from apps.selves.services.changes import BELIEF
+from apps.selves.services.looking import belief_of
 from apps.selves.services.pace import keep_pace
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import insert_rows
@@ -209,6 +210,12 @@ def revise_belief(
         reason=reason,
         tested_at=now,
     )
+
+
+def keep_belief(*, agent_id: UUID, belief_id: UUID, decided_by: str, reason: str, now: datetime) -> Belief:
+    """Let an agent's own heartbeat hold a belief as it is: it has faced what speaks against it. Raises NotFound."""
+    held = belief_of(agent_id=agent_id, belief_id=belief_id)
+    return beliefs.keep_belief(belief_id=held.id, actor=decided_by, reason=reason, now=now)
 
 
 def _find(proposal_id: UUID, agent_id: UUID | None) -> Proposal:
