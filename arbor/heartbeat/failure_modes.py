@@ -7,11 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict
 
 from arbor.heartbeat.energy import REGENERATION
 from arbor.heartbeat.usage import Degradation, Scarcest
+from arbor.memory.english import STOP_WORDS
+from arbor.memory.lexical import term_of
 
 # Seed 004: 9.2 (hoarding), 9.3 (spam), 9.5 (worker failure).
 BEATS_WATCHED = 24
@@ -19,9 +22,16 @@ UNUSED_ENERGY = 5.0
 REACHED_OUT_A_DAY = 5
 STALE_NEIGHBORHOODS = 100
 UNSUMMARIZED_EPISODES = 10
-# Seed 004, 9.4 leaves these open; our choice.
+# Seed 004, 9.4 leaves these open; our choice. The same words in three beats are a loop; other words for one topic may be
+# a topic that is gone through, so they must come back in nearly all beats that are looked at.
 BEATS_OF_A_LOOP = 3
-SIMILAR_NARRATIVES = 0.8
+BEATS_OF_A_TOPIC = 4
+#: Above it two topics are one: the share of their stems that both have, of all that either has (Dice).
+SAME_TOPIC = 0.5
+#: From it on two beats tell the same: what their stories have in common, of all that is in either (Jaccard).
+SAME_STORY = 2 / 3
+#: Stories that have less of their very words in common are not looked at more closely.
+LIKE_AT_ALL = 0.5
 # Seed 004, 9.6: one refusal may be the moment's; our choice, as is what piles up.
 REFUSALS = 2
 WAITING_PERCEPTS = 20
@@ -31,6 +41,38 @@ PENDING_INTENTS = 10
 NARRATIVES_READ = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
+#: Stems that stand in every story, whatever it tells (`arbor.heartbeat.narrative`).
+_FRAME = frozenset(
+    term_of(word)
+    for word in (
+        *(
+            "heartbeat",
+            "somebody",
+            "waiting",
+            "took",
+            "time",
+            "tend",
+            "memory",
+            "memories",
+            "goals",
+            "plan",
+            "worked",
+        ),
+        *(
+            "nothing",
+            "pressed",
+            "reflected",
+            "heard",
+            "thought",
+            "worries",
+            "did",
+            "could",
+            "tried",
+            "failed",
+        ),
+        *("spent", "energy", "actions", "ticks", "left", "went", "new", "done"),
+    )
+)
 
 
 class NoticeKind(StrEnum):
@@ -153,14 +195,15 @@ def _spam(reached_out: int) -> str:
 
 def _loop(beats: Sequence[BeatGlance]) -> str:
     done = [beat for beat in beats if beat.status == "done"]
+    latest = done[:NARRATIVES_READ]
     topic, times = _recurring_topic(done)
     if times >= BEATS_OF_A_LOOP:
         about = f"You have turned to “{topic}” in {times} heartbeats in a row."
-    elif (times := _alike(done)) >= BEATS_OF_A_LOOP:
-        about = f"Your last {times} heartbeats were almost the same."
+    elif (found := _kindred_topic(latest))[1] >= BEATS_OF_A_TOPIC:
+        about = f"You have turned to “{found[0]}” in {found[1]} of your last {len(latest)} heartbeats."
     else:
-        return ""
-    return f"{about} What else might deserve attention?"
+        about = _same_story([words_of(beat.narrative) for beat in latest if beat.narrative])
+    return f"{about} What else might deserve attention?" if about else ""
 
 
 def _recurring_topic(done: Sequence[BeatGlance]) -> tuple[str, int]:
@@ -178,20 +221,56 @@ def _recurring_topic(done: Sequence[BeatGlance]) -> tuple[str, int]:
     return best, most
 
 
-def _alike(done: Sequence[BeatGlance]) -> int:
-    """Return how many of the latest beats in a row tell nearly the same as the one before each."""
-    told = [words_of(beat.narrative) for beat in done if beat.narrative]
-    count = 1 if told else 0
+def _kindred_topic(latest: Sequence[BeatGlance]) -> tuple[str, int]:
+    """Return the topic of the latest beat that most of these beats have turned to in whatever words, and how many."""
+    if sum(bool(beat.topics) for beat in latest) < BEATS_OF_A_TOPIC:
+        return "", 0
+    turned = [[stems_of(words_of(topic)) for topic in beat.topics] for beat in latest]
+    counts = [
+        sum(any(_is_same_topic(wanted, other) for other in others) for others in turned)
+        for wanted in turned[0]
+    ]
+    most = max(counts, default=0)
+    return (latest[0].topics[counts.index(most)], most) if most else ("", 0)
+
+
+def _is_same_topic(one: frozenset[str], other: frozenset[str]) -> bool:
+    return bool(one) and 2 * len(one & other) / (len(one) + len(other)) > SAME_TOPIC
+
+
+def _same_story(told: Sequence[frozenset[str]]) -> str:
+    """Return what is to be said of stories that are told over and over, latest first; nothing if they are not."""
+    row = 1
     for later, earlier in itertools.pairwise(told):
-        if similarity(later, earlier) < SIMILAR_NARRATIVES:
+        if not _alike(later, earlier):
             break
-        count += 1
-    return count
+        row += 1
+    if row >= BEATS_OF_A_LOOP:
+        return f"Your last {row} heartbeats were almost the same."
+    # Each has its like: with five of them, there are two stories at most.
+    in_turn = len(told) == NARRATIVES_READ and all(
+        any(_alike(story, other) for other in told if other is not story) for story in told
+    )
+    return f"Your last {len(told)} heartbeats went back and forth between the same." if in_turn else ""
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Tell whether two stories, as their words, are nearly the same; where nothing is told, only the same words are."""
+    if one == other:
+        return True
+    # Most beats are about different things, and need no closer look.
+    return similarity(one, other) >= LIKE_AT_ALL and similarity(stems_of(one), stems_of(other)) >= SAME_STORY
 
 
 def words_of(text: str) -> frozenset[str]:
     """Return the words of a text, without figures: a beat's number makes no story new."""
     return frozenset(_WORD.findall(text.casefold()))
+
+
+@lru_cache(maxsize=1_000)
+def stems_of(words: frozenset[str]) -> frozenset[str]:
+    """Return the stems of words that tell something: neither stop words nor what every story says."""
+    return frozenset(map(term_of, words - STOP_WORDS)) - _FRAME
 
 
 def similarity(one: frozenset[str], other: frozenset[str]) -> float:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from arbor.heartbeat.failure_modes import BeatGlance, NoticeKind, Pulse, notices_of, similarity, words_of
+from arbor.heartbeat.failure_modes import (
+    BeatGlance,
+    NoticeKind,
+    Pulse,
+    notices_of,
+    similarity,
+    stems_of,
+    words_of,
+)
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.narrative import narrate
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.usage import Degradation, Scarcest
+from tests.unit.heartbeat.builders import percept, situation
 
 
 def done(**changes: Any) -> BeatGlance:
@@ -76,6 +90,112 @@ def test_each_failure_is_noticed_from_its_limit_on(kind: NoticeKind, pulse: Puls
     assert kind not in [notice.kind for notice in notices_of(silent)]
 
 
+def told(thinking: str, *deeds: tuple[str, str], goal: str = "") -> BeatGlance:
+    """Return a beat as its story tells it: what it thought, did, and how far its goal is."""
+    results = [
+        ActionResult(index=0, action=action, outcome=ActionOutcome.SUCCESS, summary=summary, cost=1)
+        for action, summary in deeds
+    ]
+    progress = GoalChange(kind=GoalChangeKind.PROGRESSED, title="Map the harbour", change=goal)
+    story = narrate(situation(), Reply(thinking=thinking), results, [progress] if goal else [])
+    return done(narrative=story)
+
+
+FLOODS = (
+    "river floods in spring",
+    "spring flood of the river",
+    "flooding of rivers in spring",
+    "when does the river flood",
+    "river flood history",
+)
+SNOW = (
+    told("The river floods.", ("reflect", "noticed: The river floods when the snow melts in spring")),
+    told("I think it floods.", ("reflect", "noticed: When snow melts, in spring, the river is in flood")),
+    told("Again the river!", ("reflect", "noticed: Melting snow makes the river flood each spring")),
+)
+MILL = (
+    told("The mill?", ("reflect", "noticed: The old mill grinds barley for the whole valley")),
+    told("The mill.", ("reflect", "noticed: Barley of the whole valley is ground by the old mill")),
+)
+REST = told("", ("rest", "rested"))
+PIERS = [
+    told(
+        f"Next is the {side} pier; I look it up and note how deep it is.",
+        ("recall", f"3 memories about '{side} pier': The {side} pier is {state}; it has {what}"),
+        ("remember", f"kept: The {side} pier is {deep} fathoms deep"),
+        goal=f"the {side} pier is drawn",
+    )
+    for side, state, what, deep in (
+        ("north", "old", "two lamps", "three"),
+        ("south", "new", "a crane", "nine"),
+        ("east", "rotten", "no rail", "five"),
+        ("west", "long", "a shed", "seven"),
+        ("inner", "short", "a bench", "two"),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("beats", "said"),
+    [
+        (
+            [done(topics=(each,)) for each in FLOODS],
+            "You have turned to “river floods in spring” in 5 of your last 5",
+        ),
+        (
+            [done(topics=(each,)) for each in (*FLOODS[:2], "bread", *FLOODS[2:4])],
+            "in 4 of your last 5 heartbeats",
+        ),
+        (
+            [done(topics=(each,)) for each in ("tides", "the tide", "tide tables", "tides")],
+            "in 4 of your last 4",
+        ),
+        (SNOW, "Your last 3 heartbeats were almost the same"),
+        ((SNOW[0], MILL[0], SNOW[1], MILL[1], SNOW[2]), "Your last 5 heartbeats went back and forth"),
+        ((REST, REST, REST), "Your last 3 heartbeats were almost the same"),
+        ((done(narrative="I did nothing."),) * 3, "Your last 3 heartbeats were almost the same"),
+    ],
+)
+def test_a_loop_is_noticed_in_other_words_too(beats: Sequence[BeatGlance], said: str) -> None:
+    (notice,) = notices_of(Pulse(beats=beats))
+    assert notice.kind is NoticeKind.LOOP
+    assert said in notice.text
+    assert notice.text.endswith("What else might deserve attention?")
+
+
+@pytest.mark.parametrize(
+    "beats",
+    [
+        # Of one theme, and each something else.
+        [done(topics=(f"{side} pier",)) for side in ("north", "south", "east", "west", "inner")],
+        [
+            done(topics=(each,))
+            for each in ("river floods", "river trade", "river boats", "ferry fares", "tolls")
+        ],
+        # It came up, and went again.
+        [done(topics=(each,)) for each in (*FLOODS[:3], "bread", "ferries")],
+        [done(topics=(each,)) for each in FLOODS[:3]],
+        [done(topics=("0192f0c1-7a0b-7c31-9f65-3b1f8f1c2a1" + n,)) for n in "12345"],
+        PIERS,
+        # Rest between different things is a good rhythm.
+        [REST, PIERS[0], REST, SNOW[0], REST],
+        [SNOW[0], SNOW[1], MILL[0], SNOW[2], REST],
+        [REST, REST, SNOW[0], MILL[0], PIERS[0]],
+        [told("The tide is out."), told("Ada wrote."), told("Bread is dear."), told("I look about me.")],
+    ],
+)
+def test_who_is_at_different_things_is_in_no_loop(beats: Sequence[BeatGlance]) -> None:
+    assert notices_of(Pulse(beats=beats)) == []
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_what_every_story_says_makes_none_alike(mode: Mode) -> None:
+    empty = narrate(
+        situation(mode=mode, percepts=[percept("Fog")]), Reply(thinking="Fog", concerns=["Fog"]), [], []
+    )
+    assert stems_of(words_of(empty)) == {"fog"}
+
+
 def test_a_loop_asks_for_something_else() -> None:
     (notice,) = notices_of(Pulse(beats=[done(topics=("tides",))] * 4))
     assert notice.text == (
@@ -96,3 +216,7 @@ def test_likeness_is_the_share_of_words_in_common() -> None:
     assert similarity(words_of("I rested 12 times"), words_of("i RESTED 15 times")) == 1.0
     assert similarity(words_of("one two three"), words_of("two three four")) == 0.5
     assert similarity(words_of(""), words_of("")) == 0.0
+
+
+def test_words_are_taken_back_to_their_stems() -> None:
+    assert stems_of(words_of("When do the rivers flood?")) == stems_of(words_of("Flooding of a river"))
