@@ -120,3 +120,9 @@ def links_of(changes: Iterable[GoalChange]) -> list[tuple[str, LinkKind]]:
     return [
         (change.goal_id, _LINK_OF_CHANGE[change.kind]) for change in changes if change.kind in _LINK_OF_CHANGE
     ]
+
+
+def laid_aside(changes: Iterable[GoalChange]) -> set[str]:
+    """Return the ids of goals that, where they were active, are so no more: done, given up, or moved within the backlog."""
+    away = (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED, GoalChangeKind.MOVED)
+    return {change.goal_id for change in changes if change.kind in away}

@@ -1,7 +1,8 @@
 """The present moment: what has just been thought, who is there, what worries, what is wondered about.
 
-Version 3 of the struct of seed 000, 2. Of that list `active_skills` is left out: nothing could fill it, for agents have no
-skills. Whatever an earlier version stored is read (`_migrated`), and written anew at the next change.
+Version 3 of the struct of seed 000, 2. Of that list three are left out: `active_skills`, which nothing could fill, for
+agents have no skills; `max_tokens`, which is what a prompt has room for, not a part of what is on the mind; and `model`,
+which stands on the agent, and on each heartbeat. Whatever an earlier version stored is read (`_migrated`), and written anew at the next change.
 """
 
 from __future__ import annotations
@@ -170,6 +171,14 @@ def after_conversation(memory: WorkingMemory, *, conversation: str) -> WorkingMe
     if memory.current_conversation != conversation:
         return memory
     return memory.model_copy(update={"current_human": None, "current_conversation": None})
+
+
+def with_goals(memory: WorkingMemory, titles: Iterable[str]) -> WorkingMemory:
+    """Return the working memory with the goals of now: those it has in their order, then those that are new to it."""
+    now = [clip(title, LINE_LENGTH) for title in titles]
+    known = [title for title in memory.active_goals if title in now]
+    new = [title for title in now if title not in known]
+    return memory.model_copy(update={"active_goals": [*known, *new][:MAX_GOALS]})
 
 
 def as_stored(memory: WorkingMemory) -> str:

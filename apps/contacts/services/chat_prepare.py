@@ -10,13 +10,15 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.postgres.expressions import ArraySubquery
 
-from apps.agents.models import Agent, AgentPolicy
+from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.agents.services.profile import system_prompt_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_boundaries import boundaries_crossed
 from apps.contacts.services.chat_feeling import mood_of
 from apps.contacts.services.chat_finalize import crossing_detail
+from apps.goals.models import Goal
 from apps.memories.services.code import QUERY_LENGTH as CODE_QUERY_LENGTH
 from apps.memories.services.code import find_code
 from apps.memories.services.recall import QUERY_LENGTH, recall
@@ -35,11 +37,12 @@ from arbor.contacts.chat_prompt import (
     build_chat_prompt,
     shown_turns,
 )
+from arbor.goals.values import GoalState
 from arbor.heartbeat.self_views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
-from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
@@ -139,7 +142,7 @@ def _models(agent: Agent, level: Degradation) -> tuple[str, ...]:
 
 def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Crossing]) -> ChatView:
     agent, now = turn.session.agent, datetime.now(UTC)
-    state = agent.state
+    state = _state(agent.id)
     turns, earlier = _turns_before(turn)
     return ChatView(
         name=agent.name,
@@ -154,7 +157,8 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Cro
             for row in Preference.objects.filter(agent_id=agent.id)[:PREFERENCES_SHOWN]
         ],
         mood=_mood(agent.id, state.mood, now),
-        working_memory=WorkingMemory.model_validate(state.working_memory),
+        # Its goals may have changed since its last heartbeat.
+        working_memory=with_goals(WorkingMemory.model_validate(state.working_memory), state.active_goals),
         relevant=[_memory(memory) for memory in relevant],
         code=[
             CodeView(language=row.language, title=row.title, code=row.code)
@@ -172,6 +176,13 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Cro
         turns=turns,
         earlier=earlier,
     )
+
+
+def _state(agent_id: UUID) -> Any:
+    """Return the agent's state, and as `active_goals` the titles of its active goals, the latest touched first."""
+    active = Goal.objects.filter(agent_id=agent_id, state=GoalState.ACTIVE).order_by("-touched_at")
+    titles = ArraySubquery(active.values("title")[:MAX_GOALS])
+    return AgentState.objects.annotate(active_goals=titles).get(agent_id=agent_id)
 
 
 def _turns_before(turn: ChatMessage) -> tuple[list[TurnView], int]:

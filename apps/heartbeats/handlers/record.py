@@ -35,7 +35,7 @@ from arbor.heartbeat.learning import LEARNING_ACTIONS, learned
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, links_of
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, laid_aside, links_of
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.working_memory import after_beat, as_stored
 from arbor.memory.buffer import ToHold
@@ -99,7 +99,7 @@ class Record:
         agent_id, heartbeat_id = UUID(context["agent_id"]), context["heartbeat_id"]
         memory_id = self._remember(context, situation, reply, results, narrative, felt, now)
         link_memory(memory_id=memory_id, links=links_of(changes))
-        _update_state(agent_id, context, situation, reply, results, now)
+        _update_state(agent_id, context, situation, reply, results, changes, now)
         _hold(agent_id, situation, heartbeat_id)
         keep_code(
             agent_id=agent_id,
@@ -239,8 +239,10 @@ def _update_state(
     situation: Situation,
     reply: Reply,
     results: list[ActionResult],
+    changes: list[GoalChange],
     now: datetime,
 ) -> None:
+    aside = laid_aside(changes)
     mind = after_beat(
         situation.working_memory,
         thinking=reply.thinking,
@@ -249,7 +251,7 @@ def _update_state(
         user_waiting=situation.environment.user_waiting,
         acted=any(result.cost for result in results),
         resolved=reply.resolved,
-        active_goals=[goal.title for goal in situation.active_goals],
+        active_goals=[goal.title for goal in situation.active_goals if goal.id not in aside],
         tended=situation.mode is Mode.CONSOLIDATION,
         now=now,
     )

@@ -12,11 +12,14 @@ import pytest
 from apps.agents.models import Agent, AgentState
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import open_session, say
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import ExternalCall
 from apps.memories.services.code import keep_code
 from apps.memories.services.remember import remember
 from apps.selves.models import IdentityAspect, Preference
 from apps.tenants.scope import tenant_transaction
+from arbor.goals.values import GoalState
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.models.ports import ScriptedModel
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
@@ -84,6 +87,8 @@ def known(agent: Agent) -> Agent:
     with tenant_transaction(agent.tenant_id):
         IdentityAspect.objects.filter(agent_id=agent.id).delete()
         IdentityAspectFactory(agent=agent, content="I am a keeper of tides.")
+        Goal.objects.filter(agent_id=agent.id).delete()
+        create_goal(agent_id=agent.id, title="Chart the harbour", state=GoalState.ACTIVE)
         BeliefFactory(agent=agent, statement="Tables can be trusted.", stability=1.0, confidence=1.0)
         Preference.objects.create(
             tenant_id=agent.tenant_id, agent=agent, key="tone", value="short and dry", source="operator"
@@ -94,7 +99,6 @@ def known(agent: Agent) -> Agent:
                 "version": 3,
                 "thoughts": [{"text": "The moon is full.", "at": "2026-01-02T00:00:00Z"}],
                 "concerns": ["the gauge is broken"],
-                "active_goals": ["Chart the harbour"],
                 "engagement": 0.5,
             },
         )

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentState
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal, move_goal
+from apps.tenants.scope import tenant_transaction
+from arbor.goals.values import GoalState
 from arbor.models.ports import CallPurpose
 from tests.integration.chat.conftest import Script, Talk, answering, prompt_of
 
@@ -108,3 +112,26 @@ def test_of_a_small_window_the_oldest_turns_are_left_out_and_counted(
     section = prompt_of(agent)["conversation"]
     assert "Earlier turns not shown" in section
     assert "they: fog" not in section
+
+
+def test_the_goals_are_those_of_now_and_not_those_of_the_last_beat(
+    agent: Agent, talk: Talk, scripted: Script
+) -> None:
+    scripted(answering("Gladly."))
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        AgentState.objects.filter(agent_id=agent.id).update(
+            working_memory={"version": 3, "active_goals": ["Find the pier", "Chart the harbour"]}
+        )
+        found = create_goal(agent_id=agent.id, title="Find the pier", state=GoalState.ACTIVE)
+        create_goal(agent_id=agent.id, title="Chart the harbour", state=GoalState.ACTIVE)
+        create_goal(agent_id=agent.id, title="Count the lamps", state=GoalState.ACTIVE)
+        create_goal(agent_id=agent.id, title="Paint the buoys", state=GoalState.QUEUED)
+        move_goal(goal_id=found.id, to=GoalState.COMPLETED)
+
+    talk("What are you working on?")
+
+    towards = [
+        line for line in prompt_of(agent)["working_memory"].splitlines() if line.startswith("working towards")
+    ]
+    assert towards == ["working towards: Chart the harbour", "working towards: Count the lamps"]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentState
 from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal
 from apps.heartbeats.handlers import observe
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import (
@@ -23,6 +24,7 @@ from apps.memories.services.embedding import embed_texts
 from apps.memories.services.neighborhoods import refresh_neighborhoods
 from apps.memories.services.recall import recall_in_scope
 from apps.tenants.scope import tenant_transaction
+from arbor.goals.values import GoalState
 from tests.integration.heartbeats.beater import Beater, action_of, memory_of, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
 
@@ -182,3 +184,19 @@ def test_what_one_beat_recalls_is_a_theme_of_the_next(beater: Beater, agent: Age
     assert theme.activated_at is not None
     after = beater.beat(REST)
     assert "The lighthouse: lamp, </data> (feels strongly good)" in after
+
+
+@pytest.mark.parametrize(
+    "update",
+    [{"progress": 1.0}, {"state": "abandoned", "reason": "no boat"}, {"state": "queued"}],
+)
+def test_a_goal_that_the_beat_has_done_with_is_not_on_its_mind_any_more(
+    beater: Beater, agent: Agent, goal: Goal, update: dict[str, Any]
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        create_goal(agent_id=agent.id, title="Count the lamps", state=GoalState.ACTIVE)
+    beater.beat(reply_of(goal_updates=[{"goal_id": str(goal.id), **update}]))
+    with tenant_transaction(agent.tenant_id):
+        mind = AgentState.objects.get(agent_id=agent.id).working_memory
+        assert Goal.objects.get(id=goal.id).state != GoalState.ACTIVE
+    assert mind["active_goals"] == ["Count the lamps"]

@@ -19,6 +19,7 @@ from arbor.heartbeat.working_memory import (
     after_conversation,
     after_turn,
     as_stored,
+    with_goals,
 )
 from tests.unit.heartbeat.builders import NOW, full_situation, situation
 
@@ -201,3 +202,11 @@ def test_what_is_too_large_to_be_stored_is_said() -> None:
 
     with pytest.raises(Invalid, match=r"at most 65,536 bytes, got 7\d,\d{3}"):
         as_stored(memory)
+
+
+def test_goals_keep_their_order_and_those_that_are_new_come_last() -> None:
+    memory = WorkingMemory(active_goals=["b", "gone", "a" * 199 + "…"])
+    now = with_goals(memory, ["new", "a" * 250, "b"])
+    assert now.active_goals == ["b", "a" * 199 + "…", "new"]
+    assert with_goals(memory, []).active_goals == []
+    assert len(with_goals(memory, [str(n) for n in range(12)]).active_goals) == 10
