@@ -122,8 +122,8 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
     keep_code(agent_id=agent_id, texts=[asked.content], source=f"chat:{asked.session_id}")
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is not None:
-        feel_turn(state, arrived=_arrived(asked), own=(), now=now)
-        state.save(update_fields=["mood"])
+        _hear(state, asked, own=(), now=now)
+        state.save(update_fields=["mood", "stale_beats"])
     note_crossings(asked, arrived=_arrived(asked), own=())
 
 
@@ -184,7 +184,7 @@ def _go_on(session: ChatSession, now: datetime) -> None:
 def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: Answer, now: datetime) -> None:
     """Update the working memory: the thought, who is there, how engaged the agent is, what was asked since it tended.
 
-    The mood moves with it.
+    The mood moves with it, and something new was met.
     """
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is None:
@@ -199,5 +199,14 @@ def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: Answer, now: date
     )
     # Through JSON, so that what is stored is what was measured.
     state.working_memory = WorkingMemory.model_validate_json(as_stored(memory)).model_dump(mode="json")
-    feel_turn(state, arrived=_arrived(asked), own=answer.crossings, now=now)
-    state.save(update_fields=["working_memory", "mood"])
+    _hear(state, asked, own=answer.crossings, now=now)
+    state.save(update_fields=["working_memory", "mood", "stale_beats"])
+
+
+def _hear(state: AgentState, asked: ChatMessage, *, own: Sequence[Mapping[str, Any]], now: datetime) -> None:
+    """Let a turn do to a locked state, which the caller saves, what a message does at a heartbeat.
+
+    It moves the mood, and it is something new, as words from outside are (`arbor.heartbeat.feeling.met_something_new`).
+    """
+    feel_turn(state, arrived=_arrived(asked), own=own, now=now)
+    state.stale_beats = 0

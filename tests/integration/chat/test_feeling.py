@@ -15,8 +15,8 @@ from apps.heartbeats.models import HeartbeatStatus
 from apps.selves.models import IdentityAspect
 from apps.selves.services.inner_state import read_inner_state
 from apps.tenants.scope import tenant_transaction
-from arbor.errors import ModelRejected
-from arbor.models.ports import ScriptedModel
+from arbor.errors import ModelRejected, ModelUnavailable
+from arbor.models.ports import ScriptedModel, ScriptLine
 from arbor.selves.emotions import DELTAS, Event, Mood
 from arbor.selves.values import AspectKind, Standing
 from tests.factories.selves import IdentityAspectFactory
@@ -115,3 +115,15 @@ def test_what_is_usual_for_the_agent_is_the_same_in_a_conversation_and_in_a_beat
         AgentState.objects.filter(agent_id=agent.id).update(mood=felt.model_dump(mode="json"))
         within = read_inner_state(agent_id=agent.id, now=datetime.now(UTC)).mood
     assert mood_now(agent).valence == pytest.approx(within.valence, abs=0.001)
+
+
+@pytest.mark.parametrize("line", [answering("Oh?"), ModelUnavailable("nobody answers")])
+def test_what_a_person_says_is_new_to_the_agent(
+    talk: Talk, agent: Agent, scripted: Script, line: ScriptLine
+) -> None:
+    scripted(line, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
+    talk("The harbour has a new crane.")
+    with tenant_transaction(agent.tenant_id):
+        assert AgentState.objects.get(agent_id=agent.id).stale_beats == 0
