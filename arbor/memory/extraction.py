@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from arbor.errors import Invalid
 from arbor.memory.concepts import concept_key
-from arbor.memory.english import BASE_FORMS, STOP_WORDS
+from arbor.memory.english import BASE_FORMS
 from arbor.memory.lexical import term_of
+from arbor.memory.nouns import TALK_WORDS, singular
 
 #: Concepts taken of one memory, and the characters of it that are read.
 MAX_CONCEPTS = 5
@@ -28,32 +29,18 @@ PHRASE_STRENGTH = 0.8
 REPEATED_STRENGTH = 0.7
 WORD_STRENGTH = 0.5
 
+#: What an ellipsis follows at once may be the beginning of a word.
+_CUT = re.compile(r"\S+…")
 _LINK = re.compile(r"\S*(?:://|@)\S*|www\.\S+")
 _PIECE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[^\s\w]|\d[\w.,]*")
 _SENTENCE_ENDS = frozenset('.!?…:;\n“"')
 #: Scripts without spaces between words: what looks like a word there is a sentence.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-_TALK = """
-    able actually ago agree already always amazing anyone anything appreciate around ask away awesome back
-    bad bit bring brings came come cool day days definitely done even ever every everyone everything excited
-    far feel feeling first fun get gets getting give glad go goes going gonna good got great guess guys haha
-    happen happened happy hard hear heard hello help hey hi hope huh idea important keep kind know last later
-    least let's like liked little lol long look looking looks lot lots love loved lucky made make makes
-    making many maybe mean means might mind miss month much must near need needed never next nice nothing now
-    oh old one ones part people pretty probably put quite ready real really recently remember right said saw
-    say says see seem seems seen show shows since someone something sometimes soon sorry sound sounding
-    sounds special spend stay stuff sure take talk tell thank thanks thing things think thought time times
-    today together told tomorrow tonight took tough tried try trying two use used usually wait wanna want
-    wanted way ways week well went whatever wish wonderful wondering wow yeah year years yep yes yesterday
-    yet you'd you'll
-    monday tuesday wednesday thursday friday saturday sunday january february march april june july august
-    september october november december
-"""
-#: What names no idea: the stop words, and words of everyday talk.
-_NOTHING = STOP_WORDS.union(_TALK.split())
 #: Irregular forms whose base is a verb; those that are nouns or adjectives as well stay.
 _NOUNS = "child foot goose half knife leaf life loaf man mouse person shelf thief tooth wife wolf woman"
 _VERBS = frozenset(form for form, base in BASE_FORMS.items() if base not in _NOUNS.split())
+#: "The boat leaves": after another word these are verbs rather than what they are the plural of.
+_OFTEN_VERBS = frozenset({"leaves"})
 _ING = frozenset(f"{base}ing" for base in BASE_FORMS.values())
 #: Endings that tell verbs and adverbs from what can be an idea. "sailing" is one; "sailed" and "slowly" are not.
 _NO_NOUN = ("ly", "ed")
@@ -74,7 +61,7 @@ class _Token(NamedTuple):
 
 def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[Extracted, ...]:
     """Return the ideas that a text is about, the surest first, each once; none for a text that names nothing."""
-    runs = list(_runs(_LINK.sub(" . ", text[:READ_CHARACTERS])))
+    runs = list(_runs(_CUT.sub(" . ", _LINK.sub(" . ", _beginning(text)))))
     counts = Counter(term_of(token.text.casefold()) for run in runs for token in run)
     found: dict[str, Extracted] = {}
     for run in runs:
@@ -85,6 +72,13 @@ def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[Extracted, ...]
     # Stable: of equally sure ones those that come first.
     best = sorted(found.values(), key=lambda each: -each.strength)
     return tuple(_without_parts(best)[:most])
+
+
+def _beginning(text: str) -> str:
+    """Return as much of a text as is read, without the word at which reading ends: it may go on."""
+    if len(text) < READ_CHARACTERS:
+        return text
+    return text[:READ_CHARACTERS].rpartition(" ")[0]
 
 
 def _can_be_concept(name: str) -> bool:
@@ -102,7 +96,7 @@ def _runs(text: str) -> Iterator[list[_Token]]:
     first = True
     for piece in _PIECE.findall(text):
         word = piece.replace("’", "'").removesuffix("'s")
-        if _tells(word):
+        if _tells(word) and not (run and word.casefold() in _OFTEN_VERBS):
             run.append(_Token(word, first))
         elif run:
             yield run
@@ -117,7 +111,8 @@ def _tells(word: str) -> bool:
     return (
         word[0].isalpha()
         and 2 < len(word) <= NAME_LENGTH
-        and folded not in _NOTHING
+        and folded not in TALK_WORDS
+        and singular(folded) not in TALK_WORDS
         and not _UNSPACED.search(word)
     )
 
@@ -139,7 +134,7 @@ def _phrases(run: list[_Token]) -> Iterator[Extracted]:
     words = [token.text for token in run if _can_be_noun(token.text)]
     if len(words) == len(run) and 2 <= len(words) <= _PHRASE_WORDS and not any(map(_capital, words[1:])):
         yield Extracted(
-            " ".join([*(word.casefold() for word in words[:-1]), _singular(words[-1])]), PHRASE_STRENGTH
+            " ".join([*(word.casefold() for word in words[:-1]), singular(words[-1])]), PHRASE_STRENGTH
         )
 
 
@@ -147,7 +142,7 @@ def _words(run: list[_Token], counts: Counter[str]) -> Iterator[Extracted]:
     for token in run:
         if _can_be_noun(token.text) and (token.first or not _capital(token.text)):
             again = counts[term_of(token.text.casefold())] > 1
-            yield Extracted(_singular(token.text), REPEATED_STRENGTH if again else WORD_STRENGTH)
+            yield Extracted(singular(token.text), REPEATED_STRENGTH if again else WORD_STRENGTH)
 
 
 def _without_parts(ranked: list[Extracted]) -> list[Extracted]:
@@ -169,14 +164,3 @@ def _can_be_noun(word: str) -> bool:
 
 def _capital(word: str) -> bool:
     return word[0].isupper()
-
-
-def _singular(word: str) -> str:
-    """Return a noun's singular by the regular endings, so that boat and boats are one idea."""
-    folded = word.casefold()
-    folded = BASE_FORMS.get(folded, folded)
-    if len(folded) > 4 and folded.endswith("ies"):
-        return f"{folded[:-3]}y"
-    if len(folded) > 3 and folded.endswith("s") and not folded.endswith(("ss", "us", "is")):
-        return folded[:-1]
-    return folded

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.memory.concepts import concept_key
-from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH, concepts_in
+from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH, READ_CHARACTERS, concepts_in
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,55 @@ def test_what_a_text_is_about(text: str, names: set[str]) -> None:
     found = {each.name for each in concepts_in(text)}
     assert found >= names
     assert bool(found) == bool(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("presses", "press"),
+        ("addresses", "address"),
+        ("churches", "church"),
+        ("dishes", "dish"),
+        ("taxes", "tax"),
+        ("quizzes", "quiz"),
+        ("houses", "house"),
+        ("prizes", "prize"),
+        ("headaches", "headache"),
+        ("potatoes", "potato"),
+        ("canoes", "canoe"),
+        ("movies", "movie"),
+        ("harbours", "harbour"),
+        ("series", "series"),
+        ("chaos", "chaos"),
+        ("physics", "physics"),
+        ("clothes", "clothes"),
+        ("compass", "compass"),
+    ],
+)
+def test_boats_and_a_boat_are_one_idea(text: str, name: str) -> None:
+    assert [each.name for each in concepts_in(f"We saw the {text}.")] == [name]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("The boat leaves at nine", {"boat"}),
+        ("Acting teaches patience", {"acting", "patience"}),
+        ("It may rain without a warning", {"rain", "warning"}),
+        ("Somebody came on Thurs, everybody left in May", set()),
+        ("He takes the ferry whenever somebody gives him a ticket", {"ferry", "ticket"}),
+        ("The ferry answers the questions tha…", {"ferry answer", "question"}),
+        ("What follows from “the harbour presse…”?", {"harbour"}),
+    ],
+)
+def test_verbs_words_without_a_meaning_and_cut_words_are_no_ideas(text: str, names: set[str]) -> None:
+    assert {each.name for each in concepts_in(text)} == names
+
+
+def test_the_word_at_which_reading_ends_is_no_idea_for_it_may_be_cut() -> None:
+    text = "so " * (READ_CHARACTERS // 3) + "harbour"
+    assert concepts_in(text[: READ_CHARACTERS + 2]) == ()
+    assert [each.name for each in concepts_in("We saw the harbour")] == ["harbour"]
 
 
 def test_names_are_surer_than_phrases_and_those_than_words() -> None:
