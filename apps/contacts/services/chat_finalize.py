@@ -27,6 +27,7 @@ from arbor.heartbeat.working_memory import WorkingMemory, after_turn, as_stored
 from arbor.memory.code import left_out_code
 from arbor.memory.turns import Turn
 from arbor.memory.values import NewMemory
+from arbor.models.handles import REFLEX
 from arbor.selves.boundary_check import Crossing, may_go_on
 
 
@@ -38,6 +39,7 @@ class Answer:
     thinking: str
     #: Boundaries that the answer crosses: [{name, response, why, withheld}].
     crossings: Sequence[dict[str, Any]]
+    #: Of what the person said, and of the answer.
     memories: Sequence[NewMemory]
     embedded: Embedded
     #: What of the model's text is not in the answer.
@@ -84,10 +86,13 @@ def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by:
     )
     # The order in which a heartbeat locks them: its schedule, its mind, its state.
     _go_on(session, now)
+    # An answer by rule quotes memories: kept as one, it would be quoted in turn, again and again.
+    kept = slice(1) if by.startswith(f"{REFLEX}/") else slice(None)
+    vectors = answer.embedded.vectors
     store(
         agent_id=agent_id,
-        memories=answer.memories,
-        vectors=answer.embedded.vectors,
+        memories=answer.memories[kept],
+        vectors=None if vectors is None else vectors[kept],
         model=answer.embedded.model,
     )
     keep_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")

@@ -236,6 +236,19 @@ def test_the_reflex_policy_says_so_and_answers_from_memory(known: Agent, talk: T
     assert again.content.startswith("No language model is in use here")
 
 
+def test_of_a_turn_that_the_reflex_policy_answers_only_what_the_person_said_is_remembered(
+    known: Agent, talk: Talk
+) -> None:
+    for _ in range(2):
+        talk("When does the harbour bridge open?")
+    quoted = talk("When does the harbour bridge open?").content
+
+    with tenant_transaction(known.tenant_id):
+        memories = Memory.objects.filter(agent_id=known.id, session__startswith="chat:")
+        assert {each.role for each in memories} == {"user"}
+    assert quoted.count("No language model is in use here") == 1
+
+
 def test_a_refusal_shapes_the_prompt_and_withholds_an_answer_that_crosses(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
