@@ -42,6 +42,7 @@ class BuiltinTemplate(AbstractTemplate):
     ops_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
 
     class Meta(AbstractTemplate.Meta):
+        verbose_name = "built-in template"
         constraints = [models.UniqueConstraint(fields=["name"], name="agents_builtintemplate_name")]
 
 
@@ -154,7 +155,8 @@ class AgentPolicy(TenantModel):
     follow_ups = models.PositiveSmallIntegerField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name_plural = "agent policies"
+        verbose_name = "policy"
+        verbose_name_plural = "policies"
 
     def __str__(self) -> str:
         agent = self._state.fields_cache.get("agent")

@@ -122,6 +122,7 @@ class ChatSession(TenantModel):
     significance = models.FloatField(null=True)
 
     class Meta(TenantModel.Meta):
+        verbose_name = "conversation"
         ordering = ["-started_at"]
         indexes = [
             models.Index(fields=["tenant", "agent", "-started_at"], name="contacts_chat_by_agent"),
@@ -149,6 +150,8 @@ class ChatMessage(TenantModel):
     at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
+        verbose_name = "turn of a conversation"
+        verbose_name_plural = "turns of conversations"
         ordering = ["at"]
         indexes = [models.Index(fields=["tenant", "session", "at"], name="contacts_message_by_chat")]
 

@@ -155,6 +155,7 @@ class PlanStep(TenantModel):
     )
 
     class Meta(TenantModel.Meta):
+        verbose_name = "step"
         ordering = ["position"]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "plan", "position"], name="goals_step_position"),
@@ -210,6 +211,8 @@ class GoalMemoryLink(TenantModel):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
+        verbose_name = "goal memory"
+        verbose_name_plural = "goal memories"
         indexes = [models.Index(fields=["tenant", "memory"], name="goals_link_by_memory")]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "goal", "memory", "kind"], name="goals_link_once")

@@ -116,6 +116,7 @@ class Membership(TenantModel):
     own = models.Manager()
 
     class Meta(TenantModel.Meta):
+        verbose_name = "member"
         default_manager_name = "objects"
         constraints = [models.UniqueConstraint(fields=["tenant", "user"], name="tenants_membership_once")]
 

@@ -66,6 +66,7 @@ class ExternalCall(TenantModel):
     ended_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
+        verbose_name = "model call"
         ordering = ["requested_at"]
         indexes = [
             models.Index(fields=["tenant", "heartbeat", "requested_at"], name="heartbeats_call_by_beat"),
@@ -146,7 +147,8 @@ class DailyUsage(TenantModel):
     level = models.CharField(max_length=12, default="normal", db_default="normal")
 
     class Meta(TenantModel.Meta):
-        verbose_name_plural = "daily usage"
+        verbose_name = "day of usage"
+        verbose_name_plural = "days of usage"
         ordering = ["-day"]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "day"], name="heartbeats_usage_once")

@@ -31,6 +31,8 @@ class Upkeep(TenantModel):
     weigh_tries = models.PositiveSmallIntegerField(db_default=0)
 
     class Meta(TenantModel.Meta):
+        verbose_name = "memory in upkeep"
+        verbose_name_plural = "memories in upkeep"
         indexes = [
             models.Index(
                 fields=["tenant", "agent"],

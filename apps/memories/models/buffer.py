@@ -40,6 +40,7 @@ class BufferItem(TenantModel):
     )
 
     class Meta(TenantModel.Meta):
+        verbose_name = "held thing"
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "content_hash"], name="memories_buffer_once"),
             models.CheckConstraint(

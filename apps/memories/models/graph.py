@@ -31,6 +31,7 @@ class Edge(TenantModel):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
+        verbose_name = "relation"
         constraints = [
             models.UniqueConstraint(
                 fields=["tenant", "agent", "source_id", "target_id", "relation"], name="memories_edge_once"

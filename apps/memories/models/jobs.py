@@ -30,5 +30,8 @@ class JobRun(models.Model):
     #: The kind of error that ended it; empty: none did.
     error = models.CharField(max_length=200, blank=True)
 
+    class Meta:
+        verbose_name = "job"
+
     def __str__(self) -> str:
         return self.name

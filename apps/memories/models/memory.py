@@ -127,6 +127,8 @@ class MemoryAccess(TenantModel):
     reinforced_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
+        verbose_name = "memory access"
+        verbose_name_plural = "memory accesses"
         pass
 
     def __str__(self) -> str:
@@ -173,6 +175,7 @@ class EmbeddingCacheEntry(TenantModel):
     used_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
+        verbose_name = "cached embedding"
         indexes = [models.Index(fields=["tenant", "used_at"], name="memories_cache_by_use")]
 
     def __str__(self) -> str:

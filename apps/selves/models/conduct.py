@@ -74,6 +74,7 @@ class PeerModel(TenantModel):
     last_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
+        verbose_name = "peer"
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "name"], name="selves_peer_name"),
             models.CheckConstraint(

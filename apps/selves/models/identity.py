@@ -31,6 +31,7 @@ class IdentityAspect(TenantModel):
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta(TenantModel.Meta):
+        verbose_name = "aspect"
         constraints = [
             models.UniqueConstraint(
                 fields=["tenant", "agent", "content_hash"], name="selves_identityaspect_once"
