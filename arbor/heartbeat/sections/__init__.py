@@ -44,5 +44,5 @@ def render(situation: Situation, nonce: str) -> list[Section]:
         Section("notices", moment.notices(situation.notices, data)),
         Section("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
         Section("boundaries", selfhood.boundaries(situation.crossed, data)),
-        Section("directive", moment.directive(situation.mode)),
+        Section("directive", moment.directive(situation)),
     ]

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from arbor.contacts.cooldown import spoken
+from arbor.goals.injection import calls_for_work
 from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
 from arbor.heartbeat.failure_modes import Notice
@@ -48,6 +49,13 @@ DIRECTIVES: Mapping[Mode, str] = MappingProxyType(
             "worth its time, activate it; if you have no goals, find something worth wanting."
         ),
     }
+)
+
+#: Of goal pursuit, where what waits are steps of lesser goals alone (seed 003, 10.1: the foremost goal is planned first).
+UNPLANNED = (
+    "No step of your most important goal is planned. Break it, under decompositions, into at most three intentions, each "
+    "one action that you can do in one heartbeat. With the energy that is left, carry out a pending intent of another goal "
+    "with the action it names, and give its intent_id. Say in goal_updates what came of it and how far the goal is."
 )
 
 #: What acting costs and what rest is worth, by what is counted (seed 004, 2 and "The Action Budget").
@@ -138,5 +146,16 @@ def energy(situation: Situation) -> str:
     return f"## Energy\n{there} {SPENDING[BudgetKind(situation.energy_unit)]}"
 
 
-def directive(mode: Mode) -> str:
-    return f"## This heartbeat: {mode.replace('_', ' ')}\n{DIRECTIVES[mode]}"
+def directive(situation: Situation) -> str:
+    mode = situation.mode
+    unplanned = mode is Mode.GOAL_PURSUIT and _foremost_is_unplanned(situation)
+    return f"## This heartbeat: {mode.replace('_', ' ')}\n{UNPLANNED if unplanned else DIRECTIVES[mode]}"
+
+
+def _foremost_is_unplanned(situation: Situation) -> bool:
+    """Tell whether the most important goal that calls for work could be broken into steps, and has none."""
+    work = (goal for goal in situation.active_goals if calls_for_work(goal.layer, goal.rule))
+    foremost = next(work, None)
+    if foremost is None or foremost.blocked_by:
+        return False
+    return all(intent.goal_id != foremost.id for intent in situation.intents)
