@@ -39,7 +39,10 @@ class AgentTraits(BaseModel):
 
 
 class AgentGenome(BaseModel):
-    """An agent's role and leanings."""
+    """An agent's role and leanings (seed 003, 3.2).
+
+    Its `knowledge_seeds` are left out: there is no library here whose entries they could name.
+    """
 
     model_config = FROZEN
 
