@@ -10,13 +10,15 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Min, QuerySet, Sum
+from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.console.hours import Hour, draw_hours
 from apps.contacts.services.figures import OutboxFigures, outbox_figures
 from apps.heartbeats.models import (
+    DUE_AT,
     DailyUsage,
     Heartbeat,
     HeartbeatSchedule,
@@ -110,8 +112,11 @@ def read_fleet() -> Fleet:
     now = timezone.now()
     agents = dict(Agent.objects.order_by().values_list("status").annotate(Count("id")))
     beats, hours, sampled = _day_of_beats(now)
-    waiting = HeartbeatSchedule.objects.filter(state=ScheduleState.IDLE, next_due_at__lte=now)
-    oldest = waiting.order_by("next_due_at").values_list("next_due_at", flat=True).first()
+    # The first condition finds them by its index; nobody is due who is talked to.
+    waiting = HeartbeatSchedule.objects.annotate(claimable_at=DUE_AT).filter(
+        state=ScheduleState.IDLE, next_due_at__lte=now, claimable_at__lte=now
+    )
+    oldest = waiting.aggregate(oldest=Min("claimable_at"))["oldest"]
     spent = _spent(now)
     levels = _low_budgets()
     processes = list(Process.objects.order_by("kind", "name")[:200])
@@ -150,8 +155,9 @@ def _low_budgets() -> Counter[str]:
 
 
 def _beats() -> QuerySet[Heartbeat]:
-    """Return heartbeats without their traces, which are wide."""
-    beats: QuerySet[Heartbeat] = Heartbeat.objects.select_related("agent").only(
+    """Return heartbeats without their traces, which are wide; of what each saw, the unit of its budget."""
+    with_unit = Heartbeat.objects.annotate(unit=KT("situation__energy_unit"))
+    beats: QuerySet[Heartbeat] = with_unit.select_related("agent").only(
         "tenant_id",
         "number",
         "status",
@@ -218,6 +224,7 @@ def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
         "state__beats",
         "schedule__tenant_id",
         "schedule__next_due_at",
+        "schedule__paused_until",
         "schedule__state",
     )
     found = list(agents.filter(id__in=agent_ids)) if agent_ids else []

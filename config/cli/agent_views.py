@@ -71,7 +71,7 @@ def agent_line(agent: Agent) -> dict[str, Any]:
         "last_beat_at": _iso(agent.state.last_beat_at),
         "schedule": schedule.state,
         "interval_s": schedule.interval_s,
-        "next_due_at": None if schedule.state == ScheduleState.OFF else _iso(schedule.next_due_at),
+        "next_due_at": None if schedule.state == ScheduleState.OFF else _iso(schedule.due_at),
         "model": agent.model or default_model(),
     }
 
@@ -103,7 +103,7 @@ def _next(schedule: HeartbeatSchedule) -> str:
         return "-"
     if schedule.state != ScheduleState.IDLE:
         return f"{schedule.state} now"
-    return ago(schedule.next_due_at)
+    return ago(schedule.due_at)
 
 
 def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:

@@ -173,7 +173,7 @@ class AgentAdmin(ConsoleAdmin):
         schedule = _related(agent, "schedule")
         if schedule is None:
             return "–"
-        return cells.due(schedule.next_due_at) if schedule.state == "idle" else cells.badge(schedule.state)
+        return cells.due(schedule.due_at) if schedule.state == "idle" else cells.badge(schedule.state)
 
     @admin.display(description="model")
     def model_shown(self, agent: Agent) -> str:

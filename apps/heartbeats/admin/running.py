@@ -59,7 +59,7 @@ class HeartbeatScheduleAdmin(AgentRowsAdmin):
     @admin.display(description="next due")
     def next_due(self, schedule: HeartbeatSchedule) -> SafeString | str:
         """Say when it is due."""
-        return cells.due(schedule.next_due_at) if schedule.state != ScheduleState.OFF else "–"
+        return cells.due(schedule.due_at) if schedule.state != ScheduleState.OFF else "–"
 
     @admin.display(description="every")
     def interval(self, schedule: HeartbeatSchedule) -> str:

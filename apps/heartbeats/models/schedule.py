@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import ClassVar
 
 from django.db import models
+from django.db.models.functions import Greatest
 
 from apps.agents.models import Agent
 from apps.tenants.fields import TenantOneToOne
@@ -41,6 +43,10 @@ class Trigger(models.TextChoices):
     DRIVE = "drive"
     #: It is a tick of a cycle that was asked for.
     CYCLE = "cycle"
+
+
+#: `HeartbeatSchedule.due_at` in a query; PostgreSQL's `greatest` passes over what is null.
+DUE_AT = Greatest("next_due_at", "paused_until")
 
 
 class HeartbeatSchedule(TenantModel):
@@ -88,4 +94,9 @@ class HeartbeatSchedule(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.state}, next {self.next_due_at:%Y-%m-%d %H:%M:%S}"
+        return f"{self.state}, next {self.due_at:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def due_at(self) -> datetime:
+        """Return when a beat may be claimed: at the next time, and not while somebody talks to the agent."""
+        return max(self.next_due_at, self.paused_until or self.next_due_at)

@@ -24,13 +24,14 @@ WINDOW = timedelta(hours=24)
 _BEATS = """
 SELECT status, count(*) FROM heartbeats_heartbeat WHERE started_at > now() - %s * interval '1 second' GROUP BY status
 """
+# An agent that somebody talks to is due once that is over (`HeartbeatSchedule.due_at`).
 _DUE = """
-SELECT count(*) FILTER (WHERE state = 'idle' AND next_due_at <= now()),
-    coalesce(extract(epoch FROM now() - min(next_due_at) FILTER (WHERE state = 'idle' AND next_due_at <= now())), 0),
+SELECT count(*) FILTER (WHERE state = 'idle' AND due_at <= now()),
+    coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE state = 'idle' AND due_at <= now())), 0),
     count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'running'),
     count(*) FILTER (WHERE state IN ('queued', 'running') AND lease_until < now()),
-    extract(epoch FROM min(next_due_at) FILTER (WHERE state = 'idle') - now())
-FROM heartbeats_heartbeatschedule
+    extract(epoch FROM min(due_at) FILTER (WHERE state = 'idle') - now())
+FROM (SELECT state, lease_until, greatest(next_due_at, paused_until) AS due_at FROM heartbeats_heartbeatschedule) s
 """
 _AGENTS = "SELECT status, count(*) FROM agents_agent GROUP BY status"
 #: Agents about whom something was noticed are counted so far.

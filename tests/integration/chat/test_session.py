@@ -11,12 +11,14 @@ from django.db import connections
 from django.db.models import F
 
 from apps.agents.models import Agent, AgentState
+from apps.console.fleet import read_fleet
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import end_session, hear, open_session
 from apps.contacts.services.chat_sweep import LONGEST_WAIT, tend_chats
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.mind import rebuild_mind
 from apps.heartbeats.services.schedule import _CLAIM_DUE
+from apps.heartbeats.services.status import fleet_status
 from apps.heartbeats.services.thoughts import thoughts_of
 from apps.memories.models import CodeSnippet, Memory
 from apps.memories.services.archive import archive, purge
@@ -27,6 +29,7 @@ from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ScriptedModel
+from config.cli.agent_views import agent_line
 from tests.integration.chat.conftest import Talk, answering, begin
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -56,6 +59,29 @@ def test_nobody_beats_while_talked_to_and_everybody_does_once_the_person_is_idle
     assert fleet.dispatch().due == 0
     let_pass(agent, timedelta(seconds=301))
     assert fleet.dispatch().due == 1
+
+
+def test_who_is_talked_to_is_nowhere_shown_as_due(agent: Agent, talk: Talk, scripted: Script) -> None:
+    scripted(answering("Yes."))
+    talk("Are you there?")
+    make_due(agent, ago=timedelta(minutes=5))
+
+    beats = fleet_status().heartbeats
+    assert (beats.due, beats.oldest_due_s) == (0, 0)
+    assert beats.next_due_in_s is not None
+    assert beats.next_due_in_s > 0
+    with tenant_transaction(agent.tenant_id):
+        fleet = read_fleet()
+        row = Agent.objects.select_related("state", "schedule", "tenant").get(id=agent.id)
+    assert (fleet.due, fleet.oldest_due) == (0, None)
+    assert datetime.fromisoformat(agent_line(row)["next_due_at"]) > datetime.now(UTC)
+
+    let_pass(agent, timedelta(seconds=301))
+    beats = fleet_status().heartbeats
+    assert beats.due == 1
+    assert 0 < beats.oldest_due_s < 300, "counted from the end of the conversation"
+    with tenant_transaction(agent.tenant_id):
+        assert read_fleet().due == 1
 
 
 def test_the_dispatcher_still_finds_who_is_due_by_its_index(agent: Agent) -> None:
