@@ -17,6 +17,7 @@ from apps.agents.services.lifecycle import (
     destroy_agent,
     pause_agent,
     resume_agent,
+    sleep_agent,
     start_agent,
     stop_agent,
     wake_agent,
@@ -148,6 +149,7 @@ for _command in (
     _verb("pause", pause_agent, "is paused", "Hold an agent's heartbeats for a while."),
     _verb("resume", resume_agent, "is active again", "End a pause."),
     _verb("stop", stop_agent, "is stopped; all it was is kept", "End an agent's life, reversibly."),
+    _verb("sleep", sleep_agent, "sleeps", "Put an agent to sleep until it is woken, or told something."),
     _verb("wake", wake_agent, "is awake", "End the sleep of an agent that fell dormant."),
 ):
     agent.add_command(_command)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
+from uuid import UUID
 
 import click
 from rich.markup import escape
@@ -21,7 +23,15 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
 from config.cli.memory.finding import short
 from config.cli.output import json_option, show, table
-from config.cli.tenancy import actor, choose_agent, choose_tenant, tenant_option
+from config.cli.tenancy import (
+    actor,
+    choose_agent,
+    choose_tenant,
+    only_tenant,
+    tenant_having,
+    tenant_option,
+    tenant_or_all,
+)
 
 _KINDS = [each.value for each in ChannelKind if each is not ChannelKind.PEER]
 
@@ -43,14 +53,15 @@ def list_them(tenant_slug: str | None, as_json: bool) -> None:
     \b
     Example: arbor channel list
     """
-    tenant = choose_tenant(tenant_slug)
-    with tenant_transaction(tenant.id):
-        found = list(Channel.objects.select_related("agent").defer("sealed_secret"))
+    with tenant_or_all(tenant_slug, reason="list of channels") as tenant:
+        rows = Channel.objects.select_related("agent", "tenant").defer("sealed_secret")
+        found = list(rows if tenant else rows.order_by("tenant__slug", "name"))
     people: Any = table(
-        ("name", "kind", "audience", "of", "target", "enabled"),
+        ("name", *(() if tenant else ("tenant",)), "kind", "audience", "of", "target", "enabled"),
         (
             (
                 each.name,
+                *(() if tenant else (each.tenant.slug,)),
                 each.kind,
                 each.audience,
                 each.agent.name if each.agent_id else "all agents",
@@ -107,7 +118,10 @@ def add(
             actor=actor(),
         )
         line = _line(made.channel)
-    said = f"[bold]{escape(made.channel.name)}[/bold] is added; try it: arbor channel test {escape(made.channel.name)}"
+    trial = f"arbor channel test {shlex.quote(made.channel.name)}"
+    if only_tenant() is None:
+        trial += f" --tenant {line['tenant']}"
+    said = f"[bold]{escape(made.channel.name)}[/bold] is added; try it: {escape(trial)}"
     if made.secret:
         said += (
             f"\nIts requests are signed with [bold]{escape(made.secret)}[/bold]: give this to the receiver."
@@ -126,14 +140,14 @@ def remove(name: str, tenant_slug: str | None, as_json: bool) -> None:
     \b
     Example: arbor channel remove ops
     """
-    with tenant_transaction(choose_tenant(tenant_slug).id):
+    with tenant_transaction(_tenant_of(name, tenant_slug)):
         removed = remove_channel(channel_id=channel_by_name(name).id, actor=actor())
         line = _line(removed)
     show({"removed": line}, as_json=as_json, people=f"[bold]{escape(removed.name)}[/bold] is removed.")
 
 
 def _switch(name: str, tenant_slug: str | None, as_json: bool, *, enabled: bool) -> None:
-    with tenant_transaction(choose_tenant(tenant_slug).id):
+    with tenant_transaction(_tenant_of(name, tenant_slug)):
         switched = switch_channel(channel_id=channel_by_name(name).id, enabled=enabled, actor=actor())
         line = _line(switched)
     word = "enabled" if enabled else "disabled"
@@ -168,7 +182,7 @@ def try_out(name: str, tenant_slug: str | None, as_json: bool) -> None:
     \b
     Example: arbor channel test ops
     """
-    with tenant_transaction(choose_tenant(tenant_slug).id):
+    with tenant_transaction(_tenant_of(name, tenant_slug)):
         found = channel_by_name(name)
         message = trial_message(found, actor=actor())
     carry_trial(ChannelKind(found.kind), message)
@@ -179,6 +193,12 @@ def try_out(name: str, tenant_slug: str | None, as_json: bool) -> None:
     )
 
 
+def _tenant_of(name: str, slug: str | None) -> UUID:
+    return tenant_having(
+        lambda: Channel.objects.filter(name=name.strip()), what=f"a channel {name!r}", slug=slug
+    )
+
+
 def _line(each: Channel) -> dict[str, Any]:
     return {
         "id": each.id,
@@ -186,6 +206,7 @@ def _line(each: Channel) -> dict[str, Any]:
         "name": each.name,
         "kind": each.kind,
         "audience": each.audience,
+        "tenant": each.tenant.slug,
         "agent": each.agent.name if each.agent_id else None,
         "target": shown_target(each),
         "enabled": each.enabled,

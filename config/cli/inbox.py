@@ -10,10 +10,10 @@ from rich.markup import escape
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.inbox import answer_message, count_unread, inbox, mark_read
 from apps.tenants.scope import tenant_transaction
-from config.cli.memory.finding import find_in_tenant, short
+from config.cli.memory.finding import find_in_tenant, short, tenant_of_row
 from config.cli.memory.listing import cut
 from config.cli.output import ago, json_option, show, stamp, table
-from config.cli.tenancy import actor, choose_agent, choose_tenant, tenant_option
+from config.cli.tenancy import actor, choose_agent, tenant_option, tenant_or_all
 
 
 @click.group("inbox", invoke_without_command=True)
@@ -41,18 +41,18 @@ def inbox_group(
     if context.invoked_subcommand is not None:
         return
     chosen = choose_agent(agent, tenant_slug) if agent else None
-    tenant_id = chosen.tenant_id if chosen else choose_tenant(tenant_slug).id
-    with tenant_transaction(tenant_id):
+    with tenant_or_all(chosen.tenant_slug if chosen else tenant_slug, reason="list of the inbox") as tenant:
         rows = inbox(agent_id=chosen.id if chosen else None, unread=unread)
-        found = list(rows.select_related("agent")[:limit])
+        found = list(rows.select_related("agent", "tenant")[:limit])
         waiting = count_unread()
     people: Any = table(
-        ("id", "when", "agent", "read", "subject"),
+        ("id", "when", "agent", *(() if tenant else ("tenant",)), "read", "subject"),
         (
             (
                 short(each.id),
                 ago(each.created_at),
                 each.agent.name,
+                *(() if tenant else (each.tenant.slug,)),
                 "" if each.read_at else "new",
                 cut(each.subject or each.content),
             )
@@ -78,7 +78,7 @@ def read(message_id: str, tenant_slug: str | None, as_json: bool) -> None:
     \b
     Example: arbor inbox read 0c5512aa
     """
-    with tenant_transaction(choose_tenant(tenant_slug).id):
+    with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = mark_read(message_id=find_in_tenant(OutboxMessage, message_id))
         line = _line(message)
     said = (
@@ -99,7 +99,7 @@ def answer(message_id: str, text: str, tenant_slug: str | None, as_json: bool) -
     \b
     Example: arbor inbox answer 0c5512aa "Thank you. Wait for the thaw."
     """
-    with tenant_transaction(choose_tenant(tenant_slug).id):
+    with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         found = find_in_tenant(OutboxMessage, message_id)
         percept = answer_message(message_id=found, text=text, actor=actor())
         name = percept.agent.name
@@ -114,6 +114,7 @@ def _line(each: OutboxMessage) -> dict[str, Any]:
     return {
         "id": each.id,
         "agent": each.agent.name,
+        "tenant": each.tenant.slug,
         "subject": each.subject,
         "content": each.content,
         "at": stamp(each.created_at),

@@ -8,14 +8,14 @@ import click
 
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import shown_target
-from apps.contacts.services.figures import outbox_figures
+from apps.contacts.services.figures import installation_figures, outbox_figures
 from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import DeliveryStatus
-from config.cli.memory.finding import find_in_tenant, short
+from config.cli.memory.finding import find_in_tenant, short, tenant_of_row
 from config.cli.memory.listing import cut
 from config.cli.output import ago, json_option, show, stamp, table
-from config.cli.tenancy import actor, choose_agent, choose_tenant, tenant_option
+from config.cli.tenancy import actor, choose_agent, tenant_option, tenant_or_all
 
 
 @click.group()
@@ -40,22 +40,33 @@ def list_them(
     Example: arbor outbox list --status failed
     """
     chosen = choose_agent(agent, tenant_slug) if agent else None
-    tenant_id = chosen.tenant_id if chosen else choose_tenant(tenant_slug).id
-    with tenant_transaction(tenant_id):
-        rows = OutboxMessage.objects.select_related("agent").order_by("-created_at", "-id")
+    with tenant_or_all(chosen.tenant_slug if chosen else tenant_slug, reason="list of the outbox") as tenant:
+        rows = OutboxMessage.objects.select_related("agent", "tenant").order_by("-created_at", "-id")
         if chosen:
             rows = rows.filter(agent_id=chosen.id)
         if status:
             rows = rows.filter(status=status)
         found = list(rows[:limit])
-        figures = outbox_figures()
+        figures = outbox_figures() if tenant else installation_figures()
     people: Any = table(
-        ("id", "decided", "agent", "by", "to", "status", "tries", "subject", "trouble"),
+        (
+            "id",
+            "decided",
+            "agent",
+            *(() if tenant else ("tenant",)),
+            "by",
+            "to",
+            "status",
+            "tries",
+            "subject",
+            "trouble",
+        ),
         (
             (
                 short(each.id),
                 ago(each.created_at),
                 each.agent.name,
+                *(() if tenant else (each.tenant.slug,)),
                 each.kind,
                 shown_target(each),
                 each.status,
@@ -85,7 +96,7 @@ def retry(message_id: str, tenant_slug: str | None, as_json: bool) -> None:
     \b
     Example: arbor outbox retry 0c5512aa
     """
-    with tenant_transaction(choose_tenant(tenant_slug).id):
+    with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = retry_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
         line = _line(message)
     show(line, as_json=as_json, people="It is tried again at once.")
@@ -101,7 +112,7 @@ def cancel(message_id: str, tenant_slug: str | None, as_json: bool) -> None:
     \b
     Example: arbor outbox cancel 0c5512aa
     """
-    with tenant_transaction(choose_tenant(tenant_slug).id):
+    with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = cancel_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
         line = _line(message)
     show(line, as_json=as_json, people="It is withdrawn.")
@@ -111,6 +122,7 @@ def _line(each: OutboxMessage) -> dict[str, Any]:
     return {
         "id": each.id,
         "agent": each.agent.name,
+        "tenant": each.tenant.slug,
         "kind": each.kind,
         "audience": each.audience,
         "target": shown_target(each),

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
+from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.replay import Found, OtherMind, ask_other, read_beat
+from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replay import Replay
 from arbor.heartbeat.replay import replay as replay_beat
+from config.cli.memory.finding import find_in_tenant, tenant_of_row
 from config.cli.output import json_option, show, table
-from config.cli.tenancy import choose_tenant, tenant_option
+from config.cli.tenancy import tenant_option
 
 
 @click.group()
@@ -24,19 +26,23 @@ def heartbeat() -> None:
 
 
 @heartbeat.command("replay")
-@click.argument("heartbeat_id", metavar="ID", type=click.UUID)
+@click.argument("heartbeat_id", metavar="ID")
 @click.option("--model", help="Ask this model too, as provider/model, and show what it would have done.")
 @tenant_option
 @json_option
-def replay(heartbeat_id: UUID, model: str | None, tenant_slug: str | None, as_json: bool) -> None:
+def replay(heartbeat_id: str, model: str | None, tenant_slug: str | None, as_json: bool) -> None:
     """Build a heartbeat's prompt anew, read its replies and decide again; tell what differs. It writes nothing.
 
-    Exit code 0 when all is the same, 1 when something differs.
+    ID is an id, or the last characters of one; `arbor agent trace NAME` shows them. Exit code 0 when all is the same,
+    1 when something differs.
 
     \b
-    Example: arbor heartbeat replay 0198c0de-0000-7000-8000-000000000001 --model ollama/qwen3
+    Example: arbor heartbeat replay 3f2a9c01 --model ollama/qwen3
     """
-    found = read_beat(heartbeat_id=heartbeat_id, tenant_id=choose_tenant(tenant_slug).id)
+    tenant_id = tenant_of_row(Heartbeat, heartbeat_id, tenant_slug)
+    with tenant_transaction(tenant_id):
+        chosen = find_in_tenant(Heartbeat, heartbeat_id)
+    found = read_beat(heartbeat_id=chosen, tenant_id=tenant_id)
     made = replay_beat(found.beat)
     other = ask_other(found, model=model) if model else None
     show(_as_json(found, made, other), as_json=as_json, people=_render(found, made, other))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import click
+from django.db.models import QuerySet
 
 from apps.agents.models import Agent
 from apps.agents.services.profile import agent_by_name
@@ -17,7 +21,10 @@ from apps.tenants.services import all_slugs, tenant_by_slug
 from arbor.errors import NotFound
 
 tenant_option = click.option(
-    "--tenant", "tenant_slug", metavar="SLUG", help="The tenant.  [default: the only one, or the agent's]"
+    "--tenant",
+    "tenant_slug",
+    metavar="SLUG",
+    help="The tenant.  [default: the only one, or the one it is found in]",
 )
 
 
@@ -53,6 +60,40 @@ def only_tenant() -> Tenant | None:
     """Return the installation's tenant; none where there is none, or more than one."""
     tenants = list(Tenant.objects.using(OPS).all()[:2])
     return tenants[0] if len(tenants) == 1 else None
+
+
+@contextmanager
+def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
+    """Open the tenant named, or the only one; else a look across all tenants, which is on record, for lists to read.
+
+    Yields the tenant, or none. Raises NotFound.
+    """
+    tenant = tenant_by_slug(slug) if slug else only_tenant()
+    if tenant is not None:
+        with tenant_transaction(tenant.id):
+            yield tenant
+        return
+    with across_tenants(actor=actor(), reason=reason):
+        yield None
+
+
+def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | None) -> UUID:
+    """Return the tenant named, the only one, or the one that alone has such rows; that look across is on record.
+
+    Raises NotFound; what several tenants have is wrong usage.
+    """
+    tenant = tenant_by_slug(slug) if slug else only_tenant()
+    if tenant is not None:
+        return tenant.id
+    with across_tenants(actor=actor(), reason=f"finding {what}"):
+        found = dict(rows().order_by().values_list("tenant_id", "tenant__slug").distinct())
+    if not found:
+        raise NotFound(f"no tenant has {what}")
+    if len(found) > 1:
+        slugs = ", ".join(sorted(found.values()))
+        raise click.UsageError(f"{slugs} have {what}: say which is meant with --tenant SLUG")
+    (tenant_id,) = found
+    return tenant_id
 
 
 def choose_agent(name: str, slug: str | None) -> ChosenAgent:

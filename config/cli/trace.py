@@ -18,6 +18,7 @@ from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, Led
 from apps.heartbeats.services.trace import Step, steps_of
 from arbor.heartbeat.decision import Verdict
 from arbor.models.handles import Provider
+from config.cli.memory.finding import short
 from config.cli.output import stamp
 
 _COLOURS = {
@@ -161,6 +162,7 @@ def _head(trace: dict[str, Any]) -> RenderableType:
         facts.append(f"energy {trace['energy_start']:g}" + (f" → {end:g}" if end is not None else ""))
     facts.append(f"own time {trace['own_ms']:.1f} ms")
     facts.append(f"at {trace['started_at'][:19].replace('T', ' ')} UTC")
+    facts.append(f"id {short(trace['id'])}")
     lines.append("  " + " · ".join(facts))
     if trace["model"]:
         lines.append("  " + model_line(trace["model"]))

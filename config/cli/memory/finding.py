@@ -18,7 +18,7 @@ from arbor.errors import NotFound
 from arbor.memory.concepts import concept_key
 from arbor.memory.relations import NodeKind
 from arbor.memory.walks import Node
-from config.cli.tenancy import ChosenAgent
+from config.cli.tenancy import ChosenAgent, tenant_having
 
 #: Of an id, so many last characters are shown, and suffice where they are unique.
 SHORT = 8
@@ -63,6 +63,16 @@ def find_in_tenant(model: type[Model], text: str) -> UUID:
     return _only(_matching(model._default_manager.all(), text), text, "this tenant", model)
 
 
+def tenant_of_row(model: type[Model], text: str, slug: str | None) -> UUID:
+    """Return the tenant named, the only one, or the one that has the row a text stands for. Raises NotFound."""
+    name = str(model._meta.verbose_name)
+    return tenant_having(
+        lambda: _rows(model._default_manager.all(), text),
+        what=f"{'an' if name[0] in 'aeiou' else 'a'} {name} {text!r}",
+        slug=slug,
+    )
+
+
 def find_memories(agent: ChosenAgent, texts: Sequence[str]) -> list[UUID]:
     """Return the ids of the agent's memories that texts stand for. Raises NotFound."""
     return [find_id(agent, Memory, text) for text in texts]
@@ -103,14 +113,17 @@ def _ids(agent: ChosenAgent, model: type[Model], text: str) -> list[UUID]:
 
 
 def _matching(rows: QuerySet[Any], text: str) -> list[UUID]:
+    return list(_rows(rows, text).values_list("id", flat=True)[:3])
+
+
+def _rows(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
     wanted = text.strip().lower()
     try:
-        rows = rows.filter(id=UUID(wanted))
+        return rows.filter(id=UUID(wanted))
     except ValueError:
         if len(wanted) < SHORT:
-            return []
-        rows = rows.annotate(as_text=Cast("id", CharField())).filter(as_text__endswith=wanted)
-    return list(rows.values_list("id", flat=True)[:3])
+            return rows.none()
+        return rows.annotate(as_text=Cast("id", CharField())).filter(as_text__endswith=wanted)
 
 
 def find_concept(agent: ChosenAgent, name: str) -> UUID:

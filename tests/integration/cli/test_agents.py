@@ -43,11 +43,14 @@ def test_the_list_says_what_to_do_when_it_is_empty(arbor: Arbor, one_tenant: str
 
 def test_the_life_of_an_agent_in_verbs(arbor: Arbor, vega: str) -> None:
     statuses = [
-        arbor("agent", verb, vega, "--json").json["status"] for verb in ("pause", "resume", "stop", "start")
+        arbor("agent", verb, vega, "--json").json["status"]
+        for verb in ("pause", "resume", "stop", "start", "sleep", "wake")
     ]
-    assert statuses == ["paused", "active", "stopped", "active"]
+    assert statuses == ["paused", "active", "stopped", "active", "dormant", "active"]
     ran = arbor("agent", "wake", vega)
     assert (ran.code, "possible now: pause, stop" in ran.err) == (1, True)
+    for verb in ran.err.rpartition("possible now: ")[2].strip().split(", "):
+        assert arbor("agent", verb, "--help").code == 0
 
 
 def test_destroying_asks_for_the_name(arbor: Arbor, vega: str) -> None:

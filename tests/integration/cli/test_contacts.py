@@ -10,7 +10,7 @@ from apps.agents.models import Agent
 from apps.contacts.models import Channel, OutboxMessage
 from apps.heartbeats.models import Percept
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import OPS, tenant_transaction
 from arbor.contacts.values import DeliveryStatus
 from tests.factories.agents import AgentFactory, AgentStateFactory
 from tests.factories.contacts import OutboxMessageFactory
@@ -184,3 +184,65 @@ def test_another_tenants_messages_are_not_there(arbor: Arbor, agent: Agent, othe
     ran = arbor("inbox", "read", str(message.id), "--tenant", other_tenant.slug)
     assert ran.code == 1
     assert arbor("outbox", "list", "--tenant", other_tenant.slug, "--json").json["messages"] == []
+
+
+@pytest.fixture
+def two(agent: Agent, other_tenant: Tenant) -> tuple[Agent, Agent]:
+    """Return an agent of each of two tenants."""
+    with tenant_transaction(other_tenant.id):
+        other: Agent = AgentFactory.create(name="Rigel")
+        AgentStateFactory.create(agent=other)
+        ScheduleFactory.create(agent=other)
+    return agent, other
+
+
+def slug_of(agent: Agent) -> str:
+    return str(Tenant.objects.using(OPS).get(id=agent.tenant_id).slug)
+
+
+def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
+    arbor: Arbor, two: tuple[Agent, Agent]
+) -> None:
+    slugs = {slug_of(each) for each in two}
+    for each in two:
+        written(each, subject=f"Of {each.name}")
+        assert arbor("channel", "add", "me", "--kind", "inbox", "--tenant", slug_of(each)).code == 0
+    for key, command in (
+        ("messages", ("inbox",)),
+        ("messages", ("outbox", "list")),
+        ("channels", ("channel", "list")),
+    ):
+        ran = arbor(*command, "--json")
+        assert ran.code == 0, ran.err
+        assert {each["tenant"] for each in ran.json[key]} == slugs
+        shown = arbor(*command).out
+        assert all(slug in shown for slug in slugs)
+    assert arbor("inbox", "--json").json["unread"] == 2
+
+
+def test_what_one_tenant_alone_has_is_found_without_naming_it(arbor: Arbor, two: tuple[Agent, Agent]) -> None:
+    mine, other = two
+    message = written(other, content="The river froze.")
+    assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
+    assert "Rigel hears it" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
+    failed = written(other, kind="email", target="ann@example.org", status="failed", sent_at=None)
+    assert arbor("outbox", "retry", str(failed.id)[-8:], "--json").json["tenant"] == slug_of(other)
+    assert "withdrawn" in arbor("outbox", "cancel", str(failed.id)).out
+    assert arbor("channel", "add", "ops", "--kind", "inbox", "--tenant", slug_of(mine)).code == 0
+    assert "ops is disabled" in arbor("channel", "disable", "ops").out
+    assert "ops is removed" in arbor("channel", "remove", "ops").out
+    assert "no tenant has a channel 'ops'" in arbor("channel", "test", "ops").err
+    assert "no tenant has an outbox message '0c5512aa'" in arbor("inbox", "read", "0c5512aa").err
+
+
+def test_a_channel_that_two_tenants_have_is_to_be_named_with_its_tenant(
+    arbor: Arbor, two: tuple[Agent, Agent]
+) -> None:
+    for each in two:
+        ran = arbor("channel", "add", "my ops", "--kind", "inbox", "--tenant", slug_of(each))
+        assert f"arbor channel test 'my ops' --tenant {slug_of(each)}" in " ".join(ran.out.split())
+    ran = arbor("channel", "remove", "my ops")
+    assert ran.code == 2
+    assert "--tenant SLUG" in ran.err
+    with tenant_transaction(two[0].tenant_id):
+        assert Channel.objects.exists()

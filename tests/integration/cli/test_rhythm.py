@@ -95,7 +95,12 @@ def test_a_cycle_runs_and_its_beats_can_be_replayed(arbor: Arbor, vega: str) -> 
         each["action"] for each in told["decisions"]
     ]
     assert "the same" in arbor("heartbeat", "replay", first).out
-    assert arbor("heartbeat", "replay", vega).code == 2
+    assert arbor("tenant", "create", "globex").code == 0
+    shown = arbor("agent", "trace", vega, "--beat", str(cycle["ticks"][0].get("number", 1))).out
+    assert f"id {first[-8:]}" in shown
+    assert "the same" in arbor("heartbeat", "replay", first[-8:]).out
+    missing = arbor("heartbeat", "replay", vega)
+    assert (missing.code, "no tenant has a heartbeat 'Vega'" in missing.err) == (1, True)
     assert arbor("agent", "cycle", vega).code == 1
 
 
