@@ -90,7 +90,7 @@ ACTIONS = ActionRegistry(
         _spec(
             "review_goals", "look through all your goals for what is blocked, stale or due", ReviewGoalsParams
         ),
-        _spec("recall", "search your memory; what is found is there when you look again", RecallParams),
+        _spec("recall", "search your memory, and read what is found", RecallParams),
         _spec("remember", "keep something worth keeping", RememberParams),
         _spec("connect", "tie two things together: memories, goals, beliefs", ConnectParams),
         _spec(
@@ -107,11 +107,7 @@ ACTIONS = ActionRegistry(
             "find something out on the web and in your memory from many sources",
             InquireDeepParams,
         ),
-        _spec(
-            "synthesize",
-            "make something of what you know: a conclusion, a text, a creative work",
-            SynthesizeParams,
-        ),
+        _spec("synthesize", "make something of what you know", SynthesizeParams),
         _spec("brainstorm_goals", "think of goals that might be worth wanting", BrainstormGoalsParams),
         _spec("reprioritize", "move a goal one step in the backlog", ReprioritizeParams),
         _spec("reach_out_user", "write to your users; never casual", ReachOutUserParams),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from apps.heartbeats.acts.desk import GLIMPSE, Desk, answer, vectors_of
@@ -20,6 +22,7 @@ from arbor.heartbeat.learning import learned
 from arbor.heartbeat.params.memory import ArtifactKind
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.sections.text import line
+from arbor.memory.filters import RecallFilter
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory, Recalled
@@ -44,6 +47,7 @@ def recall(desk: Desk, decision: Decision) -> ActionResult:
         limit=decision.params["limit"],
         # What was said and learned, not the beats that went over it: those would echo from beat to beat.
         without_session=BEATS_SESSION,
+        only=_only(decision.params),
     )
     note_recall(agent_id=desk.agent_id, recalled={memory.id: memory.score for memory in found})
     if not found:
@@ -63,6 +67,16 @@ def recall(desk: Desk, decision: Decision) -> ActionResult:
         f"{len(found)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
         [memory.id for memory in found],
         brought="\n".join(_told(memory) for memory in found),
+    )
+
+
+def _only(params: Mapping[str, Any]) -> RecallFilter:
+    """Return what a memory must be to be recalled, from the action's parameters."""
+    since, until = (
+        datetime.fromisoformat(params[name]) if params.get(name) else None for name in ("since", "until")
+    )
+    return RecallFilter(
+        types=frozenset(MemoryType(each) for each in params.get("types", ())), since=since, until=until
     )
 
 

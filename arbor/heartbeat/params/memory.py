@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
 from arbor.heartbeat.params.parts import (
     CONTENT_LENGTH,
@@ -26,6 +27,24 @@ MAX_RECALLED = 20
 DEFAULT_RECALLED = 5
 
 
+def _listed(value: Any) -> Any:
+    """Return words as a model writes them, also a single one, without regard to case."""
+    written = [value] if isinstance(value, str) else value
+    return [lower(each) for each in written] if isinstance(written, list | tuple) else written
+
+
+def _moment(value: Any) -> Any:
+    """Return a day or a moment as a model writes it, in UTC where it names no zone."""
+    if value is None or value == "" or isinstance(value, datetime):
+        return value or None
+    try:
+        read = datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
+        # Near the first and last year, a zone may lead out of what a date can be.
+        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("expected a day such as 2026-01-31, or 2026-01-31T18:00 (UTC)") from None
+
+
 class RecallParams(ActionParams):
     """What to look for."""
 
@@ -36,6 +55,32 @@ class RecallParams(ActionParams):
             ge=1, le=MAX_RECALLED, description=f"how many, 1 to {MAX_RECALLED} (default {DEFAULT_RECALLED})"
         ),
     ] = DEFAULT_RECALLED
+    types: Annotated[
+        tuple[MemoryType, ...],
+        BeforeValidator(_listed),
+        Field(description="only these types"),
+        text_list("", most=len(MemoryType)),
+    ] = ()
+    since: Annotated[
+        datetime | None,
+        BeforeValidator(_moment),
+        Field(description="from YYYY-MM-DD on"),
+        WithJsonSchema({"type": "string"}),
+    ] = None
+    until: Annotated[
+        datetime | None,
+        BeforeValidator(_moment),
+        Field(description="before that day"),
+        WithJsonSchema({"type": "string"}),
+    ] = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise ValueError(
+                f"since must be before until, got {self.since:%Y-%m-%d} and {self.until:%Y-%m-%d}"
+            )
+        return self
 
 
 class RememberParams(ActionParams):
