@@ -11,8 +11,8 @@ from arbor.contacts.chat_prompt import ChatView
 from arbor.contacts.values import Speaker
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.json_text import Broken, find_objects, storable
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.sections.text import when
-from arbor.heartbeat.working_memory import clip
 
 _KEYS = ("reply", "thinking")
 #: Memories that the rule names, and of each so many characters.

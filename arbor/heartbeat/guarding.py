@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict
 
 from arbor.heartbeat.decision import Decision, Verdict, texts_of
 from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.reply import Part, Reply
 from arbor.heartbeat.self_views import CrossedView
 from arbor.heartbeat.situation import PerceptView
-from arbor.heartbeat.working_memory import clip
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import (
     BoundaryRule,

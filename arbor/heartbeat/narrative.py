@@ -8,10 +8,10 @@ from types import MappingProxyType
 from arbor.heartbeat.feeling import events_of
 from arbor.heartbeat.focus import foremost
 from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.quoting import clip, closed, quoted
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.working_memory import clip
 from arbor.selves.emotions import felt
 
 NARRATIVE_LENGTH = 4_000
@@ -69,9 +69,9 @@ def narrate(
     """
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
     if heard := foremost(situation.percepts):
-        sentences.append(f"I heard: “{_short(heard.content)}”.")
+        sentences.append(f"I heard: {quoted(_short(heard.content))}.")
     if reply.thinking:
-        sentences.append(f"I thought: “{clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH)}”")
+        sentences.append(f"I thought: {quoted(clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
     sentences.extend(_deeds(results))
     sentences.extend(_moves(changes))
     sentences.extend(
@@ -105,7 +105,7 @@ def _moves(changes: Sequence[GoalChange]) -> Iterator[str]:
         about = _short(change.change)
         closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
         happened = "came to rest by itself" if closed else _CHANGES[change.kind]
-        yield f"My goal “{_short(change.title)}” {happened}{f': {about}' if about else ''}."
+        yield f"My goal {quoted(_short(change.title))} {happened}{f': {about}' if about else ''}."
 
 
 def _named(result: ActionResult) -> str:
@@ -113,4 +113,4 @@ def _named(result: ActionResult) -> str:
 
 
 def _short(text: str) -> str:
-    return clip(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH)
+    return closed(clip(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))

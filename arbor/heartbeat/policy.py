@@ -14,6 +14,7 @@ from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.quoting import quoted
 from arbor.heartbeat.reflex_deeds import carry_out, connection, query_of
 from arbor.heartbeat.reflex_draft import Draft, excerpt
 from arbor.heartbeat.reflex_habits import decide_proposals, potential_goals
@@ -29,10 +30,10 @@ _REQUEST = re.compile(
 # The steps that any goal is broken into, in this order, as far as the agent may take them.
 _STEPS: Mapping[str, str] = MappingProxyType(
     {
-        "recall": "Gather what I already know about “{goal}”",
-        "reflect": "Work out what “{goal}” still needs",
-        "connect": "Tie together what I found about “{goal}”",
-        "remember": "Write down where “{goal}” stands",
+        "recall": "Gather what I already know about {goal}",
+        "reflect": "Work out what {goal} still needs",
+        "connect": "Tie together what I found about {goal}",
+        "remember": "Write down where {goal} stands",
     }
 )
 _MOST_STEPS = 3
@@ -61,7 +62,7 @@ def _converse(situation: Situation, draft: Draft) -> None:
     known = {title_key(goal.title) for goal in situation.goals}
     for percept in heard:
         said = excerpt(percept.content, 300)
-        draft.think(f"I was told: “{said}”")
+        draft.think(f"I was told: {quoted(said)}")
         kept = [
             each.boundary
             for each in situation.crossed
@@ -78,12 +79,15 @@ def _converse(situation: Situation, draft: Draft) -> None:
         if _REQUEST.search(percept.content) and title_key(title) not in known:
             known.add(title_key(title))
             draft.new_goal(
-                title, f"Whoever asked has what they need: “{said}”", GoalLayer.TASK, GoalSource.USER_REQUEST
+                title,
+                f"Whoever asked has what they need: {quoted(said)}",
+                GoalLayer.TASK,
+                GoalSource.USER_REQUEST,
             )
     if heard:
         draft.act("recall", query_of(heard[-1].content), "What do I know about this?")
     if situation.relevant:
-        draft.think(f"It reminds me of “{gist(situation.relevant[0])}”.")
+        draft.think(f"It reminds me of {quoted(gist(situation.relevant[0]))}.")
 
 
 def _plan(situation: Situation, draft: Draft) -> None:
@@ -96,13 +100,15 @@ def _plan(situation: Situation, draft: Draft) -> None:
     steps = [name for name in _STEPS if draft.may(name)]
     turn = len(goal.notes) % len(steps) if steps else 0
     chosen = (steps[turn:] + steps[:turn])[:_MOST_STEPS]
-    draft.think(f"“{goal.title}” is {goal.fraction:.0%} done and nothing is planned for it.")
+    draft.think(f"{quoted(goal.title)} is {goal.fraction:.0%} done and nothing is planned for it.")
     if goal.description:
         draft.think(f"It is done when: {excerpt(goal.description)}")
     if not chosen:
-        draft.concern(f"None of the actions I am allowed brings “{excerpt(goal.title)}” forward.")
+        draft.concern(f"None of the actions I am allowed brings {quoted(excerpt(goal.title))} forward.")
         return
-    draft.decompose(goal.id, [(name, _STEPS[name].format(goal=excerpt(goal.title))) for name in chosen])
+    draft.decompose(
+        goal.id, [(name, _STEPS[name].format(goal=quoted(excerpt(goal.title)))) for name in chosen]
+    )
     draft.progress(goal.id, None, f"Planned {len(chosen)} steps: {', '.join(chosen)}.")
     draft.act(
         "recall", query_of(goal.title, goal.description), "A first look at what I know.", goal_id=goal.id
@@ -119,7 +125,7 @@ def _pursue(situation: Situation, draft: Draft) -> None:
     steps = [intent for intent in pending if intent.goal_id == goal.id]
     intent = steps[0]
     draft.think(
-        f"I am on “{goal.title}” ({goal.fraction:.0%} done). Next: {excerpt(intent.description, 200)}"
+        f"I am on {quoted(goal.title)} ({goal.fraction:.0%} done). Next: {excerpt(intent.description, 200)}"
     )
     done = carry_out(intent, goal, situation, draft)
     if not done:
@@ -128,10 +134,10 @@ def _pursue(situation: Situation, draft: Draft) -> None:
     fraction = round(goal.fraction + (1 - goal.fraction) / len(steps), 3)
     if len(steps) > 1:
         draft.progress(
-            goal.id, fraction, f"Did “{excerpt(intent.description)}”; {len(steps) - 1} steps to go."
+            goal.id, fraction, f"Did {quoted(excerpt(intent.description))}; {len(steps) - 1} steps to go."
         )
     else:
-        reason = f"Every step of “{excerpt(goal.title)}” is done."
+        reason = f"Every step of {quoted(excerpt(goal.title))} is done."
         draft.progress(goal.id, 1.0, reason, state=GoalState.COMPLETED, reason=reason)
 
 
@@ -143,7 +149,7 @@ def _consolidate(situation: Situation, draft: Draft) -> None:
         return
     first, second, shared = pair
     about = ", ".join(shared[:3]) or "the same time"
-    both = f"“{gist(first)}” and “{gist(second)}”"
+    both = f"{quoted(gist(first))} and {quoted(gist(second))}"
     draft.think(f"{both} both speak of {about}.")
     draft.act("connect", connection(first, second), f"Both speak of {about}.")
     insight = f"Looking back at heartbeat {situation.beat_number}, {about} comes up again: {both}."
@@ -162,7 +168,7 @@ def _reflect(situation: Situation, draft: Draft) -> None:
     if views:
         # Another one each time, so that no two reflections are the same.
         view = views[situation.beat_number % len(views)]
-        said = f"{view.role} said “{gist(view)}”" if view.role else f"“{gist(view)}”"
+        said = f"{view.role} said {quoted(gist(view))}" if view.role else quoted(gist(view))
         draft.think(f"I think of this: {said}")
         insight = f"What stays with me is this: {said}." + (
             f" I wonder: {excerpt(question)}" if question else ""
@@ -170,7 +176,7 @@ def _reflect(situation: Situation, draft: Draft) -> None:
         draft.act(
             "reflect", {"insight": insight, "focus": excerpt(question) or None}, "To see what matters in it."
         )
-        draft.wonder(f"What follows from “{excerpt(gist(view), 80)}”?")
+        draft.wonder(f"What follows from {quoted(excerpt(gist(view), 80))}?")
     _want_something(situation, draft, question or (gist(views[0]) if views else ""))
 
 
@@ -182,10 +188,13 @@ def _want_something(situation: Situation, draft: Draft, about: str) -> None:
         waiting = situation.goals_in(state)
         if waiting:
             goal = waiting[0]
-            draft.think(f"I have time for “{goal.title}”.")
+            draft.think(f"I have time for {quoted(goal.title)}.")
             params = {"goal_id": goal.id, "state": up.value}
             draft.act(
-                "reprioritize", params, f"“{excerpt(goal.title)}” has waited long enough.", goal_id=goal.id
+                "reprioritize",
+                params,
+                f"{quoted(excerpt(goal.title))} has waited long enough.",
+                goal_id=goal.id,
             )
             return
     goals = potential_goals(about or f"what being {situation.name} is for")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.working_memory import (
     LINE_LENGTH,
     MAX_GOALS,
@@ -13,7 +14,6 @@ from arbor.heartbeat.working_memory import (
     after_beat,
     after_conversation,
     after_turn,
-    clip,
 )
 
 

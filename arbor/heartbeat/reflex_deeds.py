@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from arbor.heartbeat.goal_views import GoalView, IntentView
+from arbor.heartbeat.quoting import quoted
 from arbor.heartbeat.reflex_draft import Draft, excerpt
 from arbor.heartbeat.reflex_memories import closest, gist
 from arbor.heartbeat.situation import MemoryView, Situation
@@ -29,20 +30,18 @@ def _recall_for(intent: IntentView, goal: GoalView, _: Situation) -> dict[str, A
 
 
 def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
-    known = [f"“{gist(view)}”" for view in situation.relevant[:2]]
+    known = [quoted(gist(view)) for view in situation.relevant[:2]]
     basis = f"I know {' and '.join(known)}" if known else "I know little yet"
     needs = excerpt(goal.description) or "a clear end"
     return {
-        "insight": f"{excerpt(intent.description, 200)}: {basis}; what “{excerpt(goal.title)}” still needs is: {needs}",
+        "insight": f"{excerpt(intent.description, 200)}: {basis}; what {quoted(excerpt(goal.title))} still needs is: {needs}",
         "focus": excerpt(goal.title),
     }
 
 
 def _remember_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
-    known = f" I go by “{gist(situation.relevant[0])}”." if situation.relevant else ""
-    text = (
-        f"“{excerpt(goal.title)}” stands at {goal.fraction:.0%} after “{excerpt(intent.description)}”.{known}"
-    )
+    known = f" I go by {quoted(gist(situation.relevant[0]))}." if situation.relevant else ""
+    text = f"{quoted(excerpt(goal.title))} stands at {goal.fraction:.0%} after {quoted(excerpt(intent.description))}.{known}"
     return {"content": text, "type": "semantic", "importance": 0.6}
 
 

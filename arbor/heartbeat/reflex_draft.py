@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.reply import ProposalChoice
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.working_memory import clip
 
 EXCERPT_LENGTH = 120
 

@@ -12,6 +12,8 @@ from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.memory.values import MemoryType
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
+#: The last quotation that begins in a text, whichever its marks; ’ in a word is an apostrophe.
+_INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w))*))[^“‘]*\Z")
 _PAIRS_IN_TURN = 5
 
 
@@ -20,9 +22,9 @@ def gist(view: MemoryView) -> str:
 
     Without this, a reflection on a reflection would quote a quotation of a quotation.
     """
-    _, quoted, rest = view.content.rpartition("“")
-    inner = rest.partition("”")[0].strip()
-    return excerpt(inner if quoted and inner and not view.role else view.content)
+    found = None if view.role else _INNERMOST.search(view.content)
+    inner = (found.group(1) or found.group(2) or "").strip() if found else ""
+    return excerpt(inner or view.content)
 
 
 def first_hand(situation: Situation) -> list[MemoryView]:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from arbor.errors import WorkingMemoryOverflow
+from arbor.heartbeat.quoting import clip
 
 VERSION = 3
 
@@ -188,11 +189,6 @@ def as_stored(memory: WorkingMemory) -> str:
     if size > MAX_BYTES:
         raise WorkingMemoryOverflow(f"a working memory must have at most {MAX_BYTES:,} bytes, got {size:,}")
     return text
-
-
-def clip(text: str, longest: int) -> str:
-    """Return the text, or its beginning and an ellipsis, in at most `longest` characters."""
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
 def _thought(memory: WorkingMemory, thinking: str, now: datetime) -> list[Thought]:

@@ -9,6 +9,7 @@ from apps.heartbeats.acts.desk import GLIMPSE, Desk, answer
 from arbor.errors import ArborError
 from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.sections.goals import overview
 
@@ -16,7 +17,7 @@ from arbor.heartbeat.sections.goals import overview
 def review_goals(desk: Desk, decision: Decision) -> ActionResult:
     """Say what the look at the goals found when the beat began, and bring all that are open now, to read. One statement."""
     issues = desk.situation.issues
-    found = "; ".join(f"{issue.advice}: {issue.text}"[:GLIMPSE] for issue in issues)
+    found = "; ".join(clip(f"{issue.advice}: {issue.text}", GLIMPSE) for issue in issues)
     summary = f"{len(issues)} want attention: {found}" if issues else "nothing wants attention"
     seen = goal_views(agent_id=desk.agent_id, traits=None, now=desk.now)
     return answer(decision, ActionOutcome.SUCCESS, summary, brought=overview(seen))
@@ -37,7 +38,7 @@ def brainstorm_goals(desk: Desk, decision: Decision) -> ActionResult:
                 state=GoalState(wanted["state"]),
             )
         except ArborError as error:
-            refused.append(f"not {wanted['title'][:GLIMPSE]!r}: {error}")
+            refused.append(f"not {clip(wanted['title'], GLIMPSE)!r}: {error}")
             continue
         made.append(goal)
         _note(desk, goal, GoalChangeKind.CREATED, f"it is {goal.state}; it was thought of")

@@ -10,6 +10,7 @@ from apps.heartbeats.acts.desk import GLIMPSE, Desk, answer
 from apps.memories.services.remember import store
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.learning import OWN_CONCLUSION_TRUST
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.memory.details import SemanticDetail
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust
@@ -83,7 +84,7 @@ def found_out(desk: Desk, began: ActionResult, found: Found) -> ActionResult:
     return began.model_copy(
         update={
             "outcome": ActionOutcome.SUCCESS if found.appraised else ActionOutcome.PARTIAL,
-            "summary": f"found out about {found.question!r} from {read}: {said[:GLIMPSE]}",
+            "summary": f"found out about {found.question!r} from {read}: {clip(said, GLIMPSE)}",
             "memory_ids": kept,
             "brought": _told(found),
         }

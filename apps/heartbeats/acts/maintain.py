@@ -18,6 +18,7 @@ from apps.selves.services.proposals import keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.learning import learned
 from arbor.heartbeat.params.maintain import Judgement, MaintainTarget
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.memory.relations import NodeKind
 from arbor.memory.values import MemoryType, NewMemory
@@ -68,7 +69,7 @@ def _look_at_cluster(desk: Desk, decision: Decision) -> ActionResult:
     members = cluster_members(cluster_id=theme_id, limit=SHOWN_AROUND)
     lines = [
         f"theme {theme_id}: {name}",
-        *(f"- [{each.memory_id}] ({each.strength:.2f}) {each.content[:GLIMPSE]}" for each in members),
+        *(f"- [{each.memory_id}] ({each.strength:.2f}) {clip(each.content, GLIMPSE)}" for each in members),
     ]
     return _shown(decision, lines, name, [each.memory_id for each in members])
 
@@ -81,21 +82,23 @@ def _judge_memory(desk: Desk, decision: Decision) -> ActionResult:
     match Judgement(params["verdict"]):
         case Judgement.KEEP:
             revising.keep(agent_id=desk.agent_id, memory_id=memory_id, reason=reason, actor=actor)
-            return _done(decision, f"kept as it is: {memory['content'][:GLIMPSE]}", [memory_id])
+            return _done(decision, f"kept as it is: {clip(memory['content'], GLIMPSE)}", [memory_id])
         case Judgement.RETIRE:
             archive(memory_ids=[memory_id], reason=reason, actor=actor)
-            return _done(decision, f"put away ({reason}): {memory['content'][:GLIMPSE]}", [memory_id])
+            return _done(decision, f"put away ({reason}): {clip(memory['content'], GLIMPSE)}", [memory_id])
         case Judgement.DOUBT:
             trust = revising.doubt(agent_id=desk.agent_id, memory_id=memory_id, reason=reason, actor=actor)
             return _done(
-                decision, f"trusted {trust:.2f} from now on: {memory['content'][:GLIMPSE]}", [memory_id]
+                decision, f"trusted {trust:.2f} from now on: {clip(memory['content'], GLIMPSE)}", [memory_id]
             )
         case Judgement.REVISE if params["content"] is None:
             weight = params["importance"]
             revising.weigh_anew(
                 agent_id=desk.agent_id, memory_id=memory_id, importance=weight, reason=reason, actor=actor
             )
-            return _done(decision, f"importance {weight:.2f} now: {memory['content'][:GLIMPSE]}", [memory_id])
+            return _done(
+                decision, f"importance {weight:.2f} now: {clip(memory['content'], GLIMPSE)}", [memory_id]
+            )
         case Judgement.REVISE:
             new_id = revising.revise(
                 agent_id=desk.agent_id,
@@ -106,7 +109,7 @@ def _judge_memory(desk: Desk, decision: Decision) -> ActionResult:
                 vectors=vectors_of([params["content"]], desk.vectors),
                 model=desk.model,
             )
-            return _done(decision, f"revised: {params['content'][:GLIMPSE]}", [new_id])
+            return _done(decision, f"revised: {clip(params['content'], GLIMPSE)}", [new_id])
 
 
 def _revised(desk: Desk, memory: Mapping[str, Any], params: Mapping[str, Any]) -> NewMemory:
@@ -136,7 +139,7 @@ def _judge_belief(desk: Desk, decision: Decision) -> ActionResult:
             reason=params["reason"],
             now=desk.now,
         )
-        return _done(decision, f"held as it is: {before.statement[:GLIMPSE]}")
+        return _done(decision, f"held as it is: {clip(before.statement, GLIMPSE)}")
     belief = revise_belief(
         agent_id=desk.agent_id,
         belief_id=belief_id,
@@ -148,7 +151,7 @@ def _judge_belief(desk: Desk, decision: Decision) -> ActionResult:
     )
     return _done(
         decision,
-        f"{before.confidence:.0%} sure before, {belief.confidence:.0%} now, {belief.status}: {belief.statement[:GLIMPSE]}",
+        f"{before.confidence:.0%} sure before, {belief.confidence:.0%} now, {belief.status}: {clip(belief.statement, GLIMPSE)}",
     )
 
 
@@ -193,7 +196,7 @@ def _around(desk: Desk, node: Node) -> list[str]:
     """Return what is tied to a thing, one line each."""
     found = find_connected(agent_id=desk.agent_id, node=node, hops=1).found[:SHOWN_AROUND]
     return [
-        f"- {each.path[-1].relation if each.path else 'near'}: {each.kind} [{each.id}] {each.label[:GLIMPSE]}"
+        f"- {each.path[-1].relation if each.path else 'near'}: {each.kind} [{each.id}] {clip(each.label, GLIMPSE)}"
         for each in found
     ]
 
@@ -201,7 +204,7 @@ def _around(desk: Desk, node: Node) -> list[str]:
 def _shown(
     decision: Decision, lines: list[str], about: str, memory_ids: list[UUID] | None = None
 ) -> ActionResult:
-    summary = f"looked at the {decision.params['target']} again: {about[:GLIMPSE]}"
+    summary = f"looked at the {decision.params['target']} again: {clip(about, GLIMPSE)}"
     return answer(decision, ActionOutcome.SUCCESS, summary, memory_ids or (), brought="\n".join(lines))
 
 

@@ -9,6 +9,7 @@ from apps.heartbeats.acts.desk import GLIMPSE, Desk, answer
 from apps.memories.services.remember import store
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 from arbor.memory.values import MemoryType, NewMemory
 
@@ -59,7 +60,7 @@ def _reach_out(desk: Desk, decision: Decision, audience: Audience) -> ActionResu
     return answer(
         decision,
         ActionOutcome.SUCCESS,
-        f"decided to write {_whom(audience)} {_by(posted)}: {letter.content[:GLIMPSE]}",
+        f"decided to write {_whom(audience)} {_by(posted)}: {clip(letter.content, GLIMPSE)}",
         list(stored.ids),
     )
 

@@ -8,6 +8,7 @@ from apps.heartbeats.acts.desk import Desk, answer
 from apps.heartbeats.models import Percept
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.guarding import crossed_by
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.situation import PerceptView, Situation
 from arbor.selves.boundary_check import in_force
@@ -38,7 +39,7 @@ def observe(desk: Desk, decision: Decision) -> ActionResult:
         f"A user {user}; "
         + ("none has ever been in touch." if since is None else f"the last contact was {since:.1f} h ago."),
         *(
-            f"Waits for your next heartbeat, {each.kind}: {each.content[:_ARRIVED_LENGTH]}"
+            f"Waits for your next heartbeat, {each.kind}: {clip(each.content, _ARRIVED_LENGTH)}"
             for each in arrived
         ),
         *_touched(situation, arrived),

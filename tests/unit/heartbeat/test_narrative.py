@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.narrative import narrate, valence
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from tests.unit.heartbeat.builders import full_situation, percept, situation
@@ -39,6 +40,50 @@ def test_the_story_tells_what_was_thought_done_and_changed() -> None:
         "I could not reach out user: reach_out_user went so. My goal “Map the harbour” went on: counted the piers. "
         "My goal “Map the harbour” is done. It worries me: the fog. I spent 2 energy and have 8 left."
     )
+
+
+def test_what_is_quoted_in_a_quotation_stands_in_single_marks() -> None:
+    story = narrate(
+        situation(percepts=[percept("She said “come” and “go”.")]),
+        Reply(thinking="“Keep the light”, he said."),
+        [],
+        [change(GoalChangeKind.CREATED).model_copy(update={"title": "See to “the light”"})],
+    )
+
+    assert "I heard: “She said ‘come’ and ‘go’”." in story
+    assert "I thought: “‘Keep the light’, he said.”" in story
+    assert "My goal “See to ‘the light’” is new." in story
+
+
+def test_what_is_too_long_is_cut_at_a_word_and_its_quotations_are_closed() -> None:
+    heard = percept("fog " * 73 + "“fog banks lie there”")
+    story = narrate(situation(percepts=[heard]), Reply(thinking="harbour " * 100), [], [])
+
+    assert "fog fog ‘fog…’”. I thought: “harbour harbour" in story
+    assert "harbour harbour…” I did nothing." in story
+
+
+@pytest.mark.parametrize(
+    ("longest", "cut"),
+    [
+        (40, "The harbour lies in fog."),
+        (24, "The harbour lies in fog."),
+        (23, "The harbour lies in…"),
+        (20, "The harbour lies in…"),
+        (19, "The harbour lies…"),
+        (3, "Th…"),
+    ],
+)
+def test_a_text_is_cut_at_a_word(longest: int, cut: str) -> None:
+    assert clip("The harbour lies in fog.", longest) == cut
+
+
+@given(st.text(alphabet="ab “”\n", max_size=80), st.integers(1, 60))
+def test_no_cut_is_too_long_and_none_is_without_a_mark(text: str, longest: int) -> None:
+    cut = clip(text, longest)
+    assert len(cut) <= longest
+    assert cut == text or cut.endswith("…")
+    assert clip(cut, longest) == cut
 
 
 @pytest.mark.parametrize("kind", [GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED])

@@ -266,6 +266,22 @@ def test_a_reflection_on_a_reflection_quotes_only_what_it_was_about() -> None:
     assert insight.startswith("What stays with me is this: “the pier is old”.")
 
 
+def test_a_thought_of_a_quotation_within_a_quotation_is_about_the_innermost() -> None:
+    own = memory("own", role="", content="I thought: “Ada said ‘the pier isn’t old’. So.” I spent 2 energy.")
+
+    insight = reflex(situation(recent=[own]))["actions"][0]["params"]["insight"]
+
+    assert insight.startswith("What stays with me is this: “the pier isn’t old”.")
+
+
+def test_what_is_quoted_quotes_in_single_marks() -> None:
+    said = memory("said", role="Ada", content="He said “come”.")
+    reply = reflex(situation(recent=[said]))
+
+    assert "I think of this: Ada said “He said ‘come’.”" in reply["thinking"]
+    assert reply["curiosity"] == ["What follows from “He said ‘come’.”?"]
+
+
 def test_different_situations_give_different_thoughts() -> None:
     seen = [
         situation(mode=mode, beat_number=beat, recent=[memory("pier"), memory("crane")], goals=goals_)
