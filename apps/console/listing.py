@@ -14,6 +14,7 @@ from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
@@ -28,7 +29,11 @@ ROWS_A_PAGE = 50
 
 
 class BoundedList(ChangeList):  # type: ignore[misc]
-    """A list that does not offer to show all."""
+    """A list that does not offer to show all, called by what is in it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.title = capfirst(self.opts.verbose_name_plural)
 
     def get_results(self, request: HttpRequest) -> None:
         """Read the page's rows."""
