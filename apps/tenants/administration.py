@@ -12,6 +12,7 @@ from django.db import transaction
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
+from apps.heartbeats.services.usage import is_raised, let_go_on
 from apps.tenants.models import Membership, Role, Tenant, TenantStatus, User
 from apps.tenants.scope import OPS
 from apps.tenants.services import add_member, create_tenant, set_status, tenant_by_slug
@@ -43,10 +44,11 @@ def resume_tenant(*, slug: str, actor: str) -> Tenant:
 
 #: What a tenant's limits may be at most: the columns hold no more.
 _MOST = {"daily_beats": 2**31 - 1, "daily_tokens": 10**15, "daily_usd": 10**8 - 1}
+_WORDS = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
 
 
 def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor: str) -> Tenant:
-    """Change what a tenant's agents may use in a day (UTC) together; None is no limit.
+    """Change what a tenant's agents may use in a day (UTC) together; None is no limit. Whom it no longer halts goes on.
 
     `limits` are daily_beats, daily_tokens, daily_usd; one that is not named stays. Raises NotFound, Invalid.
     """
@@ -54,13 +56,16 @@ def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor
         if name not in _MOST:
             raise Invalid(f"a tenant's limits are {', '.join(_MOST)}, got {name!r}")
         if limit is not None and not (math.isfinite(limit) and 0 <= limit <= _MOST[name]):
-            raise Invalid(f"{name} is 0 to {_MOST[name]:,}, or none, got {limit}")
+            what = _WORDS[name]
+            raise Invalid(f"a tenant's limit of {what} a day is 0 to {_MOST[name]:,}, or none, got {limit}")
     tenant = tenant_by_slug(slug)
     before = {name: getattr(tenant, name) for name in limits}
     with transaction.atomic(using=OPS):
         for name, limit in limits.items():
             setattr(tenant, name, limit)
         tenant.save(using=OPS, update_fields=sorted(limits))
+        if is_raised(before=before, after=limits):
+            let_go_on(tenant_id=tenant.id, using=OPS)
         record_platform(
             action=AuditAction.OPERATOR_ACT,
             actor=actor,
@@ -97,6 +102,8 @@ def create_account(*, username: str, password: str, actor: str, superuser: bool 
     A superuser runs the installation as a whole. Raises Invalid for the name or a password that is too easy to guess,
     AlreadyExists.
     """
+    if not username.strip():
+        raise Invalid("an account needs a name to sign in with; this one is empty")
     user = User(username=username, is_staff=True, is_superuser=superuser)
     try:
         user.clean_fields(exclude=["password"])

@@ -15,6 +15,7 @@ from apps.agents.models import AgentPolicy
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.heartbeats.services.usage import is_raised, let_go_on
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
 from arbor.heartbeat.budgets import BudgetKind
@@ -37,6 +38,8 @@ FIELDS = (
     "daily_usd",
     "follow_ups",
 )
+#: Those of them that limit a day.
+LIMITS = ("daily_beats", "daily_tokens", "daily_usd")
 #: Above this a limit is none; leave it out instead.
 MOST = 10**15
 MOST_USD = Decimal(10**8)
@@ -54,6 +57,8 @@ def policy_of(agent_id: UUID) -> AgentPolicy:
 def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> AgentPolicy:
     """Change what an agent's policy says, under names of `FIELDS`; None takes a limit away.
 
+    An agent that a limit has halted goes on when it is raised.
+
     Raises NotFound, and Invalid that says what would be right.
     """
     unknown = [name for name in changes if name not in FIELDS]
@@ -63,11 +68,14 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     policy = AgentPolicy.objects.select_for_update().filter(agent_id=agent_id).first() or AgentPolicy(
         tenant_id=current_tenant(), agent=agent
     )
+    limits = {name: getattr(policy, name) for name in LIMITS}
     before = {name: _shown(getattr(policy, name)) for name in changes}
     for name, value in changes.items():
         setattr(policy, name, value)
     _check(policy)
     policy.save(force_insert=policy._state.adding)
+    if is_raised(before=limits, after={name: getattr(policy, name) for name in LIMITS}):
+        let_go_on(tenant_id=policy.tenant_id, agent_id=agent_id)
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from django.db import connections
+
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import DailyUsage
 from apps.heartbeats.services.pulse import Limits
-from apps.tenants.scope import current_tenant
+from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import change, fetch
 from arbor.heartbeat.usage import Amounts, Degradation, Scarcest, level_of, scarcest
 from arbor.ids import uuid7
@@ -40,6 +43,18 @@ VALUES (%(tenant)s, %(id)s, %(agent)s, (now() AT TIME ZONE 'UTC')::date, %(level
 ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET level = excluded.level
 WHERE heartbeats_dailyusage.level <> excluded.level
 """
+# Whoever ended its last look at its budget with nothing left waits for the new day (handlers/idle.py).
+_LET_GO_ON = """
+UPDATE heartbeats_heartbeatschedule s
+SET next_due_at = now() + s.interval_s * %(spread)s * random() * interval '1 second'
+FROM heartbeats_dailyusage u
+WHERE s.tenant_id = %(tenant)s AND s.state = 'idle' AND s.next_due_at > now() + s.interval_s * %(spread)s * interval '1 second'
+    AND (%(agent)s::uuid IS NULL OR s.agent_id = %(agent)s)
+    AND u.tenant_id = s.tenant_id AND u.agent_id = s.agent_id AND u.level = %(halt)s
+    AND u.day = (now() AT TIME ZONE 'UTC')::date
+"""
+#: Those who go on spread over this share of their intervals.
+_SPREAD = 0.05
 
 _sums: dict[UUID, tuple[float, Amounts]] = {}
 
@@ -82,6 +97,23 @@ def tenant_used() -> Amounts:
         amounts = Amounts(beats=int(beats), tokens=int(tokens), usd=Decimal(usd))
         _sums[tenant] = now, amounts
     return amounts
+
+
+def is_raised(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Tell whether one of a day's limits (None: none) lets more be used than before."""
+    return any(
+        before[name] is not None and (limit is None or limit > before[name]) for name, limit in after.items()
+    )
+
+
+def let_go_on(*, tenant_id: UUID, agent_id: UUID | None = None, using: str = APP) -> None:
+    """Bring the beats forward of those in a tenant whom the day's budget has halted, or of one; not all at once.
+
+    To be called when a limit is raised. Whom another limit still halts finds out at that beat, which asks no model.
+    """
+    with connections[using].cursor() as cursor:
+        values = {"tenant": tenant_id, "agent": agent_id, "spread": _SPREAD, "halt": Degradation.HALT.value}
+        cursor.execute(_LET_GO_ON, values)
 
 
 def used_today(agent_id: UUID) -> dict[str, Any]:

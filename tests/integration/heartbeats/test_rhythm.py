@@ -348,6 +348,44 @@ def test_a_tenants_limit_counts_all_its_agents(
     assert beat(fleet, ada).status == HeartbeatStatus.DONE
 
 
+def test_whom_a_limit_has_halted_goes_on_when_it_is_raised_or_lifted(
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], scripted: Scripted
+) -> None:
+    scripted(REST, repeat=True)
+    ada, bo, idle = (new_agent(tenant, name) for name in ("Ada", "Bo", "Idle"))
+    with tenant_transaction(tenant.id):
+        # It waits for longer than that by itself.
+        HeartbeatSchedule.objects.filter(agent_id=idle.id).update(
+            next_due_at=datetime.now(UTC) + timedelta(days=2)
+        )
+    for lift in (5, None):
+        limit_tenant(slug=tenant.slug, limits={"daily_beats": 0}, actor="test")
+        for agent in (ada, bo):
+            assert "the day's budget is used up" in beat(fleet, agent).reason
+        limit_tenant(slug=tenant.slug, limits={"daily_tokens": 10}, actor="test")
+        assert schedule_of(ada).next_due_at >= renewed_at(datetime.now(UTC)), "another limit helps nobody"
+
+        limit_tenant(slug=tenant.slug, limits={"daily_beats": lift, "daily_tokens": None}, actor="test")
+
+        due = {schedule_of(agent).next_due_at - datetime.now(UTC) for agent in (ada, bo)}
+        assert len(due) == 2, "not in one moment"
+        assert max(due) <= timedelta(seconds=ada.schedule.interval_s * 0.05)
+        assert schedule_of(idle).next_due_at > datetime.now(UTC) + timedelta(days=1)
+
+
+def test_an_agent_whose_own_limit_is_lifted_goes_on(fleet: Fleet, agent: Agent, scripted: Scripted) -> None:
+    scripted(REST, repeat=True)
+    policy(agent, daily_beats=0)
+    assert beat(fleet, agent).status == HeartbeatStatus.SKIPPED
+
+    policy(agent, adaptive=False)
+    assert schedule_of(agent).next_due_at >= renewed_at(datetime.now(UTC))
+    policy(agent, daily_beats=None)
+
+    assert schedule_of(agent).next_due_at <= datetime.now(UTC) + timedelta(minutes=3)
+    assert beat(fleet, agent).status == HeartbeatStatus.DONE
+
+
 def test_what_goes_wrong_is_told_to_the_agent_and_kept(
     fleet: Fleet, agent: Agent, scripted: Scripted
 ) -> None:
