@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -17,6 +17,10 @@ MAX_AT_ONCE = 3
 STALE_LOCK = timedelta(seconds=60)
 # A step may take so many times the heartbeats it was estimated at, as one that takes one may be tried three times.
 TICKS_FOR_ESTIMATE = 3
+#: No work on the goal that they name: resting does nothing for one, and what these do to goals they note themselves.
+NO_WORK = frozenset({"rest", "review_goals", "brainstorm_goals", "reprioritize"})
+#: Done in place of no other action: besides these, looking around alone.
+NO_STAND_IN = NO_WORK | {"observe"}
 
 
 class IntentStatus(StrEnum):
@@ -61,6 +65,19 @@ def move_intent(status: IntentStatus, to: IntentStatus) -> IntentStatus:
             f"an intent that is {status} can become {', '.join(possible) or 'nothing else'}, not {to}"
         )
     return to
+
+
+def carries_out(
+    action: str, step: str, *, offered: Collection[str], stand_ins: Collection[str] = frozenset()
+) -> bool:
+    """Tell whether an action carries out a step that names the action `step`.
+
+    It does when it is that action; in its place, another does only where that one is not `offered`. `stand_ins` are those
+    that do in any case.
+    """
+    if action == step or action in stand_ins:
+        return True
+    return step not in offered and action in offered and action not in NO_STAND_IN
 
 
 def tick_limit(estimated_ticks: int | None) -> int | None:

@@ -13,10 +13,13 @@ from arbor.heartbeat.reflex_memories import closest, gist
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.memory.relations import Relation
 
+#: What it does where it cannot do what a step names, the nearest first.
+STAND_INS = ("reflect", "remember", "recall")
+
 
 def carry_out(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
     """Do what an intent says, or the nearest thing that is possible; False if nothing is."""
-    for name in dict.fromkeys((intent.action, "reflect", "remember", "recall")):
+    for name in dict.fromkeys((intent.action, *STAND_INS)):
         params = _DEEDS[name](intent, goal, situation) if name in _DEEDS else None
         if params is None or not draft.may(name):
             continue

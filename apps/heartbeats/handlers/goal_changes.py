@@ -12,11 +12,13 @@ from pydantic import BaseModel
 from apps.goals.models import Goal
 from apps.goals.services.backlog import Backlog
 from apps.goals.services.steps import require_active
-from arbor.errors import ArborError, NotFound
+from arbor.errors import ArborError, Invalid, NotFound
 from arbor.goals.injection import Injected
+from arbor.goals.intents import NO_WORK, carries_out
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.reflex_deeds import STAND_INS
 from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.ids import read_id
@@ -41,6 +43,9 @@ class Changes:
         self._told = frozenset(self._served)
         #: Goals that actions were for, by none of their steps, with the names of these actions.
         self._meant: dict[UUID, tuple[Goal, list[str]]] = {}
+        #: Intents that were tried, and those that were let go without a try, by their ids.
+        self._tried: set[str] = set()
+        self._let_go: set[str] = set()
         self._made: list[GoalChange] = []
         self._dropped: list[dict[str, Any]] = []
 
@@ -70,12 +75,22 @@ class Changes:
         )
 
     def intent(self, result: ActionResult) -> None:
-        """Note how an intent's action turned out."""
+        """Note how an intent's action turned out.
+
+        Raises Invalid where another action than the step's was done: the intent is let go untried.
+        """
+        intent = self._backlog.intent(str(result.intent_id))
+        if not self._carries_out(result.action, intent.action):
+            self.put_off(result)
+            if is_work(result):
+                self.serve(result)
+            raise Invalid(f"the step is {intent.action}; {result.action} does not carry it out")
         failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
         final = result.outcome is ActionOutcome.BLOCKED and result.action not in ACTIONS
-        self._serve(self._backlog.intent(str(result.intent_id)).goal_id)
-        intent = self._backlog.attempt(
-            str(result.intent_id),
+        self._tried.add(str(intent.id))
+        self._serve(intent.goal_id)
+        self._backlog.attempt(
+            intent.id,
             error=result.summary if failed else "",
             final=final,
             part=result.outcome is ActionOutcome.PARTIAL,
@@ -97,7 +112,13 @@ class Changes:
     def put_off(self, result: ActionResult) -> None:
         """Let an intent wait on that was locked, and whose action was not possible yet: nothing was tried."""
         key = str(read_id(str(result.intent_id)))
+        self._let_go.add(key)
         self._backlog.put_off(key, counted=key in self._context.get("counted", []))
+
+    @property
+    def untried(self) -> set[str]:
+        """Intents that were let go, and of which nothing was tried, by their ids."""
+        return self._let_go - self._tried
 
     def decompose(self, decomposition: Decomposition) -> None:
         """Plan steps; the next of them are committed to."""
@@ -192,6 +213,12 @@ class Changes:
             self._served.add(str(goal_id))
             self._backlog.serve(goal_id)
 
+    def _carries_out(self, action: str, step: str) -> bool:
+        by_rule = self._context["situation"].model_is_reflex
+        return carries_out(
+            action, step, offered=self._context["allowed"], stand_ins=STAND_INS if by_rule else ()
+        )
+
     def _note_meant(self) -> None:
         """Tell what was done for goals of which this heartbeat has nothing else to tell that it is spent on."""
         told = self._told | {each.goal_id for each in self._made if each.kind in _SERVING}
@@ -229,11 +256,23 @@ class Changes:
             )
 
     def _refuse(self, item: BaseModel, reason: str) -> None:
-        goal_id = str(getattr(item, "goal_id", None) or "")
+        goal_id = str(getattr(item, "goal_id", None) or self._goal_of(getattr(item, "intent_id", None)))
         title = getattr(item, "title", "") or self._backlog.title_of(goal_id) or goal_id
         self._made.append(
             GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
         )
+
+    def _goal_of(self, intent_id: str | None) -> str:
+        try:
+            return str(self._backlog.intent(intent_id).goal_id) if intent_id else ""
+        except NotFound:
+            return ""
+
+
+def is_work(result: ActionResult) -> bool:
+    """Tell whether an action did something for the goal that it names."""
+    worked = result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
+    return bool(result.goal_id) and worked and result.action not in NO_WORK
 
 
 _KIND_OF_STATE = {

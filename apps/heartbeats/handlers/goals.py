@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from apps.heartbeats.handlers.goal_changes import Changes
+from apps.heartbeats.handlers.goal_changes import Changes, is_work
 from arbor.clock import Clock
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult
-from arbor.ids import read_id
 from arbor.pipeline.engine import Context, NodeResult, Phase
 
-#: No work on the goal that they name: resting does nothing for one, and what these do to goals they note themselves.
-_NO_WORK = frozenset({"rest", "review_goals", "brainstorm_goals", "reprioritize"})
 #: Put off, not tried: the intent waits on, and the try does not count.
 _PUT_OFF = (Verdict.TOO_LITTLE_ENERGY, Verdict.TOO_MANY, Verdict.TOO_SOON, Verdict.UNAVAILABLE)
 
@@ -44,7 +41,9 @@ class Goals:
         for place, update in enumerate(reply.goal_updates):
             changes.apply(f"goal_updates[{place}]", changes.update, update)
         saved = changes.save()
-        return NodeResult(updates={**saved.updates, **_in_hand(context, put_off)}, changed=saved.changed)
+        return NodeResult(
+            updates={**saved.updates, **_in_hand(context, changes.untried)}, changed=saved.changed
+        )
 
 
 def _served(results: list[ActionResult], decisions: list[Decision]) -> list[ActionResult]:
@@ -57,19 +56,12 @@ def _served(results: list[ActionResult], decisions: list[Decision]) -> list[Acti
 
 def _meant(results: list[ActionResult]) -> list[ActionResult]:
     """Return the results of actions that did something for a goal, without being a step that was planned for it."""
-    return [
-        result
-        for result in results
-        if result.goal_id
-        and not result.intent_id
-        and result.action not in _NO_WORK
-        and result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
-    ]
+    return [result for result in results if not result.intent_id and is_work(result)]
 
 
-def _in_hand(context: Context, put_off: list[ActionResult]) -> dict[str, list[str]]:
-    """Return which intents the beat has had in hand: one that was put off counts anew if a later turn takes it up."""
-    back = {str(read_id(str(result.intent_id))) for result in put_off} & {*context.get("counted", [])}
+def _in_hand(context: Context, untried: set[str]) -> dict[str, list[str]]:
+    """Return which intents the beat has had in hand: one that was let go counts anew if a later turn takes it up."""
+    back = untried & {*context.get("counted", [])}
     return {"served": [each for each in context.get("served", []) if each not in back]} if back else {}
 
 

@@ -12,6 +12,7 @@ from arbor.goals.intents import (
     IntentStatus,
     after_failure,
     after_part,
+    carries_out,
     is_stale_lock,
     move_intent,
     tick_limit,
@@ -80,3 +81,36 @@ def test_a_lock_is_let_go_a_minute_after_its_heartbeat_is_gone(
     now = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
     locked_at = None if ago is None else now - timedelta(seconds=ago)
     assert is_stale_lock(locked_at, now=now, holder_runs=runs) is stale
+
+
+@pytest.mark.parametrize(
+    ("action", "step", "expected"),
+    [
+        ("recall", "recall", True),
+        ("rest", "rest", True),
+        ("fly", "fly", True),
+        # The step's own action is to be had.
+        ("reflect", "recall", False),
+        ("rest", "recall", False),
+        ("fly", "recall", False),
+        # It is not.
+        ("reflect", "inquire_deep", True),
+        ("recall", "fly", True),
+        ("soar", "fly", False),
+        ("rest", "fly", False),
+        ("observe", "fly", False),
+        ("review_goals", "fly", False),
+        ("reprioritize", "fly", False),
+    ],
+)
+def test_a_step_is_carried_out_by_its_action_or_where_that_is_not_offered_by_another_that_works(
+    action: str, step: str, expected: bool
+) -> None:
+    offered = {"recall", "reflect", "rest", "observe", "review_goals", "reprioritize"}
+    assert carries_out(action, step, offered=offered) is expected
+
+
+def test_what_stands_in_by_rule_does_so_in_any_case() -> None:
+    offered = {"recall", "reflect", "rest"}
+    assert carries_out("reflect", "recall", offered=offered, stand_ins=("reflect",))
+    assert not carries_out("rest", "recall", offered=offered, stand_ins=("reflect",))

@@ -34,7 +34,7 @@ def test_over_five_beats_a_goal_is_planned_pursued_and_reached_and_its_parent_wi
 ) -> None:
     coast, reef = goals
     steps = [
-        {"action": "recall", "description": "what the pilots said", "estimated_ticks": 2},
+        {"action": "remember", "description": "what the pilots said", "estimated_ticks": 2},
         {
             "action": "rest",
             "description": "let it settle",
@@ -76,17 +76,17 @@ def test_over_five_beats_a_goal_is_planned_pursued_and_reached_and_its_parent_wi
     assert "## Plan" in prompt
     assert "(estimated: heartbeats 4, energy 2, risk 0.3)" in prompt
     assert "needs: a calm day" in prompt
-    assert "1. committed: recall: what the pilots said" in prompt
+    assert "1. committed: remember: what the pilots said" in prompt
     assert "2. waiting: rest: let it settle" in prompt
     assert "before: the pilots were heard" in prompt
     assert "after: the depth is known" in prompt
-    assert f"[{first.id}] recall: what the pilots said" in prompt
+    assert f"[{first.id}] remember: what the pilots said" in prompt
     with tenant_transaction(agent.tenant_id):
         first.refresh_from_db()
     # That was known already: a part of a step that may take longer, so it goes on.
     assert (first.status, first.attempts, first.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
-    prompt = beat(reply_of(actions=[action("recall", first.id, query="the deep")]))
+    prompt = beat(reply_of(actions=[action("remember", first.id, content="Nine fathoms at the bar.")]))
     assert "heartbeats spent: 1 of at most 6" in prompt
     with tenant_transaction(agent.tenant_id):
         first.refresh_from_db()
@@ -95,7 +95,7 @@ def test_over_five_beats_a_goal_is_planned_pursued_and_reached_and_its_parent_wi
     assert second.status == IntentStatus.PENDING
 
     prompt = beat(reply_of(actions=[action("rest", second.id)]))
-    assert "1. completed: recall: what the pilots said" in prompt
+    assert "1. completed: remember: what the pilots said" in prompt
     with tenant_transaction(agent.tenant_id):
         plan.refresh_from_db()
         assert list(PlanStep.objects.filter(plan=plan).values_list("status", flat=True)) == [

@@ -1,0 +1,149 @@
+"""Which action carries out a planned step: the one that it names, or one in its place where that is not to be had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps import providers
+from apps.agents.models import Agent
+from apps.goals.models import Goal, Intent, Plan, PlanStep
+from apps.goals.services.plans import add_plan
+from apps.heartbeats.services.schedule import tick_now
+from apps.tenants.scope import tenant_transaction
+from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
+from arbor.models.handles import REFLEX_HANDLE
+from tests.integration.heartbeats.beater import reply_of
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.goals.conftest import action, last_done
+
+type Beat = Callable[..., str]
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "rest": {},
+    "observe": {},
+    "review_goals": {},
+    "reflect": {"insight": "The report will be long."},
+    "remember": {"content": "The report is due."},
+}
+REPORT = {"topic": "the reef", "content": "Twelve fathoms at the north end, nine at the south end."}
+
+
+@pytest.mark.parametrize("name", list(OTHERS))
+def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal], name: str
+) -> None:
+    _may(agent, "synthesize", name)
+    step = _planned(beat, goals[1], "synthesize", "write the report")
+    beat(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
+    assert _standing(step) == (IntentStatus.PENDING, 0, 0, None)
+    reason = f"the step is synthesize; {name} does not carry it out"
+    (dropped,) = last_done(agent).dropped
+    assert (dropped["path"], dropped["reason"]) == ("actions[0].intent_id", reason)
+    (change,) = last_done(agent).goal_changes
+    assert (change["title"], change["kind"], change["change"]) == ("Sound the reef", "refused", reason)
+    with tenant_transaction(agent.tenant_id):
+        assert Plan.objects.get(goal=goals[1]).status == PlanStatus.ACTIVE
+        assert PlanStep.objects.get(plan__goal=goals[1]).status == StepStatus.COMMITTED
+        assert Goal.objects.get(id=goals[1].id).effort == 1
+
+    beat(reply_of(actions=[action("synthesize", step.id, **REPORT)]))
+    assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)
+    with tenant_transaction(agent.tenant_id):
+        assert Plan.objects.get(goal=goals[1]).status == PlanStatus.COMPLETED
+
+
+def test_what_another_action_did_for_the_goal_is_effort_spent_on_it_and_no_step_done(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _may(agent, "synthesize")
+    step = _planned(beat, goals[1], "synthesize", "write the report")
+    thought = action("reflect", step.id, **OTHERS["reflect"])
+    beat(reply_of(actions=[{**thought, "goal_id": str(goals[1].id)}]))
+    assert _standing(step)[0] == IntentStatus.PENDING
+    assert [each["kind"] for each in last_done(agent).goal_changes] == ["refused", "progressed"]
+    with tenant_transaction(agent.tenant_id):
+        assert Goal.objects.get(id=goals[1].id).effort == 2
+
+
+def test_the_step_is_done_though_another_action_of_the_beat_names_it_too(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _may(agent, "synthesize")
+    step = _planned(beat, goals[1], "synthesize", "write the report")
+    beat(reply_of(actions=[action("rest", step.id), action("synthesize", step.id, **REPORT)]))
+    assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)
+
+
+def test_a_step_that_another_action_named_is_taken_in_hand_anew_by_a_later_turn(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _may(agent, "synthesize", "observe")
+    step = _planned(beat, goals[1], "synthesize", "write the report")
+    written = reply_of(actions=[action("synthesize", step.id, **REPORT)])
+    beat(reply_of(actions=[action("observe", step.id)]), written)
+    assert last_done(agent).turns == 2
+    assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)
+
+
+def test_an_action_that_does_not_exist_gives_up_no_step_that_names_another(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    step = _planned(beat, goals[1], "recall", "what the pilots said")
+    beat(reply_of(actions=[action("fly", step.id)]))
+    assert _standing(step) == (IntentStatus.PENDING, 0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("reflect", "completed"), ("rest", "pending"), ("observe", "pending")]
+)
+def test_where_a_steps_action_is_not_offered_another_stands_in_but_none_that_does_nothing(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal], name: str, status: str
+) -> None:
+    _may(agent, "observe")
+    step = _planned(beat, goals[1], "inquire_deep", "ask the pilots")
+    with tenant_transaction(agent.tenant_id):
+        allowed = [each for each in agent.allowed_actions if each != "inquire_deep"]
+        Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)
+    beat(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
+    assert _standing(step)[0] == status
+
+
+def test_the_rule_policy_does_the_nearest_thing_it_can_and_the_step_is_done(
+    fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(providers.settings, "ARBOR_DEFAULT_MODEL", str(REFLEX_HANDLE))
+    _may(agent, "synthesize")
+    with tenant_transaction(agent.tenant_id):
+        draft = PlanDraft(steps=[StepDraft(action="synthesize", description="write the report")])
+        add_plan(agent_id=agent.id, goal_id=goals[1].id, draft=draft)
+        step: Intent = Intent.objects.get(goal_id=goals[1].id)
+        tick_now(agent_id=agent.id)
+    fleet.run()
+    assert [(each["action"], each["intent_id"]) for each in last_done(agent).actions] == [
+        ("reflect", str(step.id))
+    ]
+    assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)
+
+
+def _planned(beat: Beat, goal: Goal, name: str, description: str) -> Intent:
+    intentions = [{"action": name, "description": description}]
+    beat(reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": intentions}]))
+    with tenant_transaction(goal.tenant_id):
+        found: Intent = Intent.objects.get(goal_id=goal.id)
+        return found
+
+
+def _standing(step: Intent) -> tuple[str, int, int, object]:
+    with tenant_transaction(step.tenant_id):
+        step.refresh_from_db()
+    return step.status, step.attempts, step.ticks_used, step.locked_by
+
+
+def _may(agent: Agent, *actions: str) -> None:
+    with tenant_transaction(agent.tenant_id):
+        allowed = [*dict.fromkeys([*agent.allowed_actions, *actions])]
+        Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)
