@@ -9,7 +9,12 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from arbor.heartbeat.failure_modes import BEATS_WATCHED, NARRATIVES_READ, BeatGlance
+from arbor.heartbeat.failure_modes import (
+    BEATS_WATCHED,
+    NARRATIVES_READ,
+    UNSUMMARIZED_EPISODES,
+    BeatGlance,
+)
 from arbor.heartbeat.rhythm import ActiveHours, Rhythm
 from arbor.heartbeat.usage import Amounts
 
@@ -19,8 +24,8 @@ STUCK_AFTER = timedelta(hours=1)
 PRESENT_FOR = timedelta(minutes=15)
 #: Counting stops here: more need not be told apart.
 _COUNTED = 100
-#: Of a tenant's episodes that wait to be summed up, the oldest are looked at: the index knows no agents.
-_EPISODES = 200
+#: Of an agent's episodes so many of the latest are looked at: what waits to be summed up is among them.
+_EPISODES = 3 * UNSUMMARIZED_EPISODES
 #: So much of a story tells whether it is the same one.
 _NARRATIVE = 600
 _REASON = 60
@@ -51,9 +56,9 @@ PULSE_SEEN = """
             AND status = 'locked' AND locked_at < now() - %(pulse_stuck)s),
         'stale', (SELECT count(*) FROM (SELECT FROM memories_upkeep WHERE tenant_id = a.tenant_id AND agent_id = a.id
             AND stale LIMIT %(pulse_counted)s) w),
-        'unsummarized', (SELECT count(*) FROM (SELECT agent_id FROM memories_episode WHERE tenant_id = a.tenant_id
-            AND ended_at IS NOT NULL AND summarized_at IS NULL ORDER BY ended_at LIMIT %(pulse_episodes)s) w
-            WHERE w.agent_id = a.id),
+        'unsummarized', (SELECT count(*) FROM (SELECT ended_at, summarized_at FROM memories_episode
+            WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY last_at DESC LIMIT %(pulse_episodes)s) w
+            WHERE w.ended_at IS NOT NULL AND w.summarized_at IS NULL),
         'beats', (SELECT coalesce(json_agg(beat ORDER BY beat.place), '[]') FROM (
             SELECT place, status, mode,
                 CASE WHEN status = 'failed' THEN left(reason, %(pulse_reason)s) ELSE '' END AS reason,

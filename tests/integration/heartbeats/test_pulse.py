@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,9 +13,12 @@ from apps.agents.services.policy import set_policy
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.pulse import glances_of, spending_of
 from apps.heartbeats.services.sight import see
+from apps.memories.models import Episode
+from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.failure_modes import NoticeKind, Pulse, notices_of
+from arbor.heartbeat.failure_modes import UNSUMMARIZED_EPISODES, NoticeKind, Pulse, notices_of
 from tests.factories.heartbeats import HeartbeatFactory
+from tests.factories.memories import EpisodeFactory
 
 
 def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
@@ -73,6 +76,36 @@ def test_queries_count_each_and_what_was_refused_does_not(agent: Agent) -> None:
         assert "“tides”" in noticed(agent)[NoticeKind.LOOP]
         live(agent, [acted("inquire_deep", {"question": "tides"}, "too_little_energy")])
         assert NoticeKind.LOOP not in noticed(agent)
+
+
+def test_what_waits_to_be_summed_up_is_counted_however_much_waits_of_others(
+    agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    other = new_agent(tenant, name="Grace")
+
+    def waiting(whose: Agent, count: int, *, days_ago: int, summarized: bool = False) -> list[Episode]:
+        at = datetime.now(UTC) - timedelta(days=days_ago)
+        return [
+            EpisodeFactory.build(
+                tenant_id=tenant.id,
+                agent=whose,
+                session=f"{whose.name} {days_ago} {number}",
+                started_at=at,
+                last_at=at + timedelta(minutes=number),
+                ended_at=at + timedelta(hours=1),
+                summarized_at=at + timedelta(hours=2) if summarized else None,
+            )
+            for number in range(count)
+        ]
+
+    with tenant_transaction(agent.tenant_id):
+        Episode.objects.filter(agent_id=agent.id).delete()
+        Episode.objects.bulk_create(waiting(other, 210, days_ago=9))
+        assert see(agent.id)["pulse"]["unsummarized"] == 0
+        # Those of long ago are summed up.
+        Episode.objects.bulk_create(waiting(agent, 60, days_ago=8, summarized=True))
+        Episode.objects.bulk_create(waiting(agent, UNSUMMARIZED_EPISODES, days_ago=1))
+        assert see(agent.id)["pulse"]["unsummarized"] == UNSUMMARIZED_EPISODES
 
 
 def test_unused_energy_is_noticed_over_receipts(agent: Agent) -> None:
