@@ -107,7 +107,9 @@ class Said:
 def check_turn(text: str) -> str:
     """Return what a person says, without white space around it. Raises Invalid."""
     text = text.strip()
-    if not text or len(text) > TURN_LENGTH:
+    if not text:
+        raise Invalid(f"a message has 1 to {TURN_LENGTH:,} characters, this one is empty")
+    if len(text) > TURN_LENGTH:
         raise Invalid(
             f"a message has 1 to {TURN_LENGTH:,} characters, got {len(text):,}; longer texts are read with `arbor ingest`"
         )

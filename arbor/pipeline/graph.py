@@ -59,7 +59,9 @@ def _read(text: str) -> _Checked:
     if reading.nodes:
         faults += find_faults(reading.nodes, reading.edges)
     elif not faults:
-        faults.append("the graph is empty")
+        # DOT makes nodes of what edges name; here a name that was mistyped would be one.
+        undeclared = "; declare each node, as `a [shape=Mdiamond]`: an edge alone makes none"
+        faults.append(f"the graph has no nodes{undeclared if reading.edges else ''}")
     if faults:
         return _Checked(nodes=reading.nodes, graph=None, faults=tuple(faults))
     edges: dict[str, tuple[Edge, ...]] = {}

@@ -58,6 +58,8 @@ def chat(
       arbor chat Vega --message "What did we agree about the boat?" --json
       arbor chat Vega --history
     """
+    if shows_history and message is not None:
+        raise click.UsageError("--history says nothing: give --message or --history, not both")
     chosen = choose_agent(name, tenant_slug)
     if shows_history:
         _show_history(chosen, limit, as_json)

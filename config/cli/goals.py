@@ -141,6 +141,8 @@ def note(
     \b
     Example: arbor goal note Vega "Map the river" "Found the second ford." --progress 0.6
     """
+    if not text.strip() and progress is None:
+        raise click.UsageError("there is nothing to note: say how the goal is going, or give --progress")
     chosen = choose_agent(agent, tenant_slug)
     with tenant_transaction(chosen.tenant_id):
         noted = note_progress(goal_id=find_goal(chosen, goal_name).id, note=text, fraction=progress)

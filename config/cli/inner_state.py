@@ -123,7 +123,8 @@ def experiences(agent: str, last: int, failures: bool, tenant_slug: str | None, 
             for each in found
         ),
     )
-    empty = f"{escape(chosen.name)} has done nothing yet that cost energy."
+    nothing = "has had nothing fail yet" if failures else "has done nothing yet that cost energy"
+    empty = f"{escape(chosen.name)} {nothing}."
     show({"agent": chosen.name, "experiences": found}, as_json=as_json, people=people if found else empty)
 
 

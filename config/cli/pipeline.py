@@ -152,7 +152,7 @@ def viz(which: str, output: Path | None, tenant_slug: str | None, as_json: bool)
         try:
             output.write_text(svg, encoding="utf-8")
         except OSError as error:
-            raise click.ClickException(f"{output} cannot be written: {error.strerror}") from error
+            raise Invalid(f"{output} cannot be written: {error.strerror}") from error
     drawn = {"file": str(output) if output else None, "width": picture.width, "height": picture.height}
     if output is None:
         show({**drawn, "svg": svg}, people="", as_json=True)

@@ -58,7 +58,10 @@ class Expiry(click.ParamType[datetime]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         """Read it."""
         now = datetime.now(UTC)
-        if _DURATION.fullmatch(str(value).strip().lower()):
+        typed = str(value).strip().lower()
+        if typed.startswith("-") and _DURATION.fullmatch(typed[1:]):
+            self.fail(f"{value!r} is over: write 2h, 2d or a date to come", param, ctx)
+        if _DURATION.fullmatch(typed):
             try:
                 moment = now + Duration().convert(value, param, ctx)
             except OverflowError:

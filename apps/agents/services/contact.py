@@ -26,7 +26,9 @@ def tell_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | None
     own message that is answered. Raises NotFound, Invalid.
     """
     text = text.strip()
-    if not text or len(text) > MESSAGE_LENGTH or "\0" in text:
+    if not text:
+        raise Invalid(f"a message has 1 to {MESSAGE_LENGTH:,} characters, this one is empty")
+    if len(text) > MESSAGE_LENGTH or "\0" in text:
         raise Invalid(
             f"a message has 1 to {MESSAGE_LENGTH:,} characters and no NUL, got {len(text):,};"
             " longer texts are read with `arbor ingest`"

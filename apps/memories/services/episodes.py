@@ -134,7 +134,9 @@ def recall_episodes(
     words decide.
     """
     if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
-        raise Invalid(f"a query is 1 to {QUERY_LENGTH} characters without NUL, got {len(text)}")
+        raise Invalid(
+            f"a query is 1 to {QUERY_LENGTH} characters without NUL, not white space alone, got {len(text)}"
+        )
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"a recall returns 1 to {MAX_LIMIT} episodes, asked for {limit}")
     now = now or datetime.now(UTC)

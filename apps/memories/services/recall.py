@@ -99,7 +99,9 @@ def recall(
 def check_query(text: str, limit: int, mood: float | None = None) -> None:
     """Raise Invalid for a query that cannot be answered."""
     if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
-        raise Invalid(f"a query is 1 to {QUERY_LENGTH} characters without NUL, got {len(text)}")
+        raise Invalid(
+            f"a query is 1 to {QUERY_LENGTH} characters without NUL, not white space alone, got {len(text)}"
+        )
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"a recall returns 1 to {MAX_LIMIT} memories, asked for {limit}")
     if mood is not None and not -1 <= mood <= 1:

@@ -79,6 +79,7 @@ def test_full_progress_completes_an_active_goal(arbor: Arbor, vega: str) -> None
         (["move", "Vega", "Survey the target area", "abandoned"], 1, "needs a reason"),
         (["move", "Vega", "Survey the target area", "backburner"], 1, "can become queued"),
         (["note", "Vega", "Survey the target area", "x", "--progress", "2"], 2, "0<=x<=1"),
+        (["note", "Vega", "Survey the target area", " "], 2, "say how the goal is going, or give --progress"),
         (["add", "Vega", "Ford", "--deadline", "soon"], 2, "2026-12-24"),
     ],
 )

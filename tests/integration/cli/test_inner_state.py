@@ -119,6 +119,7 @@ def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
     assert "curiosity" in arbor("drives", vega).out
     assert "No heartbeat has ended yet." in arbor("mood", vega).out
     assert "has done nothing yet" in arbor("experiences", vega).out
+    assert "has had nothing fail yet" in arbor("experiences", vega, "--failures").out
     assert "has met nobody yet" in arbor("peers", vega).out
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Agent.objects.get(name=vega)

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from config.cli.output import ago
-from config.cli.values import Duration, Moment, in_words
+from config.cli.values import Duration, Expiry, Moment, in_words
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,11 @@ def test_a_length_of_time_is_said_as_it_would_be_typed(seconds: float, words: st
 def test_a_moment_is_said_by_its_distance(seconds: int, words: str) -> None:
     assert ago(datetime.now(UTC) + timedelta(seconds=seconds)) == words
     assert ago(None) == "never"
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"), [("-2d", "is over"), ("2001-01-01", "is over"), ("soon", "is no date")]
+)
+def test_an_end_must_be_to_come(typed: str, why: str) -> None:
+    with pytest.raises(click.BadParameter, match=why):
+        Expiry().convert(typed, None, None)
