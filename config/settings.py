@@ -23,6 +23,9 @@ from config.secrets import SecretName
 
 DATA_DIR = data_dir()
 _SERVERS = server_urls(DATA_DIR)
+#: Stands for the servers where `arbor up` does not run and none is named. Nobody listens there: at the ports that are
+#: usual, somebody else's server may.
+_NOWHERE = DATA_DIR / "run" / "not-running"
 
 # --- Secrets: everything is derived from one master key ------------------------------------------------
 
@@ -49,9 +52,12 @@ CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 # --- Database: three roles, one database ---------------------------------------------------------------
 
 #: Owner of the tables: used to migrate and to create the two roles below, never to serve.
-DATABASE_URL = secret("DATABASE_URL") or _SERVERS.get("database_url", "postgres://arbor@127.0.0.1:5432/arbor")
+DATABASE_URL = secret("DATABASE_URL") or _SERVERS.get(
+    "database_url", f"postgres://arbor@{_NOWHERE.name}/arbor"
+)
 ARBOR_APP_ROLE = env.str("ARBOR_APP_ROLE", default="arbor_app")
 ARBOR_OPS_ROLE = env.str("ARBOR_OPS_ROLE", default="arbor_ops")
+
 _app_url = secret("ARBOR_APP_DATABASE_URL") or with_user(
     DATABASE_URL, ARBOR_APP_ROLE, _derived("postgres-role-app")
 )
@@ -71,6 +77,8 @@ _OPS_POOL_SIZE = 2
 
 def _database(url: str, *, pool_size: int = 0) -> dict[str, Any]:
     config: dict[str, Any] = env.db_url_config(url, engine="apps.tenants.postgresql")
+    if config["HOST"] == _NOWHERE.name:
+        config["HOST"] = str(_NOWHERE)
     config["CONN_MAX_AGE"] = 0 if pool_size else None
     # Before it is lent, or used for the next task: after a restart of the server every old connection is dead.
     config["CONN_HEALTH_CHECKS"] = True
@@ -91,6 +99,8 @@ DATABASES = {
     "ops": _database(_ops_url, pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
     "owner": _database(DATABASE_URL),
 }
+#: Whether there is a database to ask: `arbor up` runs from this data folder, or a server is named.
+ARBOR_HAS_DATABASE = DATABASES["default"]["HOST"] != str(_NOWHERE)
 DATABASE_ROUTERS: list[str] = []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -173,7 +183,7 @@ SILENCED_SYSTEM_CHECKS = ["mail.W001"]
 CELERY_BROKER_URL = (
     secret("CELERY_BROKER_URL")
     or secret("REDIS_URL")
-    or _SERVERS.get("broker_url", "redis://127.0.0.1:6379/0")
+    or _SERVERS.get("broker_url", f"redis+socket://{_NOWHERE}")
 )
 
 # --- Models --------------------------------------------------------------------------------------------

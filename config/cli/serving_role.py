@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import django
+from django.conf import settings
 from django.db import OperationalError, connections
 
 from apps.tenants.checks import unsafe_role
@@ -26,7 +27,7 @@ def refuse_unsafe_role() -> None:
     try:
         faults = unsafe_role()
     except OperationalError as error:
-        reason = str(error).strip().partition("\n")[0]
+        reason = str(error).strip().partition("\n")[0] if settings.ARBOR_HAS_DATABASE else "none is named"
         click.echo(
             f"arbor: the serving role is not checked: the database does not answer: {reason}", err=True
         )

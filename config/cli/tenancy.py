@@ -86,7 +86,7 @@ def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | N
     if tenant is not None:
         return tenant.id
     with across_tenants(actor=actor(), reason=f"finding {what}"):
-        found = dict(rows().order_by().values_list("tenant_id", "tenant__slug").distinct())
+        found: dict[UUID, str] = dict(rows().order_by().values_list("tenant_id", "tenant__slug").distinct())
     if not found:
         raise NotFound(f"no tenant has {what}")
     if len(found) > 1:

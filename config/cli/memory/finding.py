@@ -123,7 +123,10 @@ def _rows(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
     except ValueError:
         if len(wanted) < SHORT:
             return rows.none()
-        return rows.annotate(as_text=Cast("id", CharField())).filter(as_text__endswith=wanted)
+        ending: QuerySet[Any] = rows.annotate(as_text=Cast("id", CharField())).filter(
+            as_text__endswith=wanted
+        )
+        return ending
 
 
 def find_concept(agent: ChosenAgent, name: str) -> UUID:

@@ -15,7 +15,12 @@ ROOT = Path(__file__).parents[3]
 
 
 def databases(**environment: str) -> dict[str, Any]:
-    script = "import json, config.settings as s; print(json.dumps(s.DATABASES))"
+    found: dict[str, Any] = asked("s.DATABASES", **environment)
+    return found
+
+
+def asked(what: str, **environment: str) -> Any:
+    script = f"import json, config.settings as s; print(json.dumps({what}))"
     result = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,
@@ -24,8 +29,47 @@ def databases(**environment: str) -> dict[str, Any]:
         text=True,
         check=True,
     )
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    return json.loads(result.stdout)
+
+
+def test_without_servers_nobody_elses_are_asked(tmp_path: Path) -> None:
+    for each in databases(ARBOR_DATA_DIR=str(tmp_path)).values():
+        assert each["HOST"] == str(tmp_path / "run" / "not-running")
+    assert asked("s.CELERY_BROKER_URL", ARBOR_DATA_DIR=str(tmp_path)).startswith(
+        f"redis+socket://{tmp_path}/"
+    )
+    assert asked("s.ARBOR_HAS_DATABASE", ARBOR_DATA_DIR=str(tmp_path)) is False
+
+
+def test_the_servers_of_a_running_installation_are_asked(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    urls = {
+        "database_url": "postgres://arbor:x@127.0.0.1:7001/arbor",
+        "broker_url": "redis://:x@127.0.0.1:7002/0",
+    }
+    (tmp_path / "run" / "servers.json").write_text(json.dumps(urls))
+    found = databases(ARBOR_DATA_DIR=str(tmp_path))
+    assert {(each["HOST"], each["PORT"]) for each in found.values()} == {("127.0.0.1", 7001)}
+    assert asked("s.CELERY_BROKER_URL", ARBOR_DATA_DIR=str(tmp_path)) == urls["broker_url"]
+
+
+def test_a_database_at_the_socket_of_this_machine_can_be_named() -> None:
+    found = databases(DATABASE_URL="postgres:///arbor?host=/run/postgresql")["default"]
+    assert (found["HOST"], found["OPTIONS"]["host"]) == ("", "/run/postgresql")
+
+
+def test_a_command_says_that_arbor_is_not_running(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "config.cli", "tenant", "list"],
+        cwd=ROOT,
+        env={**os.environ, "ARBOR_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("arbor: Arbor is not running here: start it with `arbor up`")
+    assert ran.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(("alias", "at_most"), [("default", 20), ("ops", 2)])
