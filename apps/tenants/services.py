@@ -10,8 +10,8 @@ from django.core.validators import validate_slug
 from django.db import IntegrityError, transaction
 
 from apps.tenants.models import Membership, Role, Tenant, TenantStatus, User
-from apps.tenants.scope import OPS, user_transaction
-from arbor.errors import AlreadyExists, Invalid, NotFound
+from apps.tenants.scope import OPS, current_tenant, user_transaction
+from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,13 @@ def set_status(*, slug: str, status: TenantStatus) -> Tenant:
     tenant.status = status
     tenant.save(using=OPS, update_fields=["status"])
     return tenant
+
+
+def require_active() -> None:
+    """Raise TransitionIllegal where the current tenant is suspended."""
+    tenant: Tenant = Tenant.objects.get(id=current_tenant())
+    if tenant.status != TenantStatus.ACTIVE:
+        raise TransitionIllegal(f"the tenant {tenant.slug} is suspended; resume it first")
 
 
 def add_member(*, tenant: Tenant, user: User, role: Role) -> Membership:

@@ -17,6 +17,7 @@ from apps.heartbeats.services.schedule import create_schedule
 from apps.memories.services.remember import store
 from apps.selves.services.birth import give_self
 from apps.tenants.scope import current_tenant
+from apps.tenants.services import require_active
 from arbor.agents.birth import (
     SOURCES,
     first_aspects,
@@ -50,8 +51,10 @@ def create_agent(
     Without an interval, the template's or the installation's; without a model (`provider/model`) likewise. What it knows
     from the start is found by its words at once, and by its meaning when upkeep has embedded it.
 
-    Raises NotFound for the template, AlreadyExists for the name, Invalid, and ConfigurationInvalid without a master key.
+    Raises NotFound for the template, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is
+    suspended, and ConfigurationInvalid without a master key.
     """
+    require_active()
     name = valid_name(name)
     template = find_template(template_name)
     key = master_key or settings.ARBOR_MASTER_KEY
@@ -96,7 +99,7 @@ def create_agent(
 def _interval(wanted: timedelta | None, template: FoundTemplate) -> timedelta:
     if wanted is None and template.spec.heartbeat_interval_s is not None:
         return timedelta(seconds=template.spec.heartbeat_interval_s)
-    interval: timedelta = wanted or settings.ARBOR_HEARTBEAT_INTERVAL
+    interval: timedelta = settings.ARBOR_HEARTBEAT_INTERVAL if wanted is None else wanted
     if not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
         raise Invalid(
             f"a heartbeat's interval is 1 second to {LONGEST_INTERVAL.days} days, got {interval.total_seconds():g} s"

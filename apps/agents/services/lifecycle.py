@@ -13,6 +13,7 @@ from apps.audit.services import record
 from apps.heartbeats.models import HeartbeatSchedule
 from apps.heartbeats.services.schedule import switch_off, switch_on
 from apps.tenants.fields import WithinTenant
+from apps.tenants.services import require_active
 from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
 from arbor.errors import Invalid, NotFound
 
@@ -24,6 +25,9 @@ _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
     LifecycleVerb.SLEEP: (AuditAction.AGENT_DORMANT, "put to sleep"),
     LifecycleVerb.WAKE: (AuditAction.AGENT_RESUMED, "woke"),
 }
+
+#: What a suspended tenant's agents wait for. Those asleep may be woken: whoever is told something is.
+_BEATING = frozenset({LifecycleVerb.START, LifecycleVerb.RESUME})
 
 
 def start_agent(*, agent_id: UUID, actor: str) -> Agent:
@@ -83,6 +87,8 @@ def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]
 
 def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
     with transaction.atomic():
+        if verb in _BEATING:
+            require_active()
         agent = lock_agent(agent_id)
         before = agent.status
         agent.status = transition(AgentStatus(before), verb)

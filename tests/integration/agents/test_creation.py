@@ -21,11 +21,12 @@ from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
 from apps.memories.models import Memory
 from apps.selves.models import Belief, IdentityAspect
 from apps.tenants.checks import tenant_models
-from apps.tenants.models import Tenant
+from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import set_status
 from arbor.agents.identity import SealedKey, open_private_key, public_id, sign, verify
 from arbor.agents.lifecycle import AgentStatus
-from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound, SealBroken
+from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound, SealBroken, TransitionIllegal
 from arbor.goals.values import GoalState
 from arbor.memory.values import MemoryType
 from tests.integration.agents.conftest import ACTOR, Make
@@ -168,10 +169,19 @@ def test_a_name_that_cannot_be_typed_or_read_is_refused(make: Make, name: str) -
         make(name=name)
 
 
-@pytest.mark.parametrize("seconds", [0.5, 31 * 86400])
+@pytest.mark.parametrize("seconds", [0, 0.5, 31 * 86400])
 def test_an_interval_out_of_range_is_refused(make: Make, seconds: float) -> None:
     with pytest.raises(Invalid, match="1 second to 30 days"):
         make(interval=timedelta(seconds=seconds))
+
+
+def test_a_suspended_tenant_takes_no_agents(make: Make, tenant: Tenant) -> None:
+    set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
+
+    with pytest.raises(TransitionIllegal, match=f"the tenant {tenant.slug} is suspended; resume it first"):
+        make()
+    with tenant_transaction(tenant.id):
+        assert not Agent.objects.exists()
 
 
 def test_a_model_that_is_no_handle_is_refused(make: Make) -> None:

@@ -28,8 +28,9 @@ from apps.agents.services.profile import agent_by_name
 from apps.audit.models import AuditAction, AuditEvent
 from apps.heartbeats.models import HeartbeatSchedule, Percept, ScheduleState
 from apps.tenants.checks import tenant_models
-from apps.tenants.models import Tenant
+from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import set_status
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from tests.factories.agents import AgentFactory
@@ -55,6 +56,23 @@ def agent(tenant: Tenant) -> Agent:
         AgentState.objects.create(tenant_id=tenant.id, agent=made, nops=10)
         ScheduleFactory(agent=made, state=ScheduleState.OFF)
         return made
+
+
+@pytest.mark.parametrize(
+    ("verb", "status"), [(start_agent, AgentStatus.CREATED), (resume_agent, AgentStatus.PAUSED)]
+)
+def test_in_a_suspended_tenant_nobody_is_started(
+    agent: Agent, tenant: Tenant, verb: Verb, status: AgentStatus
+) -> None:
+    set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
+    with tenant_transaction(tenant.id):
+        Agent.objects.filter(id=agent.id).update(status=status)
+        with pytest.raises(TransitionIllegal, match="is suspended; resume it first"):
+            verb(agent_id=agent.id, actor=ACTOR)
+        assert Agent.objects.get(id=agent.id).status == status
+    set_status(slug=tenant.slug, status=TenantStatus.ACTIVE)
+    with tenant_transaction(tenant.id):
+        assert verb(agent_id=agent.id, actor=ACTOR).status == AgentStatus.ACTIVE
 
 
 def stand(agent: Agent) -> tuple[str, str]:
