@@ -10,6 +10,7 @@ from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.working_memory import (
     LINE_LENGTH,
     MAX_GOALS,
+    Thought,
     WorkingMemory,
     after_beat,
     after_conversation,
@@ -51,9 +52,16 @@ def rebuilt(
     name: str,
     active_goals: Sequence[str],
     now: datetime,
+    thoughts: Sequence[Thought] = (),
+    curiosity: Sequence[str] = (),
 ) -> WorkingMemory:
-    """Return the working memory that these events leave, whatever their order; `active_goals` are titles."""
-    memory = WorkingMemory(agent_id=agent_id, name=name, started_at=now)
+    """Return the working memory that these events leave, whatever their order; `active_goals` are titles.
+
+    `thoughts` and `curiosity` were there before all of them.
+    """
+    memory = WorkingMemory(
+        agent_id=agent_id, name=name, started_at=now, thoughts=list(thoughts), curiosity=list(curiosity)
+    )
     for event in sorted(events, key=lambda each: each.at):
         memory = _after(memory, event)
     return memory.model_copy(

@@ -10,11 +10,13 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.agents.models import Agent, AgentState
+from apps.agents.services.templates import find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.models import Goal
 from apps.heartbeats.models import HeartbeatSchedule
 from apps.tenants.statements import fetch
+from arbor.agents.birth import first_mind
 from arbor.clock import Clock, SystemClock
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.errors import NotFound, ReplyInvalid
@@ -67,8 +69,8 @@ class Rebuilt:
 def rebuild_mind(*, agent_id: UUID, actor: str, dry_run: bool = False, clock: Clock | None = None) -> Rebuilt:
     """Rebuild the agent's working memory from its last 50 heartbeats and turns; a dry run only shows it.
 
-    What was there before is on record. Thoughts that came with the agent's template, and have left no event, are gone.
-    Raises NotFound.
+    What was there before is on record. What came with the agent's template and is still in mind stays there. Raises
+    NotFound.
     """
     agent: Agent | None = Agent.objects.filter(id=agent_id).first()
     if agent is None:
@@ -76,6 +78,8 @@ def rebuild_mind(*, agent_id: UUID, actor: str, dry_run: bool = False, clock: Cl
     # The order in which a heartbeat locks them; one that is under way ends before its agent's mind is rebuilt.
     list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("agent_id"))
     state = AgentState.objects.select_for_update().get(agent_id=agent_id)
+    before = WorkingMemory.model_validate(state.working_memory)
+    innate = _innate(agent.template_name)
     beats, turns = list(_beats(agent_id)), list(_turns(agent_id))
     after = rebuilt(
         [*beats, *turns],
@@ -87,8 +91,9 @@ def rebuild_mind(*, agent_id: UUID, actor: str, dry_run: bool = False, clock: Cl
             .values_list("title", flat=True)[:MAX_GOALS]
         ),
         now=(clock or SystemClock()).now(),
+        thoughts=[thought for thought in before.thoughts if thought.text in innate],
+        curiosity=[line for line in before.curiosity if line in innate],
     )
-    before = WorkingMemory.model_validate(state.working_memory)
     if not dry_run:
         record(
             action=AuditAction.OPERATOR_ACT,
@@ -100,6 +105,16 @@ def rebuild_mind(*, agent_id: UUID, actor: str, dry_run: bool = False, clock: Cl
         state.working_memory = json.loads(as_stored(after))
         state.save(update_fields=["working_memory"])
     return Rebuilt(before=before, after=after, beats=len(beats), turns=len(turns))
+
+
+def _innate(template_name: str) -> frozenset[str]:
+    """Return what agents of this template think and wonder about from birth; nothing if it is there no longer."""
+    try:
+        spec = find_template(template_name).spec
+    except NotFound:
+        return frozenset()
+    mind = first_mind(spec, now=SystemClock().now()).working_memory
+    return frozenset((*(thought.text for thought in mind.thoughts), *mind.curiosity))
 
 
 def _beats(agent_id: UUID) -> Iterator[PastBeat]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -275,6 +276,34 @@ def test_a_working_memory_is_rebuilt_from_what_is_on_record(
     assert [each["text"] for each in stored["thoughts"]] == ["All is well.", "Nora is kind."]
     assert (stored["concerns"], stored["curiosity"]) == (["the gauge"], ["why?"])
     assert (stored["current_human"], stored["name"], stored["talked"]) == ("nora", "Ada", 1)
+
+
+def test_what_came_with_the_template_and_is_still_in_mind_outlives_a_rebuilding(
+    agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        first = AgentState.objects.get(agent_id=agent.id).working_memory
+    settled, *open_ones = first["curiosity"]
+    scripted(
+        REST.replace(
+            '"memory_notes": []',
+            f'"memory_notes": [], "curiosity": ["why?"], "resolved": {json.dumps([settled])}',
+        )
+    )
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    with tenant_transaction(agent.tenant_id):
+        made = rebuild_mind(agent_id=agent.id, actor="test")
+        again = rebuild_mind(agent_id=agent.id, actor="test")
+
+    assert open_ones
+    assert made.after.curiosity == [*open_ones, "why?"] == made.before.curiosity
+    assert [each.text for each in made.after.thoughts] == [
+        *(each["text"] for each in first["thoughts"]),
+        "All is well.",
+    ]
+    assert (again.after.curiosity, again.after.thoughts) == (made.after.curiosity, made.after.thoughts)
 
 
 def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Fleet, scripted: Script) -> None:
