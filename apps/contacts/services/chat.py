@@ -20,7 +20,7 @@ from apps.agents.models import Agent, AgentState
 from apps.agents.services.profile import agent_by_id
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat_finalize import store_silence
-from apps.contacts.services.chat_prepare import prepare
+from apps.contacts.services.chat_prepare import models_at, prepare
 from apps.contacts.services.chat_timer import beat_at_once, rest_timer, resume_timer
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.errands import Errand, write_errand
@@ -141,20 +141,21 @@ def say(*, tenant_id: UUID, session_id: UUID, text: str) -> ChatMessage:
 def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
     """Prepare a turn's prompt, ask the model, and store what came; False when it is answered, or being answered.
 
-    A fault before the model is asked, and a day whose budget is used up, leave a turn that says so. What a lost worker
-    leaves is taken up by the sweep.
+    A fault before the model is asked leaves a turn that says so; so does a day whose budget is used up, where an answer
+    costs. What a lost worker leaves is taken up by the sweep.
     """
     with tenant_transaction(tenant_id):
         if not _waits(turn_id):
             return False
-        agent_id = ChatMessage.objects.values_list("session__agent_id", flat=True).get(id=turn_id)
-        level = day_of(agent_id).level
-    used_up = withheld(level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC))
-    if used_up:
+        agent = ChatMessage.objects.select_related("session__agent").get(id=turn_id).session.agent
+        level = day_of(agent.id).level
+        models = models_at(agent, level)
+    if not models:
+        used_up = withheld(level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC))
         _give_up(tenant_id, turn_id, f"no model is asked: {used_up}")
         return True
     try:
-        prepared = prepare(tenant_id=tenant_id, turn_id=turn_id, level=level)
+        prepared = prepare(tenant_id=tenant_id, turn_id=turn_id, models=models)
     except (OperationalError, InterfaceError):
         # The database went away: the sweep brings the turn back.
         raise

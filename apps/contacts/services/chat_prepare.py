@@ -74,10 +74,10 @@ class Prepared:
     crossings: Sequence[dict[str, Any]]
 
 
-def prepare(*, tenant_id: UUID, turn_id: UUID, level: Degradation = Degradation.NORMAL) -> Prepared:
+def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepared:
     """Gather what the agent sees at this turn, and render it. Outside any transaction: texts are embedded.
 
-    `level` is how far the day's budget is used up: the models are those of a cheaper tier as it runs low.
+    `models` are those of `models_at`.
 
     The agent recalls for itself: what comes to mind counts as used.
     """
@@ -94,7 +94,6 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, level: Degradation = Degradation.
     )
     with tenant_transaction(tenant_id):
         view = _view(turn, relevant, crossed)
-        models = _models(agent, level)
     prompt = build_chat_prompt(
         view,
         system_prompt_of(agent),
@@ -128,16 +127,23 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, level: Degradation = Degradation.
     )
 
 
-def _models(agent: Agent, level: Degradation) -> tuple[str, ...]:
-    """Return the models to ask: a conversation is what is usual, neither design nor routine (seed 003, 10.5)."""
+def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
+    """Return the models to ask: a conversation is what is usual, neither design nor routine (seed 003, 10.5).
+
+    `level` is how far the day's budget is used up: they are of a cheaper tier as it runs low, and where nothing is left
+    only those that cost nothing, if there are any.
+    """
     policy = AgentPolicy.objects.filter(agent_id=agent.id).first()
-    return models_of(
+    models = models_of(
         ThinkTier.STANDARD.lowered(level.tiers_down),
         policy=policy.tier_models if policy else {},
         own=agent.model,
         installed=settings.ARBOR_TIER_MODELS,
         default=default_model(),
     )
+    if level is not Degradation.HALT:
+        return models
+    return tuple(each for each in models if each.startswith(f"{REFLEX}/"))
 
 
 def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Crossing]) -> ChatView:

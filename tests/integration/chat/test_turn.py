@@ -208,6 +208,21 @@ def test_a_day_that_is_used_up_is_said_and_no_model_is_asked(
         assert Memory.objects.filter(agent_id=agent.id, content__startswith="And now, dear").exists()
 
 
+def test_a_day_that_is_used_up_stops_no_answer_by_rule_for_it_costs_nothing(known: Agent, talk: Talk) -> None:
+    with tenant_transaction(known.tenant_id):
+        AgentPolicy.objects.create(
+            tenant_id=known.tenant_id,
+            agent=known,
+            daily_tokens=0,
+            tier_models={"reflex": ["openai/cheap", "reflex/policy"]},
+        )
+
+    answer = talk("When does the harbour bridge open?")
+
+    assert (answer.error, answer.model) == ("", "reflex/policy")
+    assert "The harbour bridge opens at nine." in answer.content
+
+
 def test_what_of_an_answer_is_not_kept_is_said(talk: Talk, agent: Agent, scripted: Script) -> None:
     blocks = "\n".join(f"```\nx = {number}\n```" for number in range(22))
     scripted(answering(blocks), answering("long " * 5_000))
