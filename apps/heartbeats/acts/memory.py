@@ -20,6 +20,7 @@ from apps.selves.services.evidence import note_evidence
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.learning import learned
 from arbor.heartbeat.params.memory import ArtifactKind
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.sections.text import line
 from arbor.memory.filters import RecallFilter
@@ -59,7 +60,7 @@ def recall(desk: Desk, decision: Decision) -> ActionResult:
         model=desk.model,
         without_session=BEATS_SESSION,
     )
-    glimpses = "; ".join(memory.content[:GLIMPSE] for memory in found[:3])
+    glimpses = "; ".join(clip(memory.content, GLIMPSE) for memory in found[:3])
     unclear = f"; on the tip of the tongue: theme {'; '.join(each.name for each in themes)}"
     return answer(
         decision,
@@ -164,4 +165,6 @@ def keep_what_is_made(
     derived_from(agent_id=desk.agent_id, memory_id=stored.ids[0], materials=made_from, origin=desk.source)
     if not stored.stored:
         return answer(decision, ActionOutcome.PARTIAL, "that was known already", list(stored.ids))
-    return answer(decision, ActionOutcome.SUCCESS, f"{verb}: {memory.content[:GLIMPSE]}", list(stored.ids))
+    return answer(
+        decision, ActionOutcome.SUCCESS, f"{verb}: {clip(memory.content, GLIMPSE)}", list(stored.ids)
+    )
