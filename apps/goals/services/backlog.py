@@ -131,9 +131,10 @@ class Backlog:
         self._endings.lift(goal)
         return goal
 
-    def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "") -> Goal:
+    def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "", by_rule: bool = False) -> Goal:
         """Move a goal to another state; a goal that is closed takes what served it along, and lifts what it is a part of.
 
+        `by_rule` tells that a rule does it, not the agent nor a person.
         Raises TransitionIllegal, LimitReached when the state is full, Invalid for giving up without a reason.
         """
         goal = self.goal(goal_id)
@@ -144,7 +145,7 @@ class Backlog:
         goal.state = to
         self._touch(goal)
         if not to.is_open:
-            self._endings.close(goal, reason.strip())
+            self._endings.close(goal, reason.strip(), by_rule=by_rule)
         elif to is GoalState.ACTIVE:
             self.steps.commit_next(goal)
         return goal

@@ -42,12 +42,27 @@ class Endings:
         self._signals: list[tuple[Goal, Satisfaction]] = []
         self.reached: list[Goal] = []
 
-    def close(self, goal: Goal, reason: str) -> None:
-        """Let go of what served a goal that is completed or given up, note what it was worth, and lift what it is part of."""
-        completed = goal.state == GoalState.COMPLETED
+    def close(self, goal: Goal, reason: str, *, by_rule: bool = False) -> None:
+        """Let go of what served a goal that is completed or given up, note what it was worth, and lift what it is part of.
+
+        What a rule closes was neither reached nor given up: nothing is learned from it.
+        """
+        if not by_rule:
+            self._appraise(goal)
+        if goal.state == GoalState.COMPLETED:
+            goal.fraction, goal.completed_at = 1.0, self._now
+        else:
+            goal.abandoned_at, goal.abandonment_reason = self._now, reason
+        self._release(goal)
+        dropped = self._steps.drop(goal)
+        if self._by_person:
+            self._tell_of_end(goal, dropped)
+        self.lift(goal)
+
+    def _appraise(self, goal: Goal) -> None:
         signal = satisfaction(
             GoalSource(goal.source),
-            completed=completed,
+            completed=goal.state == GoalState.COMPLETED,
             fraction=goal.fraction,
             stated=goal.expected_reward,
             experienced=self._loaded.experienced.get(GoalSource(goal.source)),
@@ -64,17 +79,8 @@ class Endings:
             novelty=signal.novelty,
             effort=signal.effort,
         )
-        if completed:
-            goal.fraction, goal.completed_at = 1.0, self._now
-        else:
-            goal.abandoned_at, goal.abandonment_reason = self._now, reason
         self._unit.new(row)
         self._signals.append((goal, row))
-        self._release(goal)
-        dropped = self._steps.drop(goal)
-        if self._by_person:
-            self._tell_of_end(goal, dropped)
-        self.lift(goal)
 
     def _tell_of_end(self, goal: Goal, dropped: int) -> None:
         """What a person closed, the agent hears of."""
@@ -128,7 +134,7 @@ class Endings:
         return [*here, *self._loaded.ended_children.get(parent.id, ())]
 
     def report(self) -> None:
-        """Log each goal that ended, with what it was worth."""
+        """Log each goal that ended by somebody's doing, with what it was worth."""
         for goal, signal in self._signals:
             log.info(
                 "goal_closed",

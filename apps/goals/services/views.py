@@ -36,12 +36,7 @@ def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: date
 
     Goals and issues come most important first; `seen["themes"]`, if it is there, are what the mind is on.
     """
-    scale = Scale(
-        weights=PriorityWeights.of(traits) if traits else PriorityWeights(),
-        learned=seen.get("learned") or {},
-        experienced=read_experienced(seen.get("experienced") or {}),
-        now=now,
-    )
+    scale = scale_of(seen, traits=traits, now=now)
     looked = []
     for row in seen.get("goals", ()):
         reviewed = _reviewed(row)
@@ -58,8 +53,21 @@ def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: date
     }
 
 
+def scale_of(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> Scale:
+    """Return what an agent's goals are weighed by; `learned` and `experienced` are columns of `GOALS_SEEN`."""
+    return Scale(
+        weights=PriorityWeights.of(traits) if traits else PriorityWeights(),
+        learned=seen.get("learned") or {},
+        experienced=read_experienced(seen.get("experienced") or {}),
+        now=now,
+    )
+
+
 def view_circumstances(seen: Mapping[str, Any], genome: AgentGenome | None) -> dict[str, Any]:
-    """Return, as JSON, what `arbor.goals.injection.Circumstances` needs besides what the situation shows."""
+    """Return, as JSON, what `arbor.goals.injection.Circumstances` needs besides what the situation shows.
+
+    `scale` is what a goal that they make is weighed by, for `scale_of`.
+    """
     well, dealings = seen["standing"]
     return {
         "role": genome.role.value if genome else None,
@@ -68,6 +76,11 @@ def view_circumstances(seen: Mapping[str, Any], genome: AgentGenome | None) -> d
         "exhausted_beats": seen["exhausted_beats"],
         "standing": well / dealings if dealings else None,
         "dealings": dealings,
+        "scale": {
+            "traits": (seen["genome"] or {}).get("traits"),
+            "learned": seen["learned"],
+            "experienced": seen["experienced"],
+        },
     }
 
 

@@ -181,10 +181,10 @@ class Changes:
         """Close a goal that came by itself, now that what made it is over."""
         goal = self._backlog.goal(goal_id)
         if goal.state != GoalState.ACTIVE:
-            self._backlog.move(goal_id, GoalState.ABANDONED, reason=why)
+            self._backlog.move(goal_id, GoalState.ABANDONED, reason=why, by_rule=True)
             self._note(goal, GoalChangeKind.ABANDONED, why, by_rule=True)
         else:
-            self._backlog.move(goal_id, GoalState.COMPLETED)
+            self._backlog.move(goal_id, GoalState.COMPLETED, by_rule=True)
             self._note(goal, GoalChangeKind.COMPLETED, why, by_rule=True)
         self._note_reached()
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from apps.goals.models import Goal
+from apps.goals.services.views import scale_of
 from apps.heartbeats.handlers.goal_changes import Changes
 from apps.heartbeats.models import PerceptKind
-from arbor.agents.genome import AgentRole
+from arbor.agents.genome import AgentRole, AgentTraits
 from arbor.clock import Clock
 from arbor.errors import ArborError
 from arbor.goals.injection import Circumstances, Rule, has_recovered, injected_goals
+from arbor.goals.ordering import Scale, weigh
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.goal_views import GoalView
 from arbor.heartbeat.situation import Situation
@@ -30,13 +33,16 @@ class InjectGoals:
     def run(self, context: Context) -> NodeResult:
         """Add the goals to the backlog and to what the agent sees; nothing is read or written when there are none."""
         situation: Situation = context["situation"]
-        circumstances = _circumstances(situation, context.get("circumstances") or {})
+        seen = {**(context.get("circumstances") or {})}
+        scale = seen.pop("scale", {})
+        circumstances = _circumstances(situation, seen)
         found = injected_goals(circumstances)
         over = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
         over = over if has_recovered(circumstances) else []
         if not (found or over):
             return NodeResult(updates={"circumstances": None})
-        changes = Changes(context, self._clock.now())
+        now = self._clock.now()
+        changes = Changes(context, now)
         made: list[GoalView] = []
         left_out: list[str] = []
         for goal in over:
@@ -46,26 +52,46 @@ class InjectGoals:
                 left_out.append(f"{goal.title}: not closed, for {error}")
         for injected in found:
             try:
-                made.append(_view(changes.inject(injected)))
+                made.append(_view(changes.inject(injected), _scale(scale, now)))
             except ArborError as error:
                 left_out.append(f"{injected.title}: not taken up, for {error}")
         saved = changes.save()
         open_goals = [goal for goal in situation.goals if goal not in over]
-        seen = situation.model_copy(update={"goals": [*open_goals, *made]})
+        # In order, as the beat saw the others.
+        goals = sorted([*open_goals, *made], key=lambda goal: (-goal.priority, goal.id))
         return NodeResult(
-            updates={**saved.updates, "situation": seen, "circumstances": None},
+            updates={
+                **saved.updates,
+                "situation": situation.model_copy(update={"goals": goals}),
+                "circumstances": None,
+            },
             changed=(*saved.changed, *left_out),
         )
 
 
-def _view(goal: Goal) -> GoalView:
+def _scale(seen: Mapping[str, Any], now: datetime) -> Scale:
+    traits = seen.get("traits")
+    return scale_of(seen, traits=AgentTraits.model_validate(traits) if traits else None, now=now)
+
+
+def _view(goal: Goal, scale: Scale) -> GoalView:
+    source = GoalSource(goal.source)
+    found = weigh(
+        scale,
+        source,
+        fraction=goal.fraction,
+        deadline=goal.deadline,
+        stated_reward=goal.expected_reward,
+        actions=(),
+    )
     return GoalView(
         id=str(goal.id),
         title=goal.title,
         description=goal.description,
         state=GoalState(goal.state),
         layer=GoalLayer(goal.layer),
-        source=GoalSource(goal.source),
+        source=source,
+        priority=round(found, 4),
         rule=goal.rule,
     )
 

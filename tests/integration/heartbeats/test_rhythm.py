@@ -283,7 +283,7 @@ def test_the_goal_to_spend_less_saves_and_is_closed_when_the_budget_renews(
     with tenant_transaction(content.tenant_id):
         goal = Goal.objects.get(agent_id=content.id)
         assert (goal.rule, goal.state) == ("survival", "completed")
-        assert Satisfaction.objects.filter(goal_id=goal.id, outcome="success").exists()
+        assert not Satisfaction.objects.filter(goal_id=goal.id).exists()
     last = beats_of(content)[-1]
     assert [(each["kind"], each["by_rule"]) for each in last.goal_changes] == [("completed", True)]
     # The agent had no part in it: it has rested, and feels so.

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from apps.agents.models import Agent, AgentState
-from apps.goals.models import Goal, GoalMemoryLink
-from apps.heartbeats.models import Percept, PerceptKind
+from apps.goals.models import Goal, GoalMemoryLink, Satisfaction
+from apps.goals.services.goals import create_goal, move_goal
+from apps.heartbeats.models import Heartbeat, Percept, PerceptKind
 from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
+from arbor.goals.injection import EXHAUSTED_BEATS
 from arbor.goals.plans import LinkKind
-from arbor.goals.values import GoalLayer, GoalSource
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from tests.factories.agents import AgentFactory
+from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.beater import reply_of
 from tests.integration.heartbeats.conftest import REST, beats_of
 from tests.integration.heartbeats.goals.conftest import action, last_done
+
+#: Title, state and priority of the goals that a prompt lists.
+LISTED = re.compile(r"\[[0-9a-f-]{36}\] (.+) \((\w+), \w+, from \w+, priority ([\d.]+)")
 
 
 def test_curiosity_brings_a_goal_once_and_the_prompt_of_the_same_beat_shows_it(
@@ -64,6 +71,68 @@ def test_role_opportunity_standing_and_exhaustion_bring_goals_but_three_at_most_
     assert "Go where nobody has looked" in prompt
     reasons = [each["reason"] for each in last_done(agent).dropped]
     assert reasons == ["one heartbeat takes up at most 3 new goals"]
+
+
+def test_a_goal_that_comes_by_itself_has_its_priority_and_place_in_the_same_beat(
+    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    _exhaust(agent)
+    prompt = beat(REST)
+    listed = [title for title in LISTED.findall(prompt) if title[1] == "active"]
+    # 1 urgency, 0.75 of 1 reward and of 0.5 capability, 0.25 of 0.2 novelty
+    assert ("Live within your means", "active", "2.17") in listed
+    assert [title for title, *_ in listed] == [
+        "Chart the coast",
+        "Live within your means",
+        "Sound the reef",
+    ]
+    # Seen by the next beat, it weighs the same.
+    assert [each for each in LISTED.findall(beat(REST)) if each[1] == "active"] == listed
+
+
+def test_what_the_agent_is_like_and_has_experienced_weighs_in_a_goal_that_comes_by_itself(
+    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    traits = {"risk_tolerance": 0.5, "collaboration": 0.5, "depth_vs_breadth": 0.5, "quality_vs_speed": 1.0}
+    with tenant_transaction(agent.tenant_id):
+        create_goal(agent_id=agent.id, title="Be somebody", layer=GoalLayer.ASPIRATION)
+        Agent.objects.filter(id=agent.id).update(genome={"role": "EXPLORER", "traits": traits})
+        saved = create_goal(agent_id=agent.id, title="Save strength", source=GoalSource.SURVIVAL)
+        move_goal(goal_id=saved.id, to=GoalState.ABANDONED, reason="no need")
+    _exhaust(agent)
+    first = {title: found for title, _, found in LISTED.findall(beat(REST))}["Live within your means"]
+    # 1 urgency, 0.5 of 0.75 reward (three quarters of what is thought), 0.75 of 0.5 capability, 0.25 of 0.2 novelty
+    assert first == "1.80"
+    assert {title: found for title, _, found in LISTED.findall(beat(REST))}["Live within your means"] == first
+
+
+def test_what_a_rule_closes_teaches_nothing_of_what_goals_are_worth(
+    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        for title in ("Buoy the channel", "Light the point"):
+            create_goal(agent_id=agent.id, title=title, source=GoalSource.USER_REQUEST)
+    seen = []
+    for _ in range(3):
+        _exhaust(agent)
+        seen.append({title: (state, found) for title, state, found in LISTED.findall(beat(REST))})
+        with tenant_transaction(agent.tenant_id):
+            Heartbeat.objects.filter(agent_id=agent.id).update(energy_end=9)
+        beat(REST)
+        assert "there is enough again" in str(last_done(agent).goal_changes)
+    assert [each["Live within your means"] for each in seen] == [("queued", "2.17")] * 3
+    with tenant_transaction(agent.tenant_id):
+        assert not Satisfaction.objects.exists()
+        closed = Goal.objects.filter(rule="survival").values_list("state", "abandonment_reason")
+        assert [*closed] == [("abandoned", "there is enough again")] * 3
+
+
+def _exhaust(agent: Agent) -> None:
+    """Let the last three beats have ended without energy."""
+    with tenant_transaction(agent.tenant_id):
+        Heartbeat.objects.filter(agent_id=agent.id).delete()
+        for _ in range(EXHAUSTED_BEATS):
+            HeartbeatFactory.create(agent=agent, status="done", energy_end=0)
 
 
 def test_a_brainstorm_takes_up_what_there_is_room_for_and_says_what_not(
