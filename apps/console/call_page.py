@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.safestring import SafeString
+
+from apps.console import cells
 from apps.console.stored import dicts_in, pretty, text_of
 from apps.heartbeats.models import ExternalCall, LedgerEntry
 from apps.heartbeats.services.asked import sections_of
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.parsing import parse_reply
+from arbor.models.ports import CallPurpose
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +45,50 @@ class Call:
     repairs: Sequence[str]
     unreadable: str
     seconds: float | None
+    #: Whether its reply is one of a heartbeat, which is read key by key.
+    readable: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallPage:
+    """A request to a model, as its own page shows it."""
+
+    call: Call
+    #: Who asked, with a link.
+    asked_by: SafeString
+    #: What of the reply was not used, one line each.
+    dropped: Sequence[str]
+
+
+def read_call_page(row: ExternalCall) -> CallPage:
+    """Read a request of the current tenant, and what it cost."""
+    paid = LedgerEntry.objects.filter(call_id=row.id).first()
+    dropped = row.dropped if isinstance(row.dropped, list) else []
+    return CallPage(
+        call=read_call(row, paid),
+        asked_by=_asked_by(row),
+        dropped=[text_of(each) for each in dropped if each],
+    )
+
+
+def _asked_by(row: ExternalCall) -> SafeString:
+    if row.heartbeat_id is not None:
+        return cells.link("heartbeats_heartbeat", row.heartbeat_id, "a heartbeat")
+    if "chat" in row.subject:
+        return cells.link("contacts_chatsession", row.subject["chat"], "a conversation")
+    episode = row.subject.get("episode")
+    if episode:
+        return cells.link("memories_episode", episode, "maintenance, about an episode")
+    return cells.clipped(f"maintenance, about {len(row.subject.get('memories', ()))} memories", 70)
 
 
 def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
     """Read what was asked and answered; the reply is parsed again, as the heartbeat did."""
     parsed, unreadable = "", ""
     repairs: Sequence[str] = ()
-    if call.reply:
+    # Replies to all else have forms of their own.
+    readable = call.purpose == CallPurpose.THINK
+    if call.reply and readable:
         try:
             read = parse_reply(call.reply)
             parsed, repairs = pretty(read.reply.model_dump(mode="json", exclude_defaults=True)), read.repairs
@@ -69,6 +110,7 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
         parsed=parsed,
         repairs=repairs,
         unreadable=unreadable,
+        readable=readable,
         seconds=(call.ended_at - call.requested_at).total_seconds() if call.ended_at else None,
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from arbor.heartbeat.budgets import BudgetKind
@@ -62,6 +63,19 @@ NODE_PAGES: dict[str, str] = {
     "aspect": "selves_identityaspect",
     "goal": "goals_goal",
 }
+
+#: Whom or what rows name as `KIND:ID` for where they come from: the page, and how it is called.
+ORIGINS: dict[str, tuple[str, str]] = {
+    "heartbeat": ("heartbeats_heartbeat", "a heartbeat"),
+    "chat": ("contacts_chatsession", "a conversation"),
+    "proposal": ("selves_proposal", "a proposal"),
+    "memory": ("memories_memory", "a memory"),
+    "episode": ("memories_episode", "an episode"),
+    "agent": ("agents_agent", "an agent"),
+}
+
+#: Characters shown of what a relation begins or ends at.
+NODE_LENGTH = 80
 
 #: A valence nearer to 0 than this is shown as neither good nor bad.
 NEUTRAL = 0.1
@@ -146,11 +160,35 @@ def link(model: str, key: UUID | str, text: Any) -> SafeString:
     return format_html('<a class="ar-link" href="{}">{}</a>', page_of(model, key), text)
 
 
-def node(kind: str, key: UUID) -> SafeString:
-    """Return a link to what a relation begins or ends at, named by its kind and the end of its id."""
-    named = f"{kind} {str(key)[-6:]}"
+def node(kind: str, key: UUID, text: str) -> SafeString:
+    """Return a link to what a relation begins or ends at, by how it begins, with its kind below."""
     # A kind that an older or newer Arbor stored has no page here.
-    return link(NODE_PAGES[kind], key, named) if kind in NODE_PAGES else format_html("{}", named)
+    shown = clipped(text, NODE_LENGTH)
+    linked = link(NODE_PAGES[kind], key, shown) if kind in NODE_PAGES else shown
+    return format_html('<div class="ar-node">{}<small class="ar-subtle">{}</small></div>', linked, kind)
+
+
+def words_of_origin(text: str) -> str:
+    """Return where something comes from, in words instead of an id."""
+    kind, row_id = _origin(text)
+    return ORIGINS[kind][1] if row_id else text
+
+
+def origin(text: str) -> SafeString:
+    """Return where something comes from, with a link where it has a page."""
+    kind, row_id = _origin(text)
+    if row_id is None:
+        return format_html("{}", text or "–")
+    model, words = ORIGINS[kind]
+    return link(model, row_id, words)
+
+
+def _origin(text: str) -> tuple[str, UUID | None]:
+    kind, _, key = text.partition(":")
+    try:
+        return kind, UUID(key) if kind in ORIGINS else None
+    except ValueError:
+        return kind, None
 
 
 def feeling(valence: float, intensity: float) -> SafeString:
@@ -196,6 +234,13 @@ def meter(value: float, of: float) -> SafeString:
         round(share * 100),
         f"{value:g}",
     )
+
+
+def listed(texts: Sequence[Any]) -> SafeString:
+    """Return texts one below the other; a word where there is none."""
+    if not texts:
+        return format_html('<span class="ar-subtle">{}</span>', "none")
+    return format_html_join("", "<div>{}</div>", ((each,) for each in texts))
 
 
 def block(text: str) -> SafeString:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from pydantic import ValidationError
 
 from apps.console.call_page import Call, read_call
-from apps.console.nodes import NamedNode, find_nodes
+from apps.console.nodes import NamedNode, find_nodes, id_in
 from apps.console.pipeline_picture import Picture
 from apps.console.stored import dicts_in, pretty, text_of
 from apps.console.trace_page import Stage, draw_walk, read_stages
@@ -163,7 +162,7 @@ def _goals(beat: Heartbeat) -> dict[str, Goal]:
         str(each.get("goal_id") or "") for each in [*dicts_in(beat.actions), *dicts_in(beat.goal_changes)]
     }
     # A model may name a goal that never was: the page shows its text all the same.
-    ids = [row_id for each in named if (row_id := _id(each)) is not None]
+    ids = [row_id for each in named if (row_id := id_in(each)) is not None]
     found = Goal.objects.filter(id__in=ids).only("tenant_id", "title", "state") if ids else []
     return {str(goal.id): goal for goal in found}
 
@@ -176,16 +175,9 @@ def _named(beat: Heartbeat, deeds: Sequence[Mapping[str, Any]]) -> dict[str, Nam
         if isinstance(each.get("params"), dict)
         for value in each["params"].values()
         for one in (value if isinstance(value, list) else [value])
-        if (row_id := _id(one)) is not None
+        if (row_id := id_in(one)) is not None
     }
     return {str(node.id): node for node in find_nodes(beat.agent_id, ids)}
-
-
-def _id(value: Any) -> UUID | None:
-    try:
-        return UUID(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
 
 
 def _params(params: Any, named: Mapping[str, NamedNode]) -> list[Param]:
@@ -196,7 +188,7 @@ def _params(params: Any, named: Mapping[str, NamedNode]) -> list[Param]:
         for name, value in params.items()
         for one in (value if isinstance(value, list) else [value])
         if one not in (None, "")
-        for node in (named.get(str(_id(one))),)
+        for node in (named.get(str(id_in(one))),)
     ]
 
 

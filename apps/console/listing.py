@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin as DjangoModelAdmin
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.options import ActionLocation
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import FieldDoesNotExist, PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -36,9 +37,10 @@ class BoundedList(ChangeList):  # type: ignore[misc]
         self.title = capfirst(self.opts.verbose_name_plural)
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read the page's rows."""
+        """Read the page's rows, and once for all of them what no join brings."""
         super().get_results(request)
         self.full_result_count = self.result_count
+        self.model_admin.complete(list(self.result_list))
 
 
 class NothingToEdit:
@@ -82,10 +84,37 @@ class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
     compressed_fields = True
     #: Newest first: ids are made in the order of time, and every table's key is (tenant, id).
     ordering: Any = ("-id",)
+    #: What holds where the table is empty: shown in place of rows.
+    when_empty: ClassVar[str] = ""
+    #: The command that shows it, or changes it.
+    when_empty_see: ClassVar[str] = ""
+    #: Whether a row's page shows the fields too that say nothing of this row.
+    shows_empty: ClassVar[bool] = False
 
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedList]:
         """Name the kind of list."""
         return BoundedList
+
+    def complete(self, rows: Sequence[Any]) -> None:
+        """Read what the cells of these rows show and no join brings, in one query for all; by default nothing is."""
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """Read a row for its page, with what its cells show."""
+        row = super().get_object(request, object_id, from_field)
+        if row is not None:
+            self.complete([row])
+        return row
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> list[tuple[Any, Any]]:
+        """Leave out of a row's page what is empty in it."""
+        found = super().get_fieldsets(request, obj)
+        if obj is None or self.shows_empty:
+            return list(found)
+        kept = [
+            (title, {**options, "fields": [name for name in options["fields"] if not _is_empty(obj, name)]})
+            for title, options in found
+        ]
+        return [(title, options) for title, options in kept if options["fields"]]
 
     def get_paginator(
         self, request: HttpRequest, queryset: QuerySet[Any], per_page: int, *options: Any, **named: Any
@@ -235,6 +264,15 @@ class OwnPageAdmin(AgentRowsAdmin):
         }
         request.current_app = self.admin_site.name
         return TemplateResponse(request, self.page_template, context)
+
+
+def _is_empty(row: Any, name: Any) -> bool:
+    """Tell whether a field of the row holds nothing; a column of our own always says something."""
+    try:
+        field = row._meta.get_field(name)
+    except FieldDoesNotExist:
+        return False
+    return getattr(row, field.attname, None) in (None, "", [], {})
 
 
 def is_list(request: HttpRequest) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.utils.safestring import SafeString
+
 from apps.console import cells
-from apps.memories.services.nodes import labels_of
+from apps.memories.services.nodes import labels_in_tenant, labels_of
 from arbor.memory.relations import NodeKind
 
 
@@ -31,14 +33,30 @@ def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> list[NamedNode]:
     ]
 
 
-def name_nodes(agent_id: UUID, ends: Collection[tuple[str, UUID]]) -> dict[tuple[str, UUID], NamedNode]:
-    """Return the ends of an agent's relations by kind and id; those that are gone say so."""
+def id_in(value: object) -> UUID | None:
+    """Return the id that a text is; none for all else."""
+    try:
+        return UUID(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def link_ids(agent_id: UUID, texts: Sequence[str]) -> list[SafeString | str]:
+    """Return texts as they are, but those that are ids of the agent's things as links by what they say. One query."""
+    ids = {row_id for text in texts if (row_id := id_in(text)) is not None}
+    named = {str(node.id): cells.node(node.kind, node.id, node.text) for node in find_nodes(agent_id, ids)}
+    return [named.get(text, text) for text in texts]
+
+
+def name_nodes(
+    agent_id: UUID | None, ends: Collection[tuple[str, UUID]]
+) -> dict[tuple[str, UUID], NamedNode]:
+    """Return the ends of an agent's relations, or of any of the tenant's, by kind and id; those that are gone say so."""
     # A kind that an older or newer Arbor stored has no table here.
     kinds = {NodeKind(kind) for kind, _ in ends if kind in NodeKind}
-    texts = {
-        (str(node.kind), node.id): text
-        for node, text in labels_of(agent_id, [row_id for _, row_id in ends], kinds).items()
-    }
+    ids = [row_id for _, row_id in ends]
+    labels = labels_of(agent_id, ids, kinds) if agent_id else labels_in_tenant(ids, kinds)
+    texts = {(str(node.kind), node.id): text for node, text in labels.items()}
     return {
         (kind, row_id): NamedNode(
             kind=kind,

@@ -219,7 +219,7 @@ class GoalMemoryLink(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} of {self.goal_id}"
+        return f"{self.kind} of “{self.goal.title}”"
 
 
 class Satisfaction(TenantModel):

@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 from apps.agents.models import AgentKey, AgentPolicy, AgentState
 from apps.console import cells
 from apps.console.listing import AgentRowsAdmin
+from arbor.heartbeat.budgets import BudgetKind
 
 
 @admin.register(AgentState)
@@ -38,9 +39,15 @@ class AgentKeyAdmin(AgentRowsAdmin):
 class AgentPolicyAdmin(AgentRowsAdmin):
     """How agents may live, where it is not by the defaults; changed by `arbor policy set`."""
 
+    when_empty = (
+        f"Every agent lives by the defaults: paid in {BudgetKind.ENERGY}, at all hours, slower while nothing happens,"
+        " on its own model, without daily limits of its own; its tenant's limits hold."
+    )
+    when_empty_see = "arbor policy set NAME"
     ordering = ("-agent_id",)
     search_fields = ("agent__name",)
     empty_value_display = "none of its own"
+    shows_empty = True
     list_display = ("agent_link", "budget", "hours", "adaptive", "daily_beats", "daily_tokens", "daily_usd")
     fields = (
         "agent",

@@ -94,6 +94,12 @@ def words(value: str) -> str:
 
 
 @register.filter
+def origin(text: str) -> SafeString:
+    """Write where something comes from, with a link where it has a page."""
+    return cells.origin(text)
+
+
+@register.filter
 def badge(text: str) -> SafeString:
     """Write a status as a coloured label."""
     return cells.badge(text)

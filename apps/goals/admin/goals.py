@@ -25,7 +25,7 @@ from apps.goals.models import Goal, Intent, ProgressNote
 class GoalAdmin(AgentRowsAdmin):
     """What agents want."""
 
-    list_display = ("title", "agent_link", "state_badge", "layer", "source", "done", "touched")
+    list_display = ("title", "agent_link", "state_badge", "layer", "source_shown", "done", "touched")
     list_filter = (
         ("agent", AutocompleteSelectFilter),
         ("state", ChoicesDropdownFilter),
@@ -45,7 +45,7 @@ class GoalAdmin(AgentRowsAdmin):
                     "parent",
                     "state_badge",
                     "layer",
-                    "source",
+                    "source_shown",
                     "rule",
                     "done",
                     "expected_reward",
@@ -69,6 +69,7 @@ class GoalAdmin(AgentRowsAdmin):
         return cells.badge(goal.state)
 
     done = columns.share("fraction", "done")
+    source_shown = columns.words("source", "source")
     touched = columns.moment("touched_at", "touched")
 
 
@@ -79,7 +80,7 @@ class ProgressNoteAdmin(FoundByIdAdmin):
     list_display = ("beginning", "goal_link", "written")
     agent_path = "goal__agent"
     sortable_by = ()
-    fields = ("text", "goal", "heartbeat_id", "at")
+    fields = ("text", "goal", "written_by", "at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ProgressNote]:
         """Read the goal's title in the same query."""
@@ -94,6 +95,7 @@ class ProgressNoteAdmin(FoundByIdAdmin):
         return cells.link("goals_goal", note.goal_id, note.goal.title)
 
     written = columns.moment("at", "written")
+    written_by = columns.heartbeat("heartbeat_id", "written by")
 
 
 @admin.register(Intent)
@@ -114,7 +116,7 @@ class IntentAdmin(AgentRowsAdmin):
         "ticks_used",
         "tick_limit",
         "step",
-        "locked_by",
+        "held_by",
         "locked_at",
         "created_at",
         "ended_at",
@@ -133,3 +135,4 @@ class IntentAdmin(AgentRowsAdmin):
         return cells.link("goals_goal", intent.goal_id, intent.goal.title)
 
     made = columns.moment("created_at", "made")
+    held_by = columns.heartbeat("locked_by", "locked by")

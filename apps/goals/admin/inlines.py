@@ -56,7 +56,7 @@ class MemoryInline(NothingToEdit, BoundedInline):
     @admin.display(description="memory")
     def memory_link(self, link: GoalMemoryLink) -> SafeString:
         """Begin it."""
-        return cells.link("memories_memory", link.memory_id, link.memory.content[:BEGINNING])
+        return cells.link("memories_memory", link.memory_id, cells.clipped(link.memory.content, BEGINNING))
 
 
 class PartInline(NothingToEdit, BoundedInline):

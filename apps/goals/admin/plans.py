@@ -112,7 +112,7 @@ class GoalMemoryLinkAdmin(FoundByIdAdmin):
     @admin.display(description="memory")
     def memory_link(self, link: GoalMemoryLink) -> SafeString:
         """Begin the memory."""
-        return cells.link("memories_memory", link.memory_id, link.memory.content[:BEGINNING])
+        return cells.link("memories_memory", link.memory_id, cells.clipped(link.memory.content, BEGINNING))
 
     made = columns.moment("created_at", "made")
 

@@ -26,7 +26,7 @@ class HeartbeatAdmin(OwnPageAdmin):
         "agent_link",
         "beat_number",
         "status_badge",
-        "mode",
+        "mode_shown",
         "story",
         "energy",
         "own_time",
@@ -56,6 +56,7 @@ class HeartbeatAdmin(OwnPageAdmin):
         return beats
 
     began = columns.moment("started_at", "began")
+    mode_shown = columns.words("mode", "mode")
 
     @admin.display(description="#")
     def beat_number(self, beat: Heartbeat) -> str:
@@ -82,10 +83,10 @@ class HeartbeatAdmin(OwnPageAdmin):
 class PerceptAdmin(AgentRowsAdmin):
     """What reached agents between heartbeats."""
 
-    list_display = ("beginning", "agent_link", "kind", "arrived", "heard")
+    list_display = ("beginning", "agent_link", "kind_shown", "arrived", "heard")
     list_filter = (("agent", AutocompleteSelectFilter), ("kind", ChoicesDropdownFilter))
     text_fields = ("content",)
-    fields = ("content", "detail_shown", "agent", "peer", "kind", "urgent", "at", "heartbeat")
+    fields = ("content", "detail_shown", "agent", "peer", "kind_shown", "urgent", "at", "heartbeat")
 
     @admin.display(description="detail")
     def detail_shown(self, percept: Percept) -> SafeString:
@@ -93,6 +94,7 @@ class PerceptAdmin(AgentRowsAdmin):
         return cells.block(json.dumps(percept.detail, ensure_ascii=False, indent=2))
 
     beginning = columns.beginning("content", "content")
+    kind_shown = columns.words("kind", "kind")
     arrived = columns.moment("at", "arrived")
 
     @admin.display(description="taken in")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -11,12 +9,13 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells, columns
-from apps.console.listing import AgentRowsAdmin, is_list
+from apps.console.call_page import CallPage, read_call_page
+from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, is_list
 from apps.heartbeats.models import ExternalCall, LedgerEntry
 
 
 @admin.register(ExternalCall)
-class ExternalCallAdmin(AgentRowsAdmin):
+class ExternalCallAdmin(OwnPageAdmin):
     """Requests to models."""
 
     list_display = (
@@ -30,12 +29,11 @@ class ExternalCallAdmin(AgentRowsAdmin):
         "trouble",
     )
     list_filter = (("agent", AutocompleteSelectFilter), ("status", ChoicesDropdownFilter))
-    fieldsets = (
-        (None, {"fields": ("agent", "asked_by", "purpose", "model", "status", "attempts", "failures")}),
-        ("Time", {"fields": ("requested_at", "started_at", "ended_at", "due_at", "lease_until")}),
-        ("Answer", {"fields": ("reply_shown", "dropped", "error_kind", "error")}),
-        ("Question", {"fields": ("request_shown",)}),
-    )
+    page_template = "console/call.html"
+
+    def read_page(self, row: ExternalCall) -> CallPage:
+        """Read what its page shows."""
+        return read_call_page(row)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ExternalCall]:
         """Leave the wide parts to the page."""
@@ -43,18 +41,6 @@ class ExternalCallAdmin(AgentRowsAdmin):
         if is_list(request):
             calls = calls.defer("request", "sections", "reply", *self.unread)
         return calls
-
-    @admin.display(description="asked by")
-    def asked_by(self, call: ExternalCall) -> SafeString:
-        """Link the heartbeat that it belongs to, or say what maintenance asks about."""
-        if call.heartbeat_id is not None:
-            return cells.link("heartbeats_heartbeat", call.heartbeat_id, "a heartbeat")
-        if "chat" in call.subject:
-            return cells.link("contacts_chatsession", call.subject["chat"], "a conversation")
-        episode = call.subject.get("episode")
-        if episode:
-            return cells.link("memories_episode", episode, "maintenance, about an episode")
-        return cells.clipped(f"maintenance, about {len(call.subject.get('memories', ()))} memories", 70)
 
     requested = columns.moment("requested_at", "asked")
 
@@ -67,16 +53,6 @@ class ExternalCallAdmin(AgentRowsAdmin):
     def trouble(self, call: ExternalCall) -> SafeString:
         """Begin what went wrong."""
         return cells.clipped(f"{call.error_kind} {call.error}".strip() or "–", 70)
-
-    @admin.display(description="reply")
-    def reply_shown(self, call: ExternalCall) -> SafeString:
-        """Show the reply as it came."""
-        return cells.block(call.reply or "none")
-
-    @admin.display(description="request")
-    def request_shown(self, call: ExternalCall) -> SafeString:
-        """Show the request as sent."""
-        return cells.block(json.dumps(call.request, ensure_ascii=False, indent=2))
 
 
 @admin.register(LedgerEntry)

@@ -17,14 +17,22 @@ from apps.memories.models import BufferItem
 class BufferItemAdmin(AgentRowsAdmin):
     """What is held until it expires, or matters enough to be remembered."""
 
-    list_display = ("beginning", "agent_link", "importance_shown", "accesses", "source", "expires", "became")
+    list_display = (
+        "beginning",
+        "agent_link",
+        "importance_shown",
+        "accesses",
+        "heard_from",
+        "expires",
+        "became",
+    )
     list_filter = (("agent", AutocompleteSelectFilter),)
     text_fields = ("content",)
     fields = (
         "content",
         "agent",
         "importance_shown",
-        "source",
+        "heard_from",
         "accesses",
         "created_at",
         "expires_at",
@@ -32,17 +40,19 @@ class BufferItemAdmin(AgentRowsAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BufferItem]:
-        """Leave the vectors where they are."""
-        items: QuerySet[BufferItem] = super().get_queryset(request)
-        return items.defer("embedding", "lexical", *self.unread)
+        """Leave the vectors where they are; read what an item became in the same query."""
+        items: QuerySet[BufferItem] = super().get_queryset(request).select_related("promoted_to")
+        wide = ("embedding", "lexical", "promoted_to__embedding", "promoted_to__lexical")
+        return items.defer(*wide, *self.unread)
 
     beginning = columns.beginning("content", "held")
     importance_shown = columns.share("importance", "importance")
+    heard_from = columns.origin("source", "source")
     expires = columns.moment("expires_at", "expires")
 
     @admin.display(description="became")
     def became(self, item: BufferItem) -> SafeString | str:
         """Link the memory that it was promoted to."""
-        if item.promoted_to_id is None:
+        if item.promoted_to is None:
             return "–"
-        return cells.node("memory", item.promoted_to_id)
+        return cells.node("memory", item.promoted_to.id, item.promoted_to.content)

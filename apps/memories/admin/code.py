@@ -15,16 +15,17 @@ from apps.memories.models import CodeSnippet
 class CodeSnippetAdmin(AgentRowsAdmin):
     """Pieces of code from conversations and messages."""
 
-    list_display = ("beginning", "agent_link", "language", "source", "kept")
+    list_display = ("beginning", "agent_link", "language", "came_from", "kept")
     list_filter = (("agent", AutocompleteSelectFilter),)
     text_fields = ("title", "code")
-    fields = ("title", "agent", "language", "source", "created_at", "code_shown")
+    fields = ("title", "agent", "language", "came_from", "created_at", "code_shown")
 
     @admin.display(description="about")
     def beginning(self, snippet: CodeSnippet) -> SafeString:
         """Say what it is about, or begin it."""
         return cells.clipped(snippet.title or snippet.code)
 
+    came_from = columns.origin("source", "source")
     kept = columns.moment("created_at", "kept")
 
     @admin.display(description="code")

@@ -35,7 +35,7 @@ class EpisodeAdmin(OwnPageAdmin):
     @admin.display(description="episode")
     def beginning(self, episode: Episode) -> SafeString:
         """Begin its summary, or name its session."""
-        return cells.clipped(episode.summary or episode.session or "no session", 90)
+        return cells.clipped(episode.summary or cells.words_of_origin(episode.session) or "no session", 90)
 
     @admin.display(description="state")
     def state(self, episode: Episode) -> SafeString:

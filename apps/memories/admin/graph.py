@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from django.contrib import admin
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin
+from apps.console.nodes import NamedNode, name_nodes
 from apps.memories.models import Edge
 
 
@@ -26,19 +30,30 @@ class EdgeAdmin(AgentRowsAdmin):
         "target_link",
         "weight_shown",
         "note",
-        "origin",
+        "drawn_by",
         "created_at",
     )
+
+    def complete(self, rows: Sequence[Edge]) -> None:
+        """Read what both ends of all these relations say."""
+        ends = {
+            end
+            for edge in rows
+            for end in ((edge.source_kind, edge.source_id), (edge.target_kind, edge.target_id))
+        }
+        named = name_nodes(None, ends)
+        for edge in rows:
+            vars(edge)["named"] = named
 
     @admin.display(description="from")
     def source_link(self, edge: Edge) -> SafeString:
         """Link what it leads from."""
-        return cells.node(edge.source_kind, edge.source_id)
+        return _end(edge, edge.source_kind, edge.source_id)
 
     @admin.display(description="to")
     def target_link(self, edge: Edge) -> SafeString:
         """Link what it leads to."""
-        return cells.node(edge.target_kind, edge.target_id)
+        return _end(edge, edge.target_kind, edge.target_id)
 
     @admin.display(description="relation")
     def relation_shown(self, edge: Edge) -> str:
@@ -47,3 +62,9 @@ class EdgeAdmin(AgentRowsAdmin):
 
     weight_shown = columns.share("weight", "weight")
     drawn = columns.moment("created_at", "drawn")
+    drawn_by = columns.origin("origin", "drawn by")
+
+
+def _end(edge: Edge, kind: str, row_id: UUID) -> SafeString:
+    named: dict[tuple[str, UUID], NamedNode] = vars(edge)["named"]
+    return cells.node(kind, row_id, named[kind, row_id].text)

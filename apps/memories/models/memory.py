@@ -129,7 +129,6 @@ class MemoryAccess(TenantModel):
     class Meta(TenantModel.Meta):
         verbose_name = "memory access"
         verbose_name_plural = "memory accesses"
-        pass
 
     def __str__(self) -> str:
         return f"{self.count}×"

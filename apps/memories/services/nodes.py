@@ -35,6 +35,7 @@ _PLACES: Mapping[NodeKind, _Place] = MappingProxyType(
 )
 #: A label is clipped when it is read: of a long memory no more than this leaves the database.
 _READ = 1_000
+_OF_AGENT = " AND agent_id = %(agent)s"
 
 
 def id_of(text: str) -> UUID:
@@ -63,12 +64,26 @@ def labels_of(agent_id: UUID, ids: Collection[UUID], kinds: Iterable[NodeKind]) 
 
     Raises Invalid for a kind whose table is not there.
     """
+    return _labels(ids, kinds, _OF_AGENT, agent=agent_id)
+
+
+def labels_in_tenant(ids: Collection[UUID], kinds: Iterable[NodeKind]) -> dict[Node, str]:
+    """Return the beginnings of what these things say, whichever of the tenant's agents has them. One statement.
+
+    Raises Invalid for a kind whose table is not there.
+    """
+    return _labels(ids, kinds, "")
+
+
+def _labels(
+    ids: Collection[UUID], kinds: Iterable[NodeKind], condition: str, **values: UUID
+) -> dict[Node, str]:
     wanted = set(kinds)
     if missing := wanted - _present():
         raise Invalid(f"this installation has no table for {', '.join(sorted(missing))}: run `arbor prepare`")
     if not ids or not wanted:
         return {}
-    rows = fetch(_statement(frozenset(wanted)), agent=agent_id, ids=sorted(set(ids)))
+    rows = fetch(_statement(frozenset(wanted), condition), ids=sorted(set(ids)), **values)
     return {Node(NodeKind(kind), each): clip(label) for kind, each, label in rows}
 
 
@@ -79,9 +94,9 @@ def _present() -> frozenset[NodeKind]:
 
 
 @cache
-def _statement(kinds: frozenset[NodeKind]) -> str:
+def _statement(kinds: frozenset[NodeKind], condition: str) -> str:
     return " UNION ALL ".join(
         f"SELECT '{kind}' AS kind, id, left({_PLACES[kind].label}, {_READ}) FROM {_PLACES[kind].table}"  # noqa: S608 (our own names)
-        " WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s::uuid[])"
+        f" WHERE tenant_id = %(tenant)s{condition} AND id = ANY(%(ids)s::uuid[])"
         for kind in sorted(kinds)
     )

@@ -9,12 +9,17 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin
 from apps.selves.models import Boundary, Experience, PeerModel
+from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+
+_NAMES = ", ".join(boundary.name.replace("_", " ") for boundary in DEFAULT_BOUNDARIES)
 
 
 @admin.register(Boundary)
 class BoundaryAdmin(AgentRowsAdmin):
     """Boundaries of agents' own; five more are every agent's."""
 
+    when_empty = f"No agent has a boundary of its own. Every agent has these: {_NAMES}."
+    when_empty_see = "arbor boundary list NAME"
     list_display = (
         "name",
         "agent_link",
@@ -41,7 +46,7 @@ class BoundaryAdmin(AgentRowsAdmin):
         "patterns_shown",
         "examples_shown",
         "enabled",
-        "source",
+        "came_from",
         "created_at",
         "updated_at",
     )
@@ -49,15 +54,10 @@ class BoundaryAdmin(AgentRowsAdmin):
     flexibility_shown = columns.share("flexibility", "flexibility")
     importance_shown = columns.share("importance", "importance")
 
-    @admin.display(description="patterns")
-    def patterns_shown(self, boundary: Boundary) -> SafeString:
-        """Show the words that call it up."""
-        return cells.block("\n".join(map(str, boundary.patterns)))
-
-    @admin.display(description="examples")
-    def examples_shown(self, boundary: Boundary) -> SafeString:
-        """Show the sentences that call it up by what they mean."""
-        return cells.block("\n".join(map(str, boundary.examples)))
+    came_from = columns.origin("source", "source")
+    #: The words that call it up, and the sentences that do by what they mean.
+    patterns_shown = columns.lines("patterns", "patterns")
+    examples_shown = columns.lines("examples", "examples")
 
 
 @admin.register(PeerModel)
@@ -91,11 +91,7 @@ class PeerModelAdmin(AgentRowsAdmin):
     competence_shown = columns.share("competence", "competence")
     reliability_shown = columns.share("reliability", "reliability")
 
-    @admin.display(description="cares for")
-    def interests_shown(self, peer: PeerModel) -> SafeString:
-        """Show what it cares for."""
-        return cells.block("\n".join(map(str, peer.interests)))
-
+    interests_shown = columns.lines("interests", "cares for")
     met = columns.moment("last_at", "met")
 
 
@@ -106,7 +102,7 @@ class ExperienceAdmin(AgentRowsAdmin):
     list_display = ("action", "agent_link", "tick", "outcome_shown", "about_shown", "lesson_shown", "since")
     list_filter = (("agent", AutocompleteSelectFilter),)
     text_fields = ("action", "about", "lesson")
-    fields = ("action", "agent", "tick", "heartbeat_id", "about", "outcome_shown", "lesson", "at")
+    fields = ("action", "agent", "tick", "done_by", "about", "outcome_shown", "lesson", "at")
 
     @admin.display(description="outcome")
     def outcome_shown(self, experience: Experience) -> SafeString:
@@ -116,3 +112,4 @@ class ExperienceAdmin(AgentRowsAdmin):
     about_shown = columns.beginning("about", "about")
     lesson_shown = columns.beginning("lesson", "lesson")
     since = columns.moment("at", "when")
+    done_by = columns.heartbeat("heartbeat_id", "heartbeat")

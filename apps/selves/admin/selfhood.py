@@ -12,6 +12,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
+from apps.console.nodes import link_ids
 from apps.selves.models import (
     Belief,
     BeliefEvidence,
@@ -25,6 +26,7 @@ from arbor.selves.proposals import ProposalStatus
 
 class _SelfAdmin(AgentRowsAdmin):
     stability_shown = columns.share("stability", "stability")
+    came_from = columns.origin("source", "source")
 
 
 @admin.register(Belief)
@@ -38,7 +40,7 @@ class BeliefAdmin(_SelfAdmin):
         "confidence_shown",
         "stability_shown",
         "status_badge",
-        "source",
+        "came_from",
     )
     list_filter = (
         ("agent", AutocompleteSelectFilter),
@@ -53,7 +55,7 @@ class BeliefAdmin(_SelfAdmin):
         "confidence_shown",
         "stability_shown",
         "status",
-        "source",
+        "came_from",
         "created_at",
         "updated_at",
     )
@@ -66,7 +68,7 @@ class BeliefAdmin(_SelfAdmin):
 class IdentityAspectAdmin(_SelfAdmin):
     """Sides of who agents take themselves to be."""
 
-    list_display = ("beginning", "agent_link", "kind_shown", "stability_shown", "status_badge", "source")
+    list_display = ("beginning", "agent_link", "kind_shown", "stability_shown", "status_badge", "came_from")
     list_filter = (
         ("agent", AutocompleteSelectFilter),
         ("kind", ChoicesDropdownFilter),
@@ -79,7 +81,7 @@ class IdentityAspectAdmin(_SelfAdmin):
         "kind_shown",
         "stability_shown",
         "status",
-        "source",
+        "came_from",
         "created_at",
         "updated_at",
     )
@@ -96,11 +98,12 @@ class IdentityAspectAdmin(_SelfAdmin):
 class PreferenceAdmin(AgentRowsAdmin):
     """How agents like to do things."""
 
-    list_display = ("key", "agent_link", "value", "source", "since")
+    list_display = ("key", "agent_link", "value", "came_from", "since")
     list_filter = (("agent", AutocompleteSelectFilter),)
     text_fields = ("key", "value")
-    fields = ("key", "value", "agent", "source", "updated_at")
+    fields = ("key", "value", "agent", "came_from", "updated_at")
 
+    came_from = columns.origin("source", "source")
     since = columns.moment("updated_at", "since")
 
 
@@ -147,7 +150,7 @@ class ProposalAdmin(AgentRowsAdmin):
         "confidence_shown",
         "status_badge",
         "deferrals",
-        "source",
+        "came_from",
         "made",
     )
     list_filter = (
@@ -163,12 +166,12 @@ class ProposalAdmin(AgentRowsAdmin):
         "confidence_shown",
         "change_shown",
         "evidence_shown",
-        "source",
+        "came_from",
         "status",
         "decide",
         "deferrals",
         "reason",
-        "decided_by",
+        "who_decided",
         "created_at",
         "decided_at",
     )
@@ -181,10 +184,13 @@ class ProposalAdmin(AgentRowsAdmin):
         """Show what accepting it changes."""
         return cells.block(_as_text(proposal.change))
 
+    came_from = columns.origin("source", "source")
+    who_decided = columns.origin("decided_by", "decided by")
+
     @admin.display(description="evidence")
     def evidence_shown(self, proposal: Proposal) -> SafeString:
-        """Show which memories it rests on."""
-        return cells.block("\n".join(map(str, proposal.evidence)))
+        """Show which memories it rests on, by how they begin. One query; no list shows it."""
+        return cells.listed(link_ids(proposal.agent_id, list(map(str, proposal.evidence))))
 
     @admin.display(description="to decide it")
     def decide(self, proposal: Proposal) -> SafeString | str:
@@ -201,10 +207,15 @@ class ProposalAdmin(AgentRowsAdmin):
 class SelfChangeAdmin(AgentRowsAdmin):
     """Changes of selves: what it was, what it is, who decided."""
 
-    list_display = ("what", "agent_link", "after_shown", "decided_by", "since")
+    list_display = ("what", "agent_link", "after_shown", "who_decided", "since")
     list_filter = (("agent", AutocompleteSelectFilter),)
     text_fields = ("what", "decided_by")
-    fields = ("what", "agent", "target_id", "before_shown", "after_shown", "proposal", "decided_by", "at")
+    fields = ("what", "agent", "target_shown", "before_shown", "after_shown", "proposal", "who_decided", "at")
+
+    @admin.display(description="which")
+    def target_shown(self, change: SelfChange) -> SafeString:
+        """Link what was changed, by what it says. One query; no list shows it."""
+        return cells.listed(link_ids(change.agent_id, [str(change.target_id)]))
 
     @admin.display(description="before")
     def before_shown(self, change: SelfChange) -> SafeString:
@@ -216,6 +227,7 @@ class SelfChangeAdmin(AgentRowsAdmin):
         """Show what it is."""
         return cells.block(_as_text(change.after))
 
+    who_decided = columns.origin("decided_by", "decided by")
     since = columns.moment("at", "when")
 
 
