@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,8 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from apps.audit.models import AbstractAuditEvent, AuditEvent, PlatformEvent
+from apps.audit.models import AbstractAuditEvent, AuditAction, AuditEvent, PlatformEvent
+from apps.audit.services import LOOKING_FOR
 from apps.console import cells, columns
 from apps.console.listing import ConsoleAdmin, PlatformAdmin
 from apps.tenants.scope import OPS
@@ -32,12 +34,39 @@ class _EventColumns:
     @admin.display(description="act")
     def action_badge(self, event: AbstractAuditEvent) -> SafeString:
         """Name the act."""
-        return cells.badge(event.action, cells.tone(event.action.rpartition(".")[2]))
+        return cells.badge(event.action.replace(".", ": "), cells.tone(event.action.rpartition(".")[2]))
 
     @admin.display(description="detail")
     def detail_shown(self, event: AbstractAuditEvent) -> SafeString:
         """Show the particulars."""
         return cells.block(json.dumps(event.detail, ensure_ascii=False, indent=2))
+
+
+class LookUps(admin.SimpleListFilter):
+    """Leaves out, unless they are asked for, the looks for something by its name: the command line makes many."""
+
+    title = "look-ups"
+    parameter_name = "look_ups"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Offer to see them."""
+        return [("shown", "Shown")]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """Say that without the filter they are left out."""
+        without, *others = super().choices(changelist)
+        yield {**without, "display": "Left out"}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Leave them out."""
+        if self.value() == "shown":
+            return queryset
+        return queryset.exclude(
+            action=AuditAction.CROSS_TENANT_VIEW,
+            message__startswith=f"{LOOKING_FOR} ",
+            actor__startswith="cli:",
+        )
 
 
 @admin.register(AuditEvent)
@@ -69,7 +98,10 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
 
 @admin.register(PlatformEvent)
 class PlatformEventAdmin(_EventColumns, PlatformAdmin):
-    """Acts on the installation as a whole; only the operations role reads them."""
+    """Acts on the installation as a whole; only the operations role reads them. Look-ups are shown on demand."""
+
+    list_filter = (LookUps, *_EventColumns.list_filter)
+    list_before_template = "console/parts/look_ups.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PlatformEvent]:
         """Read as the operations role."""

@@ -13,6 +13,9 @@ from django.db.models import QuerySet
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.tenants.scope import OPS, current_tenant, ops_scope
 
+#: How the message of a look across tenants begins that finds one thing by its name or id.
+LOOKING_FOR = "finding"
+
 
 def record(
     *,

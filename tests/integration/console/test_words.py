@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db import connection
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
 from django.urls import resolve, reverse
 from django.utils.text import capfirst
 
+from apps.audit.services import across_tenants
 from apps.console.navigation import sidebar
-from tests.integration.console.conftest import World
+from apps.tenants.scope import tenant_transaction
+from arbor.ids import uuid7
+from arbor.memory.relations import NodeKind
+from tests.factories.goals import GoalFactory, GoalMemoryLinkFactory
+from tests.factories.heartbeats import ExternalCallFactory, HeartbeatFactory, PerceptFactory
+from tests.factories.memories import BufferItemFactory, EdgeFactory, EpisodeFactory, MemoryFactory
+from tests.factories.selves import ExperienceFactory, PeerModelFactory, ProposalFactory, SelfChangeFactory
+from tests.factories.users import PASSWORD, UserFactory
+from tests.integration.console.conftest import World, page_of
 
 
 def test_a_link_of_the_navigation_is_called_as_the_list_it_leads_to(database: None) -> None:
     reverse("admin:index")  # the pages are found with the addresses
     models = {
-        f"{model._meta.app_label}_{model._meta.model_name}_changelist": model for model in admin.site._registry
+        f"{model._meta.app_label}_{model._meta.model_name}_changelist": model
+        for model in admin.site._registry
     }
     named = 0
     for group in sidebar(RequestFactory().get("/")):
@@ -36,3 +48,157 @@ def test_a_list_is_called_by_what_is_in_it(viewer: Client, world: World) -> None
         title = text.partition("<title>")[2].partition("</title>")[0]
         assert "Select" not in title
         assert f"1 {name}" in " ".join(text.split())
+
+
+def test_relations_are_shown_by_what_they_tie_together_read_once_for_all(
+    viewer: Client, world: World
+) -> None:
+    address = reverse("admin:memories_edge_changelist")
+
+    def asked() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            viewer.get(address)
+        return len(queries)
+
+    asked()  # content types and the like are read once for a process
+    few = asked()
+    with tenant_transaction(world.tenant.id):
+        for number in range(9):
+            memory = MemoryFactory(content=f"The ferry stopped on day {number}.")
+            goal = GoalFactory(agent=memory.agent, title=f"Explain day {number}")
+            edge = EdgeFactory(
+                agent=memory.agent, source_id=memory.id, target_kind=NodeKind.GOAL, target_id=goal.id
+            )
+    assert asked() == few
+    text = viewer.get(address).content.decode()
+    for words in ("The ferry stopped on day 0.", "Explain day 8"):
+        assert words in text
+    assert f'href="{page_of(goal)}"' in text
+    assert "Explain day 8" in viewer.get(page_of(edge)).content.decode()
+
+
+def test_what_relates_to_something_that_is_gone_says_so(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        edge = EdgeFactory(agent=world.agent, source_id=uuid7())
+    assert ">gone<" in viewer.get(page_of(edge)).content.decode()
+
+
+def test_where_something_comes_from_is_said_in_words_that_lead_there(viewer: Client, world: World) -> None:
+    beat, chat = str(world.beat.id), str(uuid7())
+    with tenant_transaction(world.tenant.id):
+        memory = MemoryFactory(agent=world.agent, source=f"heartbeat:{beat}", session=f"chat:{chat}")
+        rows = [
+            ExperienceFactory(agent=world.agent, heartbeat_id=beat),
+            ProposalFactory(agent=world.agent, source=f"heartbeat:{beat}", decided_by=f"heartbeat:{beat}"),
+            memory,
+        ]
+        EpisodeFactory(agent=world.agent, session=f"chat:{chat}", summary="")
+    for row in rows:
+        text = viewer.get(page_of(row)).content.decode()
+        assert f'href="{page_of(world.beat)}">a heartbeat</a>' in text, row
+        assert f"heartbeat:{beat}" not in text, row
+    for page in (world.agents_page, reverse("admin:memories_episode_changelist"), page_of(memory)):
+        text = viewer.get(page).content.decode()
+        assert "a conversation" in text, page
+        assert f"chat:{chat}" not in text, page
+
+
+def test_evidence_and_what_was_changed_are_shown_by_what_they_say(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        memory = MemoryFactory(agent=world.agent, content="The ferry stopped for nine days.")
+        rows = [
+            ProposalFactory(agent=world.agent, evidence=[str(memory.id)]),
+            SelfChangeFactory(agent=world.agent, target_id=memory.id),
+            BufferItemFactory(agent=world.agent, promoted_to=memory),
+        ]
+    for row in rows:
+        text = viewer.get(page_of(row)).content.decode()
+        assert f'href="{page_of(memory)}"' in text, row
+        assert "The ferry stopped for nine days." in text, row
+
+
+def test_a_goals_memory_is_called_by_its_goal(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        goal = GoalFactory(agent=world.agent, title="Chart the coast")
+        link = GoalMemoryLinkFactory(goal=goal, memory=MemoryFactory(agent=world.agent))
+    text = viewer.get(page_of(link)).content.decode()
+    title = text.partition("<title>")[2].partition("</title>")[0]
+    assert "of “Chart the coast”" in title
+
+
+def test_where_defaults_hold_an_empty_list_says_which(viewer: Client) -> None:
+    boundaries = viewer.get(reverse("admin:selves_boundary_changelist")).content.decode()
+    assert "Every agent has these: no harm, no deception, user privacy" in boundaries
+    policies = viewer.get(reverse("admin:agents_agentpolicy_changelist")).content.decode()
+    assert "Every agent lives by the defaults: paid in energy" in policies
+    assert "No relations yet" in viewer.get(reverse("admin:memories_edge_changelist")).content.decode()
+
+
+def test_what_holds_nothing_is_left_out_of_a_page_or_said_in_a_word(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        goal = GoalFactory(agent=world.agent, deadline=None, source="user_request", blocked_by="")
+        peer = PeerModelFactory(agent=world.agent, interests=[])
+        proposal = ProposalFactory(agent=world.agent, evidence=[])
+    text = viewer.get(page_of(goal)).content.decode()
+    assert "user request" in text
+    for name in ("Deadline", "Blocked by", "Trouble"):
+        assert name not in text, name
+    for row in (peer, proposal):
+        assert '<span class="ar-subtle">none</span>' in viewer.get(page_of(row)).content.decode(), row
+
+
+def test_a_model_calls_page_shows_it_as_the_page_of_its_heartbeat_does(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        call = ExternalCallFactory(
+            heartbeat=world.beat, request={"system": "Be brief.\nBe kind.", "messages": []}, dropped=[]
+        )
+        answer = ExternalCallFactory(heartbeat=world.beat, purpose="answer", reply="nine days")
+    text = viewer.get(page_of(call)).content.decode()
+    assert "Be brief.\nBe kind." in text
+    for words in (
+        "The request, as sent",
+        "The reply, as read",
+        f'href="{page_of(world.beat)}">a heartbeat</a>',
+    ):
+        assert words in text, words
+    assert "Not used of the reply" not in text
+    told = viewer.get(page_of(answer)).content.decode()
+    assert "nine days" in told
+    assert "It could not be read" not in told
+
+
+def test_lists_write_names_as_words(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        HeartbeatFactory(agent=world.agent, mode="plan_execution")
+        PerceptFactory(agent=world.agent, kind="user_message")
+    beats = viewer.get(reverse("admin:heartbeats_heartbeat_changelist")).content.decode()
+    assert "plan execution" in beats
+    assert "plan_execution" not in beats
+    assert "user message" in viewer.get(reverse("admin:heartbeats_percept_changelist")).content.decode()
+
+
+def test_look_ups_by_name_are_left_out_of_platform_events_unless_asked_for(root: Client) -> None:
+    with across_tenants(actor="cli:ann", reason="finding the agent 'Mira' by its name"):
+        pass
+    with across_tenants(actor="cli:ann", reason="list of agents"):
+        pass
+    address = reverse("admin:audit_platformevent_changelist")
+    text = root.get(address).content.decode()
+    assert "list of agents" in text
+    assert "cross tenant: view" in text
+    assert "finding the agent" not in text
+    assert "are left out" in text
+    assert "finding the agent" in root.get(address, {"look_ups": "shown"}).content.decode()
+
+
+def test_a_sign_in_that_fails_says_so_once_in_our_words(database: None) -> None:
+    UserFactory(username="ann")
+    address = reverse("admin:login")
+    assert 'id="refusal"' not in Client().get(address).content.decode()
+    text = Client().post(address, {"username": "ann", "password": "wrong"}).content.decode()
+    assert "This name and password do not go together" in text
+    assert text.count('role="alert"') == 1
+    for words in ("staff account", "correct the error"):
+        assert words not in text
+    signed_in = Client().post(address, {"username": "ann", "password": PASSWORD})
+    assert signed_in.status_code == 302
