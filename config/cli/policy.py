@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import time
 from decimal import Decimal
 from typing import Any
 
 import click
+from django.conf import settings
 
 from apps.agents.models import AgentPolicy
 from apps.agents.services.policy import FIELDS, policy_of, set_policy
+from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.budgets import BudgetKind
+from arbor.heartbeat.budgets import BudgetKind, ByActions, ByTicks, budget_of
+from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
 from config.cli.output import json_option, show, table
 from config.cli.tenancy import actor, choose_agent, tenant_option
 from config.cli.values import NONE, Limit
+
+#: The limits of a day, as they are called.
+_DAILY = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
 
 
 class Hours(click.ParamType[Any]):
@@ -97,6 +104,40 @@ def set_one(
 
 
 def _show(policy: AgentPolicy, name: str, *, as_json: bool) -> None:
+    """Show what holds: for people with what the installation and the tenant say where the policy says nothing."""
     said = {field: getattr(policy, field) for field in FIELDS}
-    rows = ((field.replace("_", " "), "-" if value in (None, {}) else value) for field, value in said.items())
-    show({"agent": name, **said}, as_json=as_json, people=table(("policy", name), rows))
+    show({"agent": name, **said}, as_json=as_json, people=table(("policy", name), _rows(policy)))
+
+
+def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
+    yield "budget", _budget(policy)
+    models = (f"{tier}: {', '.join(models)}" for tier, models in policy.tier_models.items())
+    yield "models by tier", "; ".join(models) or "the agent's model for all, or the installation's"
+    yield "beats", _hours(policy)
+    yield "while nothing happens", "beats slower" if policy.adaptive else "beats as ever"
+    tenant = Tenant.objects.get(id=policy.tenant_id)
+    for field, what in _DAILY.items():
+        yield f"{what} a day", _limit(getattr(policy, field), getattr(tenant, field))
+    installed = f"{settings.ARBOR_FOLLOW_UPS}, the installation's"
+    yield "further turns of a beat", installed if policy.follow_ups is None else str(policy.follow_ups)
+
+
+def _budget(policy: AgentPolicy) -> str:
+    match budget_of(policy.budget, policy.allowance):
+        case ByActions(allowance=allowance):
+            return f"{allowance} actions a beat"
+        case ByTicks(allowance=allowance):
+            return f"{allowance} ticks a cycle"
+        case _:
+            return f"energy: {REGENERATION:g} come back at each beat, {MAX_ENERGY:g} at most"
+
+
+def _hours(policy: AgentPolicy) -> str:
+    if policy.active_from is None or policy.active_until is None:
+        return "at any hour"
+    return f"{policy.active_from:%H:%M} to {policy.active_until:%H:%M} {policy.time_zone}"
+
+
+def _limit(own: int | Decimal | None, tenants: int | Decimal | None) -> str:
+    shown = "unlimited" if own is None else f"{own:,}"
+    return shown if tenants is None else f"{shown}; its tenant's agents together {tenants:,}"

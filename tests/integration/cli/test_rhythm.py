@@ -48,6 +48,28 @@ def test_a_policy_is_set_and_shown(arbor: Arbor, vega: str) -> None:
     assert (said["active_from"], said["daily_usd"], said["time_zone"]) == (None, None, "Europe/Berlin")
 
 
+def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
+    shown = " ".join(arbor("policy", "show", vega).out.split())
+    for line in (
+        "budget energy: 10 come back at each beat, 20 at most",
+        "beats at any hour",
+        "while nothing happens beats slower",
+        "US dollars a day unlimited",
+        "further turns of a beat 9, the installation's",
+    ):
+        assert line in shown
+    assert arbor("tenant", "limit", "acme", "--usd", "25").code == 0
+    given = ("--budget", "ticks", "--hours", "22:00-06:00", "--daily-usd", "0.5", "--follow-ups", "0")
+    shown = " ".join(arbor("policy", "set", vega, *given).out.split())
+    for line in (
+        "ticks a cycle",
+        "beats 22:00 to 06:00 UTC",
+        "US dollars a day 0.5; its tenant's agents together 25",
+        "further turns of a beat 0",
+    ):
+        assert line in shown
+
+
 @pytest.mark.parametrize(
     ("given", "code", "fault"),
     [
