@@ -244,5 +244,7 @@ def listed(texts: Sequence[Any]) -> SafeString:
 
 
 def block(text: str) -> SafeString:
-    """Return a longer text as it was written, in fixed width."""
+    """Return a longer text as it was written, in fixed width; a word where there is none."""
+    if not text.strip():
+        return listed([])
     return format_html('<pre class="ar-pre">{}</pre>', text)
