@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from arbor.agents.genome import AgentRole
 from arbor.goals.likeness import same_goal
-from arbor.goals.values import MAX_NEW_PER_BEAT, MAX_OPEN, GoalLayer, GoalSource
+from arbor.goals.values import MAX_NEW_PER_BEAT, MAX_OPEN, GoalLayer, GoalSource, as_title
 
 # Seed 003, 10.4.
 CURIOSITY_AFTER = 10.0
@@ -219,4 +219,4 @@ def _curiosity(now: Circumstances) -> Injected | None:
 
 def _first_line(text: str) -> str:
     lines = text.replace("\0", "").strip().splitlines()
-    return " ".join(lines[0].split())[:CHANCE_LENGTH].strip() if lines else ""
+    return as_title(lines[0])[:CHANCE_LENGTH].strip() if lines else ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from arbor.errors import AlreadyExists, LimitReached, TransitionIllegal
+from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.likeness import same_goal
 
 # Seed 004, 4.2: work on at most three at once, keep at most ten next in line.
@@ -17,6 +18,8 @@ MAX_QUEUED = 10
 MAX_OPEN = 50
 # New goals of one heartbeat, by whichever door (the origin of seed 000).
 MAX_NEW_PER_BEAT = 3
+# C0 and C1 controls, what ends a line, and what turns the direction of text around: a list of goals is read on terminals.
+_NOT_IN_TITLES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class GoalState(StrEnum):
@@ -152,7 +155,7 @@ def admit(title: str, wanted: GoalState, *, counts: BacklogCounts, open_titles: 
     """Return the state a new goal gets: `wanted`, or the next lower one with room (active, queued, backburner).
 
     Raises AlreadyExists for a title that an open goal has, if in other words, LimitReached when the backlog is full,
-    TransitionIllegal when a goal is to begin at its end.
+    TransitionIllegal when a goal is to begin at its end, Invalid for a title of several lines or with control characters.
     """
     if not wanted.is_open:
         raise TransitionIllegal(f"a new goal is active, queued or backburner, not {wanted}")
@@ -164,6 +167,8 @@ def admit(title: str, wanted: GoalState, *, counts: BacklogCounts, open_titles: 
         raise AlreadyExists(
             f"there is an open goal {like!r} already, which says the same as {title.strip()!r}"
         )
+    if _NOT_IN_TITLES.search(title):
+        raise Invalid(f"a goal's title is one line without control characters, got {title!r}")
     if counts.open >= MAX_OPEN:
         raise LimitReached(f"at most {MAX_OPEN} goals are open at once; complete or abandon some first")
     if wanted is GoalState.ACTIVE and counts.active >= MAX_ACTIVE:
@@ -171,6 +176,11 @@ def admit(title: str, wanted: GoalState, *, counts: BacklogCounts, open_titles: 
     if wanted is GoalState.QUEUED and counts.queued >= MAX_QUEUED:
         wanted = GoalState.BACKBURNER
     return wanted
+
+
+def as_title(text: str) -> str:
+    """Return what of a text may be a title, on one line; nothing is left of a text that is nothing but controls."""
+    return " ".join(_NOT_IN_TITLES.sub(" ", text).split())
 
 
 def title_key(title: str) -> str:

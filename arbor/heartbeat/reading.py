@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, as_title
 from arbor.heartbeat.items import ID_LENGTH, Item, Unfit, snake
 from arbor.heartbeat.json_text import Found, find_objects
 from arbor.heartbeat.reply import (
@@ -118,7 +118,7 @@ def read_new_goal(item: Item) -> NewGoal:
         item.mend("a goal was written as a bare title")
         item = item.replaced({"title": item.value})
     item.require_object("a new goal is an object with the key title")
-    title = item.text("title", TITLE_LENGTH)
+    title = as_title(item.text("title", TITLE_LENGTH) or "")
     if not title:
         raise Unfit("a new goal has a title")
     item.only(*NewGoal.model_fields)
@@ -126,7 +126,7 @@ def read_new_goal(item: Item) -> NewGoal:
     # A part of another goal begins where that one stands (seed 004, 4.5), unless it is said where it comes from.
     otherwise = GoalSource.DERIVED if parent_id else GoalSource.CURIOSITY
     return NewGoal(
-        title=" ".join(title.split()),
+        title=title,
         description=item.text("description", NOTE_LENGTH) or "",
         layer=item.choice("layer", GoalLayer) or GoalLayer.OBJECTIVE,
         source=item.choice("source", GoalSource) or otherwise,

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
+from arbor.goals.values import as_title
 from arbor.heartbeat.params.parts import (
     REASON_LENGTH,
     ActionParams,
@@ -28,10 +29,14 @@ class ReprioritizeParams(ActionParams):
     ]
 
 
+def _as_title(value: object) -> object:
+    return as_title(value) if isinstance(value, str) else value
+
+
 class PotentialGoal(ActionParams):
     """Something that might be worth wanting."""
 
-    title: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+    title: Annotated[str, StringConstraints(min_length=1, max_length=300), BeforeValidator(_as_title)]
     description: Annotated[str, StringConstraints(max_length=2_000)] = ""
     rationale: Annotated[str, StringConstraints(max_length=REASON_LENGTH)] = ""
     state: Annotated[Literal["queued", "backburner"], BeforeValidator(lower)] = "queued"

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from arbor.errors import AlreadyExists, LimitReached, TransitionIllegal
+from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.values import (
     MAX_ACTIVE,
     MAX_OPEN,
@@ -15,6 +15,7 @@ from arbor.goals.values import (
     GoalSource,
     GoalState,
     admit,
+    as_title,
     default_state,
     move,
     require_room,
@@ -97,6 +98,25 @@ def test_a_new_goal_gets_the_highest_state_with_room(
 def test_a_title_that_an_open_goal_has_is_refused(title: str) -> None:
     with pytest.raises(AlreadyExists, match="open goal called"):
         admit(title, Q, counts=BacklogCounts(active=1), open_titles=["Map the harbour"])
+
+
+@pytest.mark.parametrize("title", ["a\x1b[31mred\x07", "one\ntwo", "a\tb", "a\x9bb", "a\u2028b", "a\u202eb"])
+def test_a_title_is_one_line_that_drives_no_terminal(title: str) -> None:
+    with pytest.raises(Invalid, match="a goal's title is one line without control characters"):
+        admit(title, Q, counts=BacklogCounts(), open_titles=[])
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("a\x1b[31mred\x07", "a [31mred"),
+        (" one\n two ", "one two"),
+        ("Karte für עברית", "Karte für עברית"),
+        ("\x1b", ""),
+    ],
+)
+def test_of_any_text_a_title_is_made(text: str, title: str) -> None:
+    assert as_title(text) == title
 
 
 def test_a_full_backlog_takes_no_more() -> None:

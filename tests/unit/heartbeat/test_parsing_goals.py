@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from arbor.heartbeat.params.goals import BrainstormGoalsParams
 from tests.unit.heartbeat.parsed import is_read_as_far_as_it_fits
 
 STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_ticks": None}
@@ -44,6 +45,8 @@ STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_
         ("goal_updates", "g", None, ["goal_updates[0]"]),
         ("new_goals", "Sail", {"title": "Sail", "layer": "objective", "source": "curiosity"}, []),
         ("new_goals", {"title": " Sail \n out "}, {"title": "Sail out"}, []),
+        ("new_goals", {"title": "Sail\x1b[31m out\x07"}, {"title": "Sail [31m out"}, []),
+        ("new_goals", {"title": "\x1b\x07"}, None, ["new_goals[0]"]),
         (
             "new_goals",
             {"title": "S", "layer": "User Request"},
@@ -177,3 +180,11 @@ def test_an_item_about_goals_is_read_as_far_as_it_fits(
     key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
 ) -> None:
     is_read_as_far_as_it_fits(key, item, expected, dropped)
+
+
+def test_what_is_brainstormed_has_titles_of_one_line() -> None:
+    thought_up = BrainstormGoalsParams.model_validate(
+        {"goals": [{"title": "Sail\x1b[31m\nout"}, {"title": "Rest\x07"}]}
+    )
+
+    assert [each.title for each in thought_up.goals] == ["Sail [31m out", "Rest"]
