@@ -135,6 +135,8 @@ def experiences(agent: str, last: int, failures: bool, tenant_slug: str | None, 
 def peers(agent: str, tenant_slug: str | None, as_json: bool) -> None:
     """List whom an agent deals with, and how far it trusts each of them now.
 
+    Whoever writes to it is here. A meeting counts once the agent says in a heartbeat how it went; so does a conversation.
+
     \b
     Example: arbor peers Vega
     """
@@ -144,7 +146,7 @@ def peers(agent: str, tenant_slug: str | None, as_json: bool) -> None:
         rows = list(PeerModel.objects.filter(agent_id=chosen.id).order_by("-last_at", "name"))
     found = [_peer(row, beats) for row in rows]
     people: Any = table(
-        ("name", "trust", "meetings", "went well", "competence", "reliability", "last", "cares for"),
+        ("name", "trust", "meetings judged", "went well", "competence", "reliability", "last", "cares for"),
         (
             (
                 each["name"],
@@ -159,7 +161,10 @@ def peers(agent: str, tenant_slug: str | None, as_json: bool) -> None:
             for each in found
         ),
     )
-    empty = f"{escape(chosen.name)} has met nobody yet."
+    empty = (
+        f"{escape(chosen.name)} has no model of anybody yet. Whoever writes to it gets one; somebody it talked with"
+        " does once it says in a heartbeat how that went."
+    )
     show({"agent": chosen.name, "peers": found}, as_json=as_json, people=people if found else empty)
 
 

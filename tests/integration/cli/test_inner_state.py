@@ -120,7 +120,8 @@ def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
     assert "No heartbeat has ended yet." in arbor("mood", vega).out
     assert "has done nothing yet" in arbor("experiences", vega).out
     assert "has had nothing fail yet" in arbor("experiences", vega, "--failures").out
-    assert "has met nobody yet" in arbor("peers", vega).out
+    nobody = arbor("peers", vega).out
+    assert "has no model of anybody yet. Whoever writes to it gets one" in nobody
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Agent.objects.get(name=vega)
         HeartbeatFactory(
@@ -131,5 +132,6 @@ def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
     assert "valence  ▁" in arbor("mood", vega).out
     assert arbor("mood", vega, "--json").json["heartbeats"][0]["arousal"] == 1.0
     assert "connect" in arbor("experiences", vega, "--failures").out
+    assert "meetings judged" in arbor("peers", vega).out
     (peer,) = arbor("peers", vega, "--json").json["peers"]
     assert (peer["name"], peer["trust"]) == ("Bo", 0.75)
