@@ -1,0 +1,74 @@
+"""Where what an agent says goes: to its own channels, its tenant's, the inbox, and whom it names."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, Trigger
+from apps.queues import Message
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
+from arbor.errors import NotFound
+from tests.integration.contacts.conftest import (
+    as_it_stands,
+    make_agent,
+    open_channel,
+    say,
+    work,
+)
+
+
+def test_without_a_channel_a_message_is_in_the_inbox_and_thereby_delivered(
+    agent: Agent, messages: list[Message]
+) -> None:
+    (message,) = say(agent)
+    assert (message.kind, message.status) == (ChannelKind.INBOX, DeliveryStatus.SENT)
+    assert as_it_stands(message).sent_at is not None
+    assert messages == []
+
+
+def test_an_agents_own_channels_go_before_its_tenants(agent: Agent, tenant: Tenant) -> None:
+    open_channel(agent, ChannelKind.EMAIL, "all@example.org")
+    other = make_agent(tenant, "Vega")
+    open_channel(agent, ChannelKind.EMAIL, "ada@example.org", agent_id=agent.id)
+    open_channel(agent, ChannelKind.INBOX, "", agent_id=agent.id, name="inbox, too")
+    assert {(each.kind, each.target) for each in say(agent)} == {("email", "ada@example.org"), ("inbox", "")}
+    assert [each.target for each in say(other)] == ["all@example.org"]
+    assert [each.kind for each in say(agent, audience=Audience.PUBLIC)] == ["inbox"]
+
+
+def test_a_platform_is_the_name_of_a_channel(agent: Agent) -> None:
+    for name in ("Blog", "Forum"):
+        open_channel(agent, ChannelKind.EMAIL, f"{name}@example.org", audience=Audience.PUBLIC, name=name)
+    (message,) = say(agent, audience=Audience.PUBLIC, platform="blog")
+    assert message.target == "Blog@example.org"
+    with pytest.raises(NotFound, match="there is no channel 'Twitter' for this; there is: Blog, Forum"):
+        say(agent, audience=Audience.PUBLIC, platform="Twitter")
+
+
+def test_agents_that_are_named_in_public_hear_it_once_and_beat_soon(
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, messages: list[Message]
+) -> None:
+    peer, stranger = make_agent(tenant, "Old Tom"), make_agent(other_tenant, "Vega")
+    rows = say(agent, "@old tom, @Ada and @Vega: the river froze.", audience=Audience.PUBLIC)
+    assert [(each.kind, each.target) for each in rows] == [("inbox", ""), ("peer", str(peer.id))]
+    messages *= 2
+    assert work(messages) == [True, False]
+    with tenant_transaction(tenant.id):
+        percept = Percept.objects.get(agent=peer)
+        assert (percept.kind, percept.peer_id, percept.urgent) == (PerceptKind.PEER_MESSAGE, agent.id, True)
+        assert percept.content == "Ada wrote in public: @old tom, @Ada and @Vega: the river froze."
+        schedule = HeartbeatSchedule.objects.get(agent=peer)
+        assert schedule.next_trigger == Trigger.EVENT
+        assert schedule.next_due_at <= timezone.now()
+        assert not Percept.objects.filter(agent=agent).exists()
+    with tenant_transaction(other_tenant.id):
+        assert not Percept.objects.filter(agent=stranger).exists()
+
+
+def test_a_private_message_is_nobody_elses(agent: Agent, tenant: Tenant, messages: list[Message]) -> None:
+    make_agent(tenant, "Vega")
+    assert [each.kind for each in say(agent, "@Vega is unwell, I think.")] == [ChannelKind.INBOX]

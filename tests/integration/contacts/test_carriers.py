@@ -1,0 +1,176 @@
+"""By webhook and by mail: what the receiver gets, and what its answer means."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditEvent
+from apps.contacts.services.channels import remove_channel, switch_channel
+from apps.contacts.services.outbox import retry_message
+from apps.contacts.services.outbox_sweep import sweep_outbox
+from apps.heartbeats.models import Percept
+from apps.queues import Message
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.delivery import WAITS
+from arbor.contacts.values import ChannelKind, DeliveryStatus
+from arbor.ids import uuid7
+from tests.integration.contacts.conftest import (
+    as_it_stands,
+    let_time_pass,
+    open_channel,
+    say,
+    waits_for,
+    work,
+)
+from tests.integration.contacts.receivers import MailReceiver, WebReceiver
+
+
+def test_a_webhook_gets_the_message_signed_and_with_its_key(
+    agent: Agent, messages: list[Message], web: WebReceiver
+) -> None:
+    _, secret = open_channel(agent, ChannelKind.WEBHOOK, f"{web.url}/hook?token=t")
+    beat = uuid7()
+    (message,) = say(agent, "Ice on the river ☃", subject="Ice", heartbeat_id=beat)
+    assert work(messages) == [True]
+    (request,) = web.requests
+    assert json.loads(request.body) == {
+        "id": str(message.id),
+        "agent": "Ada",
+        "audience": "user",
+        "subject": "Ice",
+        "content": "Ice on the river ☃",
+        "heartbeat": str(beat),
+        "at": as_it_stands(message).created_at.isoformat(),
+    }
+    assert request.path == "/hook?token=t"
+    assert request.headers["Idempotency-Key"] == message.idempotency_key
+    at, mac = (part.partition("=")[2] for part in request.headers["Arbor-Signature"].split(","))
+    wanted = hmac.new(secret.encode(), f"{at}.".encode() + request.body, hashlib.sha256).hexdigest()
+    assert hmac.compare_digest(mac, wanted)
+    stands = as_it_stands(message)
+    assert (stands.status, stands.attempts, stands.last_error) == (DeliveryStatus.SENT, 1, "")
+    assert stands.sent_at is not None
+    assert stands.lease_until is None
+
+
+@pytest.mark.parametrize("status", [301, 400, 404, 429, 500, 503])
+def test_any_answer_but_2xx_is_not_sent_and_tried_again(
+    status: int, agent: Agent, messages: list[Message], web: WebReceiver
+) -> None:
+    open_channel(agent, ChannelKind.WEBHOOK, web.url)
+    web.statuses = [status]
+    (message,) = say(agent)
+    work(messages)
+    stands = as_it_stands(message)
+    assert (stands.status, stands.attempts) == (DeliveryStatus.PENDING, 1)
+    assert f"answered {status}; 2xx says that it has the message" in stands.last_error
+    assert stands.sent_at is None
+    assert timedelta(seconds=50) < waits_for(message) <= WAITS[0]
+    let_time_pass(message)
+    assert sweep_outbox().told == 1
+    work(messages)
+    assert as_it_stands(message).status == DeliveryStatus.SENT
+    assert len({each.headers["Idempotency-Key"] for each in web.requests}) == 1
+    # A redirect is not followed: it would carry the message to whom nobody chose.
+    assert {each.path for each in web.requests} == {"/"}
+
+
+def test_a_receiver_that_is_gone_is_not_tried_again(
+    agent: Agent, messages: list[Message], web: WebReceiver
+) -> None:
+    open_channel(agent, ChannelKind.WEBHOOK, web.url)
+    web.statuses = [410]
+    (message,) = say(agent)
+    work(messages)
+    assert as_it_stands(message).status == DeliveryStatus.FAILED
+
+
+def test_a_webhook_reaches_no_private_address_unless_that_is_allowed(
+    agent: Agent, messages: list[Message], web: WebReceiver, settings: Any
+) -> None:
+    open_channel(agent, ChannelKind.WEBHOOK, web.url.replace("127.0.0.1", "localhost"))
+    settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = False
+    (message,) = say(agent)
+    work(messages)
+    stands = as_it_stands(message)
+    assert stands.status == DeliveryStatus.FAILED
+    assert "which is not permitted; ARBOR_WEBHOOK_ALLOW_PRIVATE=true" in stands.last_error
+    settings.ARBOR_WEBHOOK_ALLOW_HTTP = False
+    with tenant_transaction(agent.tenant_id):
+        retry_message(message_id=message.id, actor="test")
+    work(messages)
+    assert "begins with https://" in as_it_stands(message).last_error
+    assert web.requests == []
+
+
+def test_what_is_secret_in_a_webhooks_url_stands_in_no_error_percept_or_audit(
+    agent: Agent, messages: list[Message], web: WebReceiver, settings: Any
+) -> None:
+    channel, _ = open_channel(
+        agent, ChannelKind.WEBHOOK, f"{web.url}/s3cret-path?token=s3cret-token", name="hook"
+    )
+    settings.ARBOR_WEBHOOK_ALLOW_HTTP = False
+    (message,) = say(agent)
+    work(messages)
+    with tenant_transaction(agent.tenant_id):
+        switch_channel(channel_id=channel.id, enabled=False, actor="test")
+        remove_channel(channel_id=channel.id, actor="test")
+        (percept,) = Percept.objects.filter(agent_id=agent.id)
+        acts = list(AuditEvent.objects.filter(detail__channel="hook"))
+    assert web.url in (error := as_it_stands(message).last_error)
+    assert [each.detail["target"] for each in acts] == [f"{web.url}/…"] * 3
+    assert "s3cret" not in " ".join(
+        [error, percept.content, *(str(each.detail) + each.message for each in acts)]
+    )
+
+
+def test_a_mail_leaves_with_the_same_message_id_at_every_try(
+    agent: Agent, messages: list[Message], mail: MailReceiver
+) -> None:
+    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    mail.refuses = b"451 try later"
+    (message,) = say(agent, "It froze.\nWalk with care.", subject="The river\nfroze")
+    work(messages)
+    stands = as_it_stands(message)
+    assert (stands.status, mail.mails) == (DeliveryStatus.PENDING, [])
+    assert "refused the address with 451" in stands.last_error
+    mail.refuses = b""
+    let_time_pass(message)
+    sweep_outbox()
+    work(messages)
+    (got,) = mail.mails
+    assert as_it_stands(message).status == DeliveryStatus.SENT
+    assert (got["To"], got["Subject"]) == ("ann@example.org", "The river froze")
+    assert got["From"] == '"Ada (Arbor)" <arbor@example.org>'
+    assert got["Message-ID"] == f"<{message.idempotency_key.replace(':', '.')}@example.org>"
+    assert got["Idempotency-Key"] == message.idempotency_key
+    assert got.get_content().split() == ["It", "froze.", "Walk", "with", "care."]
+
+
+def test_an_address_that_does_not_exist_has_failed_at_once(
+    agent: Agent, messages: list[Message], mail: MailReceiver
+) -> None:
+    open_channel(agent, ChannelKind.EMAIL, "nobody@example.org")
+    mail.refuses = b"550 no such user"
+    (message,) = say(agent)
+    work(messages)
+    assert as_it_stands(message).status == DeliveryStatus.FAILED
+
+
+def test_without_a_mail_server_a_mail_fails_and_says_what_is_missing(
+    agent: Agent, messages: list[Message], settings: Any
+) -> None:
+    settings.MAILERS = {}
+    open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
+    (message,) = say(agent)
+    work(messages)
+    stands = as_it_stands(message)
+    assert stands.status == DeliveryStatus.FAILED
+    assert "set ARBOR_EMAIL_HOST and ARBOR_EMAIL_FROM" in stands.last_error
