@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any
 
 import django
+from billiard.util import get_logger
 from celery import Celery
 from celery.signals import setup_logging
 from django.conf import settings
@@ -76,4 +78,8 @@ app.conf.update(
 
 @setup_logging.connect
 def _keep_logging(**_: Any) -> None:
-    """Leave logging as Django's settings made it."""
+    """Leave logging as Django's settings made it, but let the pool say when a child of it was killed."""
+    # Celery makes this logger itself only where it sets all of logging up; without it such lines are lost.
+    pool = get_logger()
+    pool.propagate = True
+    pool.setLevel(logging.ERROR)

@@ -26,7 +26,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import SystemClock
 from arbor.heartbeat.energy import MAX_ENERGY
 from arbor.heartbeat.working_memory import WorkingMemory
-from config.cli.output import ago, table
+from config.cli.output import ago, stamp, table
 from config.cli.tenancy import actor, only_tenant
 from config.cli.trace import model_line
 from config.cli.values import in_words
@@ -68,10 +68,10 @@ def agent_line(agent: Agent) -> dict[str, Any]:
         "trust_tier": agent.trust_tier,
         "energy": agent.state.energy,
         "beats": agent.state.beats,
-        "last_beat_at": _iso(agent.state.last_beat_at),
+        "last_beat_at": stamp(agent.state.last_beat_at),
         "schedule": schedule.state,
         "interval_s": schedule.interval_s,
-        "next_due_at": None if schedule.state == ScheduleState.OFF else _iso(schedule.due_at),
+        "next_due_at": None if schedule.state == ScheduleState.OFF else stamp(schedule.due_at),
         "model": agent.model or default_model(),
     }
 
@@ -117,13 +117,13 @@ def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
         "genome": agent.genome,
         "allowed_actions": agent.allowed_actions,
         "own_pipeline": bool(agent.pipeline),
-        "created_at": _iso(agent.created_at),
+        "created_at": stamp(agent.created_at),
         "nops": agent.state.nops,
         "idle_beats": agent.state.idle_beats,
         "notices": agent.state.notices,
         "used_today": used_today(agent_id),
         "last_error": agent.schedule.last_error,
-        "last_user_contact_at": _iso(agent.state.last_user_contact_at),
+        "last_user_contact_at": stamp(agent.state.last_user_contact_at),
         "waiting_messages": Percept.objects.filter(agent_id=agent_id, heartbeat__isnull=True).count(),
         "heartbeats": dict(beats.values_list("status").annotate(Count("id"))),
         "memories": dict(
@@ -184,7 +184,3 @@ def _when(due: str | None) -> str:
 
 def _titled(title: str, body: RenderableType) -> RenderableType:
     return Group(Text.from_markup(f"\n[bold]{title}[/bold]"), body)
-
-
-def _iso(moment: Any) -> str | None:
-    return moment.isoformat() if moment else None

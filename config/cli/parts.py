@@ -35,7 +35,9 @@ _ROOM_FOR_TITLES = " " * 120
 _POSTGRES_NOISE = re.compile(
     r"LOG:  (starting PostgreSQL|listening on|database system (was shut down|is ready|is shut down)|"
     r"received fast shutdown|aborting any active|background worker .* exited with exit code 1|shutting down)|"
-    r"FATAL:  terminating (connection|background worker|autovacuum)"
+    r"FATAL:  terminating (connection|background worker|autovacuum)|"
+    # What is there already is told to whoever asked for it, in his own words.
+    r"ERROR:  duplicate key value violates unique constraint|DETAIL:  Key \(.*\) already exists"
 )
 #: Valkey advises the machine's administrator at every start, and takes leave at every end.
 _VALKEY_NOISE = re.compile(r"Memory overcommit must be enabled|signal-handler|bye bye")

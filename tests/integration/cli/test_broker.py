@@ -23,3 +23,12 @@ def test_a_process_that_enqueues_knows_the_broker(module: str) -> None:
         timeout=60,
     )
     assert told.stdout.strip() == BROKER
+
+
+def test_a_killed_child_of_a_pool_leaves_a_line() -> None:
+    ask = (
+        "from workers.app import app; app.log.setup_logging_subsystem();"
+        "from billiard.util import error; error('Process %r exited with %r', 'ForkPoolWorker-1', 'signal 9')"
+    )
+    told = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
+    assert "ForkPoolWorker-1" in told.stdout + told.stderr

@@ -90,3 +90,20 @@ def test_every_process_reads_where_the_servers_are(plan: Any) -> None:
 
 def test_a_console_open_to_the_network_is_still_reached_on_the_loopback(plan: Any) -> None:
     assert plan(web_host="0.0.0.0").web_url == "http://127.0.0.1:8000/"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ('ERROR:  duplicate key value violates unique constraint "contacts_channel_name"', False),
+        ("DETAIL:  Key (tenant_id, name)=(01a2, ops) already exists.", False),
+        ('ERROR:  relation "contacts_channel" does not exist', True),
+        ("DETAIL:  Key (agent_id)=(01a2) is not present in table", True),
+    ],
+)
+def test_what_whoever_asked_is_told_anyway_is_no_fault_of_the_database(
+    plan: Any, line: str, shown: bool
+) -> None:
+    noise = by_name(plan())["postgres"].noise
+    assert noise is not None
+    assert (noise.search(line) is None) is shown
