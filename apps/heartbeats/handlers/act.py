@@ -11,7 +11,7 @@ from apps.audit.services import record
 from apps.heartbeats.acts import ACTS
 from apps.heartbeats.acts.desk import Desk, answer
 from apps.heartbeats.acts.inquiry import pending_work
-from apps.heartbeats.handlers.observe import budget_in, model_in
+from apps.heartbeats.handlers.terms import budget_in, model_in
 from arbor.clock import Clock
 from arbor.errors import ArborError
 from arbor.heartbeat.decision import Decision, Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.heartbeats.handlers.observe import boundaries_in
+from apps.heartbeats.handlers.terms import boundaries_in
 from arbor.heartbeat.guarding import crossed_by, not_taken, reply_within_boundaries
 from arbor.heartbeat.situation import Situation
 from arbor.pipeline.engine import Context, NodeResult, Phase

@@ -12,6 +12,7 @@ import structlog
 from django.conf import settings
 
 from apps.goals.services.views import view_circumstances, view_goals
+from apps.heartbeats.handlers.terms import model_in, own_boundaries
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.boundary_vectors import as_json, embedded, example_vectors
 from apps.heartbeats.services.possible import missing_actions
@@ -33,7 +34,7 @@ from arbor.clock import Clock
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, BudgetKind, Holdings, budget_of
+from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetKind, Holdings, budget_of
 from arbor.heartbeat.focus import focus_text, mode_of
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.situation import (
@@ -47,8 +48,6 @@ from arbor.heartbeat.turns import turns_allowed
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import Context, NodeResult, Phase
-from arbor.selves.boundary_check import BoundaryRule, in_force
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 
 log = structlog.get_logger(__name__)
 
@@ -261,29 +260,6 @@ class SelectMode:
         return NodeResult(
             updates={"mode": mode.value, "situation": situation.model_copy(update={"mode": mode})}
         )
-
-
-def model_in(context: Context) -> EmbeddingModel | None:
-    """Return the model of the agent's vectors as the beat found it; none while it remembered nothing."""
-    mind = context.get("mind")
-    return EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
-
-
-def boundaries_in(context: Context) -> tuple[BoundaryRule, ...]:
-    """Return the boundaries of the agent, as the beat found them."""
-    return in_force(DEFAULT_BOUNDARIES, own_boundaries(context))
-
-
-def own_boundaries(context: Context) -> list[dict[str, Any]]:
-    """Return the agent's own rows of boundaries, as JSON."""
-    found: list[dict[str, Any]] = (context.get("self") or {}).get("boundaries", [])
-    return found
-
-
-def budget_in(context: Context) -> Budget:
-    """Return the budget of the agent, as the beat found it."""
-    chosen = context.get("budget")
-    return budget_of(chosen["kind"], chosen["allowance"]) if chosen else DEFAULT_BUDGET
 
 
 def memory_view(memory: Recalled) -> MemoryView:

@@ -9,17 +9,13 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-import structlog
-from django.db.models import F
 
-from apps.agents.models import AgentState
-from apps.agents.services.dormancy import make_dormant
 from apps.agents.services.state import state_changes, state_values
 from apps.goals.services.links import link_memory
 from apps.heartbeats.acts.desk import vectors_of
-from apps.heartbeats.handlers.observe import BEATS_SESSION, budget_in, model_in
+from apps.heartbeats.handlers.observe import BEATS_SESSION
 from apps.heartbeats.handlers.standing import noticed_after
-from apps.heartbeats.handlers.terms import on_record
+from apps.heartbeats.handlers.terms import model_in, on_record
 from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.services.appraisal import lasting, weigh
 from apps.memories.services.buffer import hold
@@ -30,7 +26,6 @@ from apps.memories.services.remember import Remembered, store
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import change
 from arbor.clock import Clock
-from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.learning import LEARNING_ACTIONS, learned
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.narrative import narrate, valence
@@ -42,12 +37,6 @@ from arbor.memory.buffer import ToHold
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.pipeline.engine import Context, NodeResult, Phase
-
-log = structlog.get_logger(__name__)
-
-#: Seed 003, 10.7: heartbeats in a row without a usable reply.
-NOPS_TO_WARN = 3
-NOPS_TO_DORMANCY = 10
 
 # Somebody may have talked to the agent while it thought: who is there, and what came of it, stays.
 _AFTER_BEAT = """
@@ -283,35 +272,3 @@ def _after_beat(names: tuple[str, ...], *, merged: bool) -> str:
     plain = state_changes([name for name in names if not (merged and name == "mood")])
     state = ", ".join(each for each in (plain, _MOOD if merged else "") if each)
     return _AFTER_BEAT.replace("{state}", f"{state}, " if state else "")
-
-
-class Nop:
-    """Records that no reply could be used: nothing is done, no energy comes back, and it counts.
-
-    Of a cycle's ticks it takes one, so that a cycle ends whatever its replies are (seed 003, 10.7).
-    """
-
-    phase = Phase.INSIDE
-
-    def run(self, context: Context) -> NodeResult:
-        """Count it; three in a row warn, ten send the agent to sleep."""
-        agent_id = UUID(context["agent_id"])
-        budget, left = budget_in(context), context["situation"].energy
-        ticks = budget.settle(max(0.0, left - 1), rests=0) if budget.kind is BudgetKind.TICKS else {}
-        AgentState.objects.filter(agent_id=agent_id).update(nops=F("nops") + 1, **ticks)
-        nops: int = AgentState.objects.values_list("nops", flat=True).get(agent_id=agent_id)
-        if nops >= NOPS_TO_DORMANCY:
-            make_dormant(agent_id=agent_id, reason=f"{nops} heartbeats in a row without a usable reply")
-        elif nops >= NOPS_TO_WARN:
-            log.warning(
-                "no_usable_replies",
-                agent=context["situation"].name,
-                in_a_row=nops,
-                dormant_at=NOPS_TO_DORMANCY,
-            )
-        record = {**context["record"], "situation": context["situation"]}
-        state = noticed_after(context.get("state", {}), nops=nops)
-        return NodeResult(
-            updates={"record": record, "state": state},
-            changed=(f"{nops} heartbeats in a row without a usable reply",),
-        )

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from apps.heartbeats.handlers.act import Act
 from apps.heartbeats.handlers.checks import Checks
 from apps.heartbeats.handlers.consolidate import Consolidate
+from apps.heartbeats.handlers.decide import Decide, Embed
 from apps.heartbeats.handlers.feel import Feel
 from apps.heartbeats.handlers.follow_up import FollowUp
 from apps.heartbeats.handlers.goals import Goals
@@ -15,12 +16,13 @@ from apps.heartbeats.handlers.guard import Guard
 from apps.heartbeats.handlers.idle import Idle
 from apps.heartbeats.handlers.inject import InjectGoals
 from apps.heartbeats.handlers.insights import IdentityInsights
+from apps.heartbeats.handlers.nop import Nop
 from apps.heartbeats.handlers.observe import Focus, Observe, Orient, SelectMode
 from apps.heartbeats.handlers.plans import StoreDecompositions
 from apps.heartbeats.handlers.proposals import ProcessProposals
-from apps.heartbeats.handlers.record import Nop, Record
+from apps.heartbeats.handlers.record import Record
 from apps.heartbeats.handlers.rhythm import PlanNext
-from apps.heartbeats.handlers.think import BuildPrompt, Decide, Embed, Parse, Think
+from apps.heartbeats.handlers.think import BuildPrompt, Parse, Think
 from apps.heartbeats.handlers.work import Work
 from arbor.clock import SystemClock
 from arbor.pipeline.engine import Handler

@@ -13,8 +13,9 @@ from django.conf import settings
 
 from apps.heartbeats.acts.inquiry import Found, found_out
 from apps.heartbeats.handlers.act import desk_of
-from apps.heartbeats.handlers.observe import BEATS_SESSION, model_in
+from apps.heartbeats.handlers.observe import BEATS_SESSION
 from apps.heartbeats.handlers.standing import let_stand
+from apps.heartbeats.handlers.terms import model_in
 from apps.heartbeats.handlers.think import OUT_OF_REACH, next_model
 from apps.heartbeats.models import CallStatus, ExternalCall
 from apps.heartbeats.services.web_calls import web_payload

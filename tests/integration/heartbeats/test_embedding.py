@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from apps.heartbeats.handlers.decide import Embed
 from apps.heartbeats.handlers.observe import Focus
-from apps.heartbeats.handlers.think import Embed
 from apps.memories.services import embedding
 from apps.tenants.models import Tenant
 from arbor.adapters.embedders import connect_embedder

@@ -17,7 +17,7 @@ from apps.agents.services.dormancy import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import add_channel
-from apps.heartbeats.handlers import record, think
+from apps.heartbeats.handlers import decide, record
 from apps.heartbeats.models import HeartbeatSchedule, HeartbeatStatus, Percept, Trigger
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Memory
@@ -159,7 +159,7 @@ def test_a_step_that_the_action_itself_finds_too_soon_waits_on_and_is_not_counte
         goal = GoalFactory.create(agent=agent, state="active")
         step = IntentFactory.create(agent=agent, goal=goal, action="reach_out_user")
     # What a beat saw may be old when it acts.
-    monkeypatch.setattr(think, "seen_refusals", lambda _environment: {})
+    monkeypatch.setattr(decide, "seen_refusals", lambda _environment: {})
     wanted = json.loads(writing("second"))
     wanted["actions"][0]["intent_id"] = str(step.id)
     for _ in range(4):

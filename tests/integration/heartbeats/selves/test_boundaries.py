@@ -9,7 +9,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.handlers.think import Embed
+from apps.heartbeats.handlers.decide import Embed
 from apps.heartbeats.services.replay import read_beat
 from apps.memories.models import Memory
 from apps.selves.models import Boundary, Proposal
