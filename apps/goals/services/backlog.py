@@ -134,8 +134,8 @@ class Backlog:
     def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "", by_rule: bool = False) -> Goal:
         """Move a goal to another state; a goal that is closed takes what served it along, and lifts what it is a part of.
 
-        `by_rule` tells that a rule does it, not the agent nor a person.
-        Raises TransitionIllegal, LimitReached when the state is full, Invalid for giving up without a reason.
+        `by_rule`: a rule does it, not the agent nor a person. Raises TransitionIllegal, LimitReached when the state is full,
+        Invalid for giving up without a reason.
         """
         goal = self.goal(goal_id)
         move(GoalState(goal.state), to)
@@ -150,14 +150,7 @@ class Backlog:
             self.steps.commit_next(goal)
         return goal
 
-    def progress(
-        self,
-        goal_id: str | UUID,
-        *,
-        fraction: float | None = None,
-        note: str = "",
-        heartbeat_id: UUID | None = None,
-    ) -> Goal:
+    def progress(self, goal_id: str | UUID, *, fraction: float | None = None, note: str = "") -> Goal:
         """Note how a goal is going; `fraction` is the share done, 0 to 1. At 1 it is completed, wherever it stands."""
         goal = self.goal(goal_id)
         if fraction is not None:
@@ -175,7 +168,7 @@ class Backlog:
                     tenant_id=current_tenant(),
                     goal=goal,
                     text=text,
-                    heartbeat_id=heartbeat_id or self._heartbeat_id,
+                    heartbeat_id=self._heartbeat_id,
                 )
             )
         self._touch(goal)
