@@ -12,10 +12,9 @@ from django.db.models.functions import Cast
 
 from apps.goals.models import Goal
 from apps.memories.models import Cluster, Concept, Episode, Memory
-from apps.memories.services.concepts import unknown_concept
 from apps.selves.models import Belief, IdentityAspect
 from arbor.errors import NotFound
-from arbor.memory.concepts import concept_key
+from arbor.memory.concepts import concept_key, concept_name
 from arbor.memory.relations import NodeKind
 from arbor.memory.walks import Node
 from config.cli.tenancy import ChosenAgent, tenant_having
@@ -133,7 +132,7 @@ def find_concept(agent: ChosenAgent, name: str) -> UUID:
     """Return the id of the agent's concept of that name. Raises NotFound."""
     found = _concept(agent, name)
     if found is None:
-        raise unknown_concept(name)
+        raise NotFound(f"{agent.name} has no concept {concept_name(name)!r}")
     return found
 
 

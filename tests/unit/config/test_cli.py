@@ -57,6 +57,18 @@ def test_the_overview_loads_no_framework() -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("command", ["goals", "inbox", "inner_state", "beliefs", "policy"])
+def test_a_command_that_asks_no_model_loads_none(command: str) -> None:
+    script = (
+        f"import sys, config.cli.with_django, config.cli.{command}\n"
+        "print([name for name in ('apps.providers', 'httpx', 'arbor.adapters.connect') if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("nosuch") == ExitCode.USAGE
     assert "No such command 'nosuch'" in capsys.readouterr().err
