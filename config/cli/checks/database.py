@@ -19,18 +19,18 @@ _CLOCKS_WITHIN_S = 5.0
 
 def check_database() -> Finding:
     """See that both serving roles can sign in."""
-    if not settings.ARBOR_HAS_DATABASE:
-        return fail(
-            "database",
-            "Arbor is not running here, and no other database is named",
-            "start it (`arbor up`), or set DATABASE_URL",
-        )
     for alias in (APP, OPS):
         try:
             with connections[alias].cursor() as cursor:
                 cursor.execute("SELECT current_setting('server_version')")
                 version = cursor.fetchone()[0]
         except DatabaseError as error:
+            if not settings.ARBOR_HAS_DATABASE:
+                return fail(
+                    "database",
+                    "Arbor is not running here, and no other database is named",
+                    "start it (`arbor up`), or set DATABASE_URL",
+                )
             where = settings.DATABASES[alias]
             return fail(
                 "database",

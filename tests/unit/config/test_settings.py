@@ -58,9 +58,10 @@ def test_a_database_at_the_socket_of_this_machine_can_be_named() -> None:
     assert (found["HOST"], found["OPTIONS"]["host"]) == ("", "/run/postgresql")
 
 
-def test_a_command_says_that_arbor_is_not_running(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [("tenant", "list"), ("inbox",)])
+def test_a_command_says_that_arbor_is_not_running(command: tuple[str, ...], tmp_path: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "config.cli", "tenant", "list"],
+        [sys.executable, "-m", "config.cli", *command],
         cwd=ROOT,
         env={**os.environ, "ARBOR_DATA_DIR": str(tmp_path)},
         capture_output=True,
@@ -97,3 +98,17 @@ def test_a_process_without_threads_keeps_its_connection(alias: str) -> None:
     found = databases(ARBOR_DB_POOL_SIZE="0")[alias]
     assert "pool" not in found["OPTIONS"]
     assert found["CONN_MAX_AGE"] is None
+
+
+def test_the_doctor_says_that_arbor_is_not_running(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "config.cli", "doctor", "--json"],
+        cwd=ROOT,
+        env={**os.environ, "ARBOR_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = {each["check"]: each["detail"] for each in json.loads(ran.stdout)["checks"]}
+    assert found["database"].startswith("Arbor is not running here")
+    assert "not-running does not answer" in found["broker"]
