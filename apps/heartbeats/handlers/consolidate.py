@@ -6,6 +6,7 @@ from uuid import UUID
 
 from apps.selves.services.promotion import look_for_proposals
 from apps.selves.services.sight import PROPOSALS_SHOWN
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.self_views import ProposalView
 from arbor.heartbeat.situation import Situation
 from arbor.pipeline.engine import Context, NodeResult, Phase
@@ -33,8 +34,8 @@ class Consolidate:
             for each in found.proposed.made
         ]
         shown.sort(key=lambda each: -each.confidence)
-        changed = [f"proposed: {each.content[:120]}" for each in found.proposed.made]
-        changed += [f"fell out of the queue: {each.content[:120]}" for each in found.proposed.expired]
+        changed = [f"proposed: {clip(each.content, 120)}" for each in found.proposed.made]
+        changed += [f"fell out of the queue: {clip(each.content, 120)}" for each in found.proposed.expired]
         if found.let_go:
             changed.append(f"let go of {found.let_go} old experiences")
         return NodeResult(

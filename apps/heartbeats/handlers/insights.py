@@ -9,6 +9,7 @@ from uuid import UUID
 from apps.memories.models import Memory
 from apps.selves.services.proposals import propose
 from arbor.errors import ArborError, Invalid
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.reply import IdentityInsight, InsightKind, Reply
 from arbor.ids import read_id
 from arbor.pipeline.engine import Context, NodeResult, Phase
@@ -41,9 +42,9 @@ class IdentityInsights:
         return NodeResult(
             updates={"record": record},
             changed=(
-                *(f"proposed: {each.content[:120]}" for each in proposed.made),
-                *(f"proposed already: {each.content[:120]}" for each in proposed.known),
-                *(f"fell out of the queue: {each.content[:120]}" for each in proposed.expired),
+                *(f"proposed: {clip(each.content, 120)}" for each in proposed.made),
+                *(f"proposed already: {clip(each.content, 120)}" for each in proposed.known),
+                *(f"fell out of the queue: {clip(each.content, 120)}" for each in proposed.expired),
             ),
         )
 

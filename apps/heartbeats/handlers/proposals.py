@@ -11,6 +11,7 @@ from apps.selves.models import Proposal
 from apps.selves.services.proposals import accept, defer, reject
 from arbor.clock import Clock
 from arbor.errors import ArborError, NotFound
+from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.reply import ProposalChoice, ProposalDecision, Reply
 from arbor.pipeline.engine import Context, NodeResult, Phase
 
@@ -42,7 +43,7 @@ class ProcessProposals:
                 dropped.append({"path": path, "value": value, "reason": str(error)})
             else:
                 done.append(
-                    f"{decision.decision} {proposal.kind}: {proposal.content[:120]} ({proposal.reason})"
+                    f"{decision.decision} {proposal.kind}: {clip(proposal.content, 120)} ({proposal.reason})"
                 )
         record = {**context["record"], "dropped": [*context["record"].get("dropped", []), *dropped]}
         return NodeResult(updates={"record": record}, changed=tuple(done))
