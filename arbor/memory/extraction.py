@@ -29,9 +29,10 @@ PHRASE_STRENGTH = 0.8
 REPEATED_STRENGTH = 0.7
 WORD_STRENGTH = 0.5
 
-#: What an ellipsis follows at once may be the beginning of a word.
-_CUT = re.compile(r"\S+…")
-_LINK = re.compile(r"\S*(?:://|@)\S*|www\.\S+")
+#: What an ellipsis follows at once may be the beginning of a word. Both begin where a run without white space does, so
+#: that no such run, however long, is gone through again from each of its characters.
+_CUT = re.compile(r"(?<!\S)\S+…")
+_LINK = re.compile(r"(?<!\S)\S*(?:://|@)\S*|www\.\S+")
 _PIECE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[^\s\w]|\d[\w.,]*")
 _SENTENCE_ENDS = frozenset('.!?…:;\n“"')
 #: Scripts without spaces between words: what looks like a word there is a sentence.
@@ -75,10 +76,11 @@ def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[Extracted, ...]
 
 
 def _beginning(text: str) -> str:
-    """Return as much of a text as is read, without the word at which reading ends: it may go on."""
-    if len(text) < READ_CHARACTERS:
-        return text
-    return text[:READ_CHARACTERS].rpartition(" ")[0]
+    """Return as much of a text as is read, without the word at which reading ends if it goes on, unless it is the only one."""
+    read = text[:READ_CHARACTERS]
+    if len(text) == len(read) or read[-1].isspace() or text[len(read)].isspace():
+        return read
+    return read.rsplit(maxsplit=1)[0]
 
 
 def _can_be_concept(name: str) -> bool:

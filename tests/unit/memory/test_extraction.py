@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import timeit
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arbor.memory import extraction
 from arbor.memory.concepts import concept_key
 from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH, READ_CHARACTERS, concepts_in
 
@@ -81,6 +84,34 @@ def test_the_word_at_which_reading_ends_is_no_idea_for_it_may_be_cut() -> None:
     text = "so " * (READ_CHARACTERS // 3) + "harbour"
     assert concepts_in(text[: READ_CHARACTERS + 2]) == ()
     assert [each.name for each in concepts_in("We saw the harbour")] == ["harbour"]
+
+
+@pytest.mark.parametrize("space", [" ", "\n", "\t", "\u2003"])
+def test_a_long_text_is_read_whatever_parts_its_words(space: str) -> None:
+    text = space.join(["harbour", *["so"] * READ_CHARACTERS])
+    assert [each.name for each in concepts_in(text)] == ["harbour"]
+
+
+@pytest.mark.parametrize("after", ["", " so", "\nso"])
+def test_the_last_word_that_is_read_whole_counts(after: str) -> None:
+    text = ("so " * READ_CHARACTERS)[: READ_CHARACTERS - 8] + " harbour"
+    assert [each.name for each in concepts_in(text + after)] == ["harbour"]
+
+
+def test_a_text_without_any_white_space_is_read_as_far_as_reading_goes() -> None:
+    text = "harbour/" + "so/" * READ_CHARACTERS
+    assert [each.name for each in concepts_in(text)] == ["harbour"]
+
+
+def test_links_and_cut_words_are_looked_for_once_in_a_long_run_without_white_space() -> None:
+    run = "so-" * (READ_CHARACTERS // 3)
+    patterns = (extraction._LINK, extraction._CUT)
+
+    def seconds(text: str) -> float:
+        return min(timeit.repeat(lambda: [each.sub("", text) for each in patterns], number=1, repeat=5))
+
+    # Twenty times the text would take four hundred times as long if each character began a search of its own.
+    assert seconds(run * 20) < 100 * seconds(run)
 
 
 def test_names_are_surer_than_phrases_and_those_than_words() -> None:
