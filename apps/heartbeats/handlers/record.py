@@ -61,6 +61,9 @@ _MOOD = """mood = CASE WHEN mood = %(seen_mood)s::jsonb OR mood->>'valence' IS N
         'arousal', least(1, greatest(0, (mood->>'arousal')::float + %(arousal)s::float))
     ) END"""
 
+# What is said in a conversation is something new as well: whoever it was new to meanwhile is not stale again.
+_STALE = "stale_beats = CASE WHEN stale_beats < %(seen_stale)s THEN stale_beats ELSE %(stale_beats)s END"
+
 #: What it writes itself.
 _OWN_COLUMNS = frozenset({"beats", "nops", "last_beat_at", "working_memory"})
 
@@ -257,6 +260,7 @@ def _update_state(
         **state_values(state),
         **({"seen_mood": to_json(moved["seen"])} if moved else {}),
         **{name: moved[name] for name in ("valence", "arousal") if moved},
+        seen_stale=situation.stale_beats,
         beats=situation.beat_number,
         now=now,
         mind=as_stored(mind),
@@ -269,6 +273,7 @@ def _update_state(
 @cache
 def _after_beat(names: tuple[str, ...], *, merged: bool) -> str:
     """Return the statement that writes these columns; with `merged` the mood is among them."""
-    plain = state_changes([name for name in names if not (merged and name == "mood")])
-    state = ", ".join(each for each in (plain, _MOOD if merged else "") if each)
+    apart = {"stale_beats": _STALE, **({"mood": _MOOD} if merged else {})}
+    plain = state_changes([name for name in names if name not in apart])
+    state = ", ".join(each for each in (plain, *(apart[name] for name in names if name in apart)) if each)
     return _AFTER_BEAT.replace("{state}", f"{state}, " if state else "")

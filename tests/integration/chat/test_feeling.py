@@ -127,3 +127,19 @@ def test_what_a_person_says_is_new_to_the_agent(
     talk("The harbour has a new crane.")
     with tenant_transaction(agent.tenant_id):
         assert AgentState.objects.get(agent_id=agent.id).stale_beats == 0
+
+
+def test_what_a_person_says_while_a_beat_is_under_way_stays_new_to_the_agent(
+    talk: Talk, agent: Agent, fleet: Fleet, scripted: Script
+) -> None:
+    scripted(answering("Oh?"), REST)
+    with tenant_transaction(agent.tenant_id):
+        AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()  # it waits for its model now
+    talk("The harbour has a new crane.")
+    fleet.run()
+    assert beats_of(agent)[-1].status == HeartbeatStatus.DONE
+    with tenant_transaction(agent.tenant_id):
+        assert AgentState.objects.get(agent_id=agent.id).stale_beats == 0
