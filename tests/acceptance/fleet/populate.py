@@ -17,13 +17,16 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 django.setup()
 
 from django.core.management import call_command  # noqa: E402 (the models need Django set up)
+from django.db.models.functions import Now  # noqa: E402
 
 from apps.agents.services.creation import create_agent  # noqa: E402
 from apps.agents.services.lifecycle import start_agent  # noqa: E402
 from apps.agents.services.templates import seed_builtin_templates  # noqa: E402
+from apps.heartbeats.models import HeartbeatSchedule  # noqa: E402
 from apps.tenants.scope import tenant_transaction  # noqa: E402
 from apps.tenants.services import create_tenant  # noqa: E402
 
+INTERVAL = timedelta(hours=1)
 TEMPLATES = ("Researcher", "Scout", "Monitor")
 
 
@@ -42,10 +45,12 @@ def main() -> None:
                 name=each["name"],
                 template_name=TEMPLATES[number % len(TEMPLATES)],
                 actor="test",
-                interval=timedelta(hours=1),
+                interval=INTERVAL,
                 model=each["model"],
             )
             start_agent(agent_id=agent.id, actor="test")
+            # The first beat may fall due at any moment of the interval; here it comes when a test says so.
+            HeartbeatSchedule.objects.filter(agent_id=agent.id).update(next_due_at=Now() + INTERVAL)
         made.append({"name": agent.name, "agent_id": str(agent.id)})
     json.dump(made, sys.stdout)
 
