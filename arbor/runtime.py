@@ -227,7 +227,8 @@ class AgentRuntime(Protocol):
     def peer_model(self, agent: AgentRef, peer: AgentRef) -> Peer | None:
         """Return what it thinks of another agent, or of a person by name; None for one it has never dealt with.
 
-        `peer` is an agent's id in any of its forms, or the name by which it knows them.
+        `peer` is an agent's id in any of its forms, or the name by which it knows them. Raises Invalid for a name that
+        stands for several, by their case.
         """
         ...
 

@@ -265,12 +265,23 @@ def _known[S: StrEnum](kind: type[S], value: str, what: str) -> S:
 
 
 def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
-    """Return an agent's model of another: by either id, or by name; of names that differ by case only, the exact one."""
+    """Return an agent's model of another: by either id, or by name; of names that differ by case only, the exact one.
+
+    Raises Invalid for a name that stands for several.
+    """
     models = PeerModel.objects.filter(agent_id=agent_id)
     peer_id = read_id(peer)
     found: PeerModel | None = models.filter(peer_id=peer_id).first() if peer_id is not None else None
     if found is not None or isinstance(peer, UUID) or "\0" in peer:
         return found
-    named = list(models.filter(Q(peer__public_id=peer.strip()) | Q(name__iexact=peer.strip())))
-    exact = [each for each in named if each.name == peer.strip()]
+    wanted = peer.strip()
+    # An id first: a name is whatever somebody gives as his.
+    by_id: PeerModel | None = models.filter(peer__public_id=wanted).first()
+    if by_id is not None:
+        return by_id
+    named = list(models.filter(name__iexact=wanted).order_by("name"))
+    exact = [each for each in named if each.name == wanted]
+    if len(named) > 1 and not exact:
+        names = ", ".join(repr(each.name) for each in named)
+        raise Invalid(f"{peer!r} stands for several peers: give one of the names {names}, or an id")
     return next(iter(exact or named), None)
