@@ -6,10 +6,12 @@ import importlib
 import os
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import OperationalError
 
 from arbor.errors import ServerError
 from arbor.runtime import AgentRuntime
+from config.away import why_away
 
 if TYPE_CHECKING:
     from apps.agents.services.runtime import Runtime
@@ -34,7 +36,6 @@ def open_runtime(*, tenant: str, actor: str = ACTOR) -> AgentRuntime:
     try:
         found = tenants.tenant_by_slug(tenant)
     except OperationalError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ServerError(f"the database does not answer: {reason}. Is `arbor up` running?") from error
+        raise ServerError(why_away(error, settings)) from error
     made: Runtime = services.Runtime(tenant_id=found.id, actor=actor)
     return made

@@ -101,6 +101,8 @@ DATABASES = {
 }
 #: Whether there is a database to ask: `arbor up` runs from this data folder, or a server is named.
 ARBOR_HAS_DATABASE = DATABASES["default"]["HOST"] != str(_NOWHERE)
+#: Whether `arbor up` runs from this data folder, be its database its own or one that was named to it.
+ARBOR_RUNS_HERE = bool(_SERVERS)
 DATABASE_ROUTERS: list[str] = []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

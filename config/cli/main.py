@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from arbor.errors import AlreadyRunning, ArborError
+from config.away import why_away
 from config.cli.printable import told
 
 
@@ -147,7 +148,7 @@ def main(args: list[str] | None = None) -> None:
         # Only one kind is told in a line, whichever library's class it has; a fault of ours keeps its traceback.
         if not _is_database_away(error):
             raise
-        sys.exit(_fail(_why_away(error), ExitCode.FAILED))
+        sys.exit(_fail(why_away(error, sys.modules["django.conf"].settings), ExitCode.FAILED))
     sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
 
@@ -171,12 +172,3 @@ def _is_database_away(error: Exception) -> bool:
     # Only a command that loaded Django can raise it, so nothing is imported to ask.
     database = sys.modules.get("django.db")
     return database is not None and isinstance(error, database.OperationalError)
-
-
-def _why_away(error: Exception) -> str:
-    if not sys.modules["django.conf"].settings.ARBOR_HAS_DATABASE:
-        return (
-            "Arbor is not running here: start it with `arbor up`, or set DATABASE_URL to a database of yours"
-        )
-    reason = str(error).strip().splitlines()[0]
-    return f"the database does not answer: {reason}. Is `arbor up` running?"

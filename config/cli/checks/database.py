@@ -10,6 +10,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from apps.tenants.checks import unprotected_tables, unsafe_role
 from apps.tenants.scope import APP, OPS
+from config.away import unnamed
 from config.cli.checks.finding import Finding, fail, ok, warn
 
 #: Below this, pgvector has faults that destroy indexes or overrun buffers.
@@ -26,11 +27,7 @@ def check_database() -> Finding:
                 version = cursor.fetchone()[0]
         except DatabaseError as error:
             if not settings.ARBOR_HAS_DATABASE:
-                return fail(
-                    "database",
-                    "Arbor is not running here, and no other database is named",
-                    "start it (`arbor up`), or set DATABASE_URL",
-                )
+                return fail("database", *unnamed(runs_here=settings.ARBOR_RUNS_HERE))
             where = settings.DATABASES[alias]
             return fail(
                 "database",

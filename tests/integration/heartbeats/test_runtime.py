@@ -134,8 +134,10 @@ def test_values_are_taken_as_their_texts(runtime: AgentRuntime, agent: Agent) ->
 
 
 def test_without_servers_a_program_is_told_to_start_them(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
+    settings.ARBOR_HAS_DATABASE = True
+
     def away(_slug: str) -> None:
         raise OperationalError("connection refused\nIs the server running?")
 
@@ -194,6 +196,32 @@ def test_a_peer_that_is_an_agent_is_found_by_either_id_with_its_trust(
     for name in (str(bo.id), bo.public_id, "Bo", "bo"):
         assert runtime.peer_model(agent.id, name) == found
     assert runtime.load(agent.id).peers[0].trust == found.trust
+
+
+def test_who_goes_by_the_id_of_another_is_not_taken_for_it(
+    runtime: AgentRuntime, agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    bo = new_agent(tenant, "Bo")
+    knows(agent, name="Bo", peer=bo, interactions=4)
+    knows(agent, name=bo.public_id, interactions=9)
+    found = runtime.peer_model(agent.id, bo.public_id)
+    assert found is not None
+    assert found.interactions == 4
+
+
+def test_of_peers_whose_names_differ_by_case_none_is_guessed(runtime: AgentRuntime, agent: Agent) -> None:
+    knows(agent, name="Bo", interactions=4)
+    knows(agent, name="bo", interactions=9)
+    found = runtime.peer_model(agent.id, "bo")
+    assert found is not None
+    assert found.interactions == 9
+    with pytest.raises(Invalid, match="'BO' stands for several peers"):
+        runtime.peer_model(agent.id, "BO")
+
+
+def knows(agent: Agent, **peer: Any) -> None:
+    with tenant_transaction(agent.tenant_id):
+        PeerModel.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, **peer)
 
 
 def test_the_full_state_is_that_of_a_beat_as_of_now(

@@ -73,6 +73,27 @@ def test_a_command_says_that_arbor_is_not_running(command: tuple[str, ...], tmp_
     assert ran.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("embedded", [False, True])
+def test_where_arbor_runs_with_a_database_that_is_named_elsewhere_it_is_said(
+    embedded: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "servers.json").write_text(json.dumps({"web_url": "http://127.0.0.1:7003/"}))
+    program = "from config.runtime import open_runtime; open_runtime(tenant='acme')"
+    ran = subprocess.run(
+        [sys.executable, *(["-c", program] if embedded else ["-m", "config.cli", "tenant", "list"])],
+        cwd=ROOT,
+        env={**os.environ, "ARBOR_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[-1].endswith(
+        "Arbor runs here with a database of yours, which is not named: set DATABASE_URL here too"
+    )
+
+
 @pytest.mark.parametrize(("alias", "at_most"), [("default", 20), ("ops", 2)])
 def test_the_threads_of_one_process_share_its_connections(alias: str, at_most: int) -> None:
     found = databases(ARBOR_DB_POOL_SIZE="20")[alias]
