@@ -16,7 +16,7 @@ from apps.heartbeats.models import HeartbeatSchedule
 from apps.memories.services.ingest import ingest
 from apps.providers import default_model
 from apps.tenants.administration import admit_member, open_tenant
-from apps.tenants.models import Role, Tenant
+from apps.tenants.models import Role, Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from config.cli.trace import is_reflex
@@ -54,8 +54,8 @@ TENANTS = (
 def make_demo(*, operator: str) -> int:
     """Make the demo's tenants and agents, with the operator as owner of both; return how many agents are new.
 
-    Only an installation without any tenant gets them. What a making that was broken off left out is made later; what
-    was destroyed since does not come back.
+    Only an installation without any tenant gets them. What a making that was broken off left out is made later, in a tenant
+    that is not suspended; what was destroyed since does not come back.
     """
     begun = PlatformEvent.objects.using(OPS).filter(action=AuditAction.TENANT_CREATED, actor=ACTOR).exists()
     if Tenant.objects.using(OPS).exists() and not begun:
@@ -64,6 +64,8 @@ def make_demo(*, operator: str) -> int:
     made = 0
     for place, (demo, name) in enumerate(cast):
         tenant = _open(demo, operator)
+        if tenant.status != TenantStatus.ACTIVE:
+            continue
         # The first beats at once, the others follow evenly, instead of each after a phase of its own.
         made += _make_agent(tenant, name, demo.agents[name], wait=interval() * place / len(cast))
     return made

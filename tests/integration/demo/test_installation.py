@@ -12,6 +12,7 @@ from apps.agents.services.lifecycle import destroy_agent
 from apps.agents.services.templates import seed_builtin_templates
 from apps.heartbeats.models import HeartbeatSchedule
 from apps.memories.models import Memory
+from apps.tenants.administration import resume_tenant, suspend_tenant
 from apps.tenants.models import Role
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import all_slugs, create_tenant, tenant_by_slug, tenants_of
@@ -68,6 +69,23 @@ def test_it_is_made_once(operator: str) -> None:
     before = [agent.id for demo in TENANTS for agent in agents_of(demo.slug)]
     assert make_demo(operator=operator) == 0
     assert [agent.id for demo in TENANTS for agent in agents_of(demo.slug)] == before
+
+
+def test_what_was_broken_off_waits_while_its_tenant_is_suspended(
+    operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(installation, "ingest", broken)
+        with pytest.raises(KeyboardInterrupt):
+            make_demo(operator=operator)
+    suspend_tenant(slug="harbour", actor="test")
+    assert make_demo(operator=operator) == 3
+    assert [agent.status for agent in agents_of("harbour")] == [AgentStatus.CREATED]
+    resume_tenant(slug="harbour", actor="test")
+    assert make_demo(operator=operator) == 3
 
 
 def test_an_installation_with_a_tenant_of_its_own_is_left_alone(operator: str) -> None:
