@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from apps.agents.models import Agent
 from apps.agents.services.profile import agent_by_name
-from apps.audit.services import across_tenants
+from apps.audit.services import LOOKING_FOR, across_tenants
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import all_slugs, tenant_by_slug
@@ -77,18 +77,18 @@ def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
         yield None
 
 
-def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | None) -> UUID:
+def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | None, hint: str = "") -> UUID:
     """Return the tenant named, the only one, or the one that alone has such rows; that look across is on record.
 
-    Raises NotFound; what several tenants have is wrong usage.
+    Raises NotFound, with the hint if there is one; what several tenants have is wrong usage.
     """
     tenant = tenant_by_slug(slug) if slug else only_tenant()
     if tenant is not None:
         return tenant.id
-    with across_tenants(actor=actor(), reason=f"finding {what}"):
+    with across_tenants(actor=actor(), reason=f"{LOOKING_FOR} {what}"):
         found: dict[UUID, str] = dict(rows().order_by().values_list("tenant_id", "tenant__slug").distinct())
     if not found:
-        raise NotFound(f"no tenant has {what}")
+        raise NotFound(f"no tenant has {what}" + (f": {hint}" if hint else ""))
     if len(found) > 1:
         slugs = ", ".join(sorted(found.values()))
         raise click.UsageError(f"{slugs} have {what}: say which is meant with --tenant SLUG")
@@ -105,7 +105,7 @@ def choose_agent(name: str, slug: str | None) -> ChosenAgent:
     if tenant is not None:
         with tenant_transaction(tenant.id):
             return _chosen(agent_by_name(name), tenant.slug)
-    with across_tenants(actor=actor(), reason=f"finding the agent {name!r} by its name"):
+    with across_tenants(actor=actor(), reason=f"{LOOKING_FOR} the agent {name!r} by its name"):
         found = list(Agent.objects.filter(name__iexact=name.strip()).select_related("tenant"))
     found = [agent for agent in found if agent.name == name.strip()] or found
     if not found:

@@ -21,6 +21,7 @@ from config.cli.tenancy import ChosenAgent, tenant_having
 
 #: Of an id, so many last characters are shown, and suffice where they are unique.
 SHORT = 8
+_HINT = f"give an id, or its last {SHORT} characters"
 
 NODES: dict[NodeKind, type[Model]] = {
     NodeKind.MEMORY: Memory,
@@ -47,7 +48,7 @@ def find_id(agent: ChosenAgent, model: type[Model], text: str) -> UUID:
 def _only(found: Sequence[UUID], text: str, owner: str, model: type[Model]) -> UUID:
     if not found:
         name = str(model._meta.verbose_name)
-        raise NotFound(f"{owner} has no {name} {text!r}: give an id, or its last {SHORT} characters")
+        raise NotFound(f"{owner} has no {name} {text!r}: {_HINT}")
     if len(found) > 1:
         ids = ", ".join(map(str, found))
         raise click.UsageError(f"several of them end in {text!r}: give one of the ids {ids}")
@@ -69,6 +70,7 @@ def tenant_of_row(model: type[Model], text: str, slug: str | None) -> UUID:
         lambda: _rows(model._default_manager.all(), text),
         what=f"{'an' if name[0] in 'aeiou' else 'a'} {name} {text!r}",
         slug=slug,
+        hint=_HINT,
     )
 
 

@@ -122,7 +122,13 @@ def test_a_cycle_runs_and_its_beats_can_be_replayed(arbor: Arbor, vega: str) -> 
     assert f"id {first[-8:]}" in shown
     assert "the same" in arbor("heartbeat", "replay", first[-8:]).out
     missing = arbor("heartbeat", "replay", vega)
-    assert (missing.code, "no tenant has a heartbeat 'Vega'" in missing.err) == (1, True)
+    assert (
+        missing.code,
+        "no tenant has a heartbeat 'Vega': give an id, or its last 8 characters" in missing.err,
+    ) == (
+        1,
+        True,
+    )
     assert arbor("agent", "cycle", vega).code == 1
 
 
