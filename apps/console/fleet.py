@@ -116,7 +116,9 @@ def read_fleet() -> Fleet:
     waiting = HeartbeatSchedule.objects.annotate(claimable_at=DUE_AT).filter(
         state=ScheduleState.IDLE, next_due_at__lte=now, claimable_at__lte=now
     )
-    oldest = waiting.aggregate(oldest=Min("claimable_at"))["oldest"]
+    due = waiting.order_by("next_due_at")[: SAMPLE + 1].aggregate(
+        count=Count("pk"), oldest=Min("claimable_at")
+    )
     spent = _spent(now)
     levels = _low_budgets()
     processes = list(Process.objects.order_by("kind", "name")[:200])
@@ -127,8 +129,8 @@ def read_fleet() -> Fleet:
         beats=beats,
         hours=hours,
         sampled=sampled,
-        due=waiting[: SAMPLE + 1].count() if oldest else 0,
-        oldest_due=oldest,
+        due=due["count"],
+        oldest_due=due["oldest"],
         under_way=HeartbeatSchedule.objects.filter(state__in=[ScheduleState.QUEUED, ScheduleState.RUNNING])[
             :SAMPLE
         ].count(),
