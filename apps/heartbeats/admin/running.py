@@ -30,7 +30,8 @@ class HeartbeatScheduleAdmin(AgentRowsAdmin):
     fields = (
         "agent",
         "state",
-        "next_due_at",
+        "next_due",
+        "paused_until",
         "interval_s",
         "slot_at",
         "epoch",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import time
+from datetime import time, timedelta
 from typing import Any
 
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
-from apps.heartbeats.models import DailyUsage
+from apps.heartbeats.models import DailyUsage, HeartbeatSchedule
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.integration.console.conftest import World, page_of
@@ -39,6 +40,16 @@ def test_an_agents_page_shows_how_it_lives(viewer: Client, world: World) -> None
     assert "3 idle heartbeats in a row: it beats slower" in page
     assert "Beats from 08:00 to 22:00, Europe/Berlin" in page
     assert "of 24 heartbeats" in page
+
+
+def test_a_schedules_page_says_when_it_is_due_and_that_somebody_talks(viewer: Client, world: World) -> None:
+    until = timezone.now() + timedelta(hours=3)
+    with tenant_transaction(world.tenant.id):
+        schedule = HeartbeatSchedule.objects.exclude(state="off")[0]
+        HeartbeatSchedule.objects.filter(agent_id=schedule.agent_id).update(paused_until=until)
+    page = viewer.get(page_of(schedule)).content.decode()
+    assert f'datetime="{until.isoformat()}"' in page
+    assert "Paused until" in page
 
 
 def test_the_first_page_raises_an_alarm_for_budgets_that_run_low(viewer: Client, world: World) -> None:
