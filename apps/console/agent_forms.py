@@ -18,7 +18,7 @@ from apps.agents.services.creation import LONGEST_INTERVAL, create_agent
 from apps.agents.services.lifecycle import destroy_agent, start_agent
 from apps.agents.services.profile import NAME_LENGTH
 from apps.tenants.scope import APP
-from arbor.errors import AlreadyExists, Invalid
+from arbor.errors import AlreadyExists, Invalid, TransitionIllegal
 
 
 class NewAgentForm(forms.Form):
@@ -66,7 +66,7 @@ class NewAgentForm(forms.Form):
                 )
                 if wanted["start"]:
                     agent = start_agent(agent_id=agent.id, actor=actor)
-        except (Invalid, AlreadyExists) as refusal:
+        except (Invalid, AlreadyExists, TransitionIllegal) as refusal:
             self.add_error(None, str(refusal))
             return None
         return agent

@@ -12,6 +12,7 @@ from apps.agents.models import Agent
 from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditAction, AuditEvent
 from apps.queues import captured
+from apps.tenants.administration import suspend_tenant
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
@@ -86,6 +87,16 @@ def test_a_template_that_does_not_fit_spoils_no_other(
 
 def test_without_templates_the_page_says_how_to_get_them(operator: Client) -> None:
     assert "seed_templates" in operator.get(NEW).content.decode()
+
+
+def test_what_a_suspended_tenant_does_not_allow_is_said_beside_the_form(
+    operator: Client, tenant: Tenant, templates: None
+) -> None:
+    suspend_tenant(slug=tenant.slug, actor="test")
+    response = operator.post(NEW, wish())
+    assert response.status_code == 200
+    assert "suspended" in response.content.decode()
+    assert agents(tenant) == {}
 
 
 @pytest.mark.parametrize(
