@@ -191,6 +191,17 @@ def test_look_ups_by_name_are_left_out_of_platform_events_unless_asked_for(root:
     assert "finding the agent" in root.get(address, {"look_ups": "shown"}).content.decode()
 
 
+def test_look_ups_are_asked_for_without_losing_the_other_filters(root: Client) -> None:
+    address = reverse("admin:audit_platformevent_changelist")
+    narrowed = {"action__exact": "cross_tenant.view"}
+    kept = "?action__exact=cross_tenant.view"
+    assert f'href="{kept}&amp;look_ups=shown"' in root.get(address, narrowed).content.decode()
+    assert (
+        f'href="{kept}">Leave them out'
+        in root.get(address, narrowed | {"look_ups": "shown"}).content.decode()
+    )
+
+
 def test_a_sign_in_that_fails_says_so_once_in_our_words(database: None) -> None:
     UserFactory(username="ann")
     address = reverse("admin:login")
