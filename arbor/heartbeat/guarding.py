@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Sized
 from types import MappingProxyType
 from typing import Any
 
@@ -86,26 +86,37 @@ def within_boundaries(
 
 
 def reply_within_boundaries(
-    reply: Reply, boundaries: Sequence[BoundaryRule], vectors: Mapping[str, Vector] | None = None
+    reply: Reply,
+    boundaries: Sequence[BoundaryRule],
+    vectors: Mapping[str, Vector] | None = None,
+    *,
+    untaken: Collection[str] = (),
 ) -> tuple[Reply, list[FreeCrossing]]:
     """Return the reply without what it would keep for nothing beyond a boundary, and each boundary that it crosses.
 
     What an action may not do, no note, goal, step or insight of the same words may. What is negotiable is taken if the
     reply's thoughts address it. Without vectors the words decide; with them, only the texts that have one are looked at.
+    `untaken` are the paths of items that the reply had before and was left without.
     """
     kept: dict[str, list[Part]] = {}
     crossings: list[FreeCrossing] = []
     for key, words in _LASTING.items():
         items: Sequence[Part] = getattr(reply, key)
         taken = []
-        for place, item in enumerate(items):
-            found = _crossings_of(f"{key}[{place}]", item, words, reply.thinking, boundaries, vectors)
+        for path, item in zip(paths_of(key, items, untaken), items, strict=True):
+            found = _crossings_of(path, item, words, reply.thinking, boundaries, vectors)
             crossings += found
             if not any(each.reason for each in found):
                 taken.append(item)
         if len(taken) < len(items):
             kept[key] = taken
     return (reply.model_copy(update=kept) if kept else reply), crossings
+
+
+def paths_of(key: str, items: Sized, untaken: Collection[str]) -> list[str]:
+    """Return the path that each item of a reply's list had in it as the model gave it, before some were not taken."""
+    paths = (f"{key}[{place}]" for place in range(len(items) + len(untaken)))
+    return [path for path in paths if path not in untaken][: len(items)]
 
 
 def not_taken(crossings: Sequence[FreeCrossing]) -> list[Dropped]:

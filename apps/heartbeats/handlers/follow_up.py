@@ -56,6 +56,7 @@ class FollowUp:
             "all_results": [*context.get("all_results", []), *context["results"]],
             **_record(context, turns=context["turn"]),
             "reply": None,
+            "untaken": [],
             "decisions": [],
             "results": [],
             "vectors": {text: vector for text, vector in context["vectors"].items() if text in noted},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from apps.heartbeats.handlers.goal_changes import Changes, is_work
 from arbor.clock import Clock
 from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.guarding import paths_of
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.pipeline.engine import Context, NodeResult, Phase
@@ -36,10 +37,12 @@ class Goals:
             changes.apply(f"actions[{result.index}].intent_id", changes.put_off, result)
         for result in meant:
             changes.serve(result)
-        for place, goal in enumerate(reply.new_goals):
-            changes.apply(f"new_goals[{place}]", changes.add, goal)
-        for place, update in enumerate(reply.goal_updates):
-            changes.apply(f"goal_updates[{place}]", changes.update, update)
+        untaken = context.get("untaken", [])
+        for path, goal in zip(paths_of("new_goals", reply.new_goals, untaken), reply.new_goals, strict=True):
+            changes.apply(path, changes.add, goal)
+        paths = paths_of("goal_updates", reply.goal_updates, untaken)
+        for path, update in zip(paths, reply.goal_updates, strict=True):
+            changes.apply(path, changes.update, update)
         saved = changes.save()
         return NodeResult(
             updates={**saved.updates, **_in_hand(context, changes.untried)}, changed=saved.changed

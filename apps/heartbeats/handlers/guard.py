@@ -33,9 +33,13 @@ class Guard:
 def taken_within(context: Context, *, vectors: Mapping[str, Vector] | None = None) -> dict[str, Any]:
     """Return what the context holds of the reply once it was held against the boundaries; nothing if it crosses none.
 
-    What is not taken is dropped, on record; `crossings` are for `feel`, which notes them, and for `record`, which tells.
+    What is not taken is dropped, on record; `crossings` are for `feel`, which notes them, and for `record`, which tells;
+    `untaken` are the paths of this turn's items that are left out, by which the others keep the places they had.
     """
-    reply, crossings = reply_within_boundaries(context["reply"], boundaries_in(context), vectors)
+    untaken = context.get("untaken", [])
+    reply, crossings = reply_within_boundaries(
+        context["reply"], boundaries_in(context), vectors, untaken=untaken
+    )
     before = context.get("crossings", [])
     found = [each.model_dump(mode="json") for each in crossings]
     # What is taken nevertheless was noted by its words already when it is looked at by its meaning.
@@ -48,6 +52,7 @@ def taken_within(context: Context, *, vectors: Mapping[str, Vector] | None = Non
     ]
     return {
         "reply": reply,
+        "untaken": [*untaken, *(each["path"] for each in dropped)],
         "crossings": [*before, *new],
         "record": {**record, "dropped": [*record.get("dropped", []), *dropped]},
     }

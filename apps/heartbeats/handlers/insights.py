@@ -9,6 +9,7 @@ from uuid import UUID
 from apps.memories.models import Memory
 from apps.selves.services.proposals import propose
 from arbor.errors import ArborError, Invalid
+from arbor.heartbeat.guarding import paths_of
 from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.reply import IdentityInsight, InsightKind, Reply
 from arbor.ids import read_id
@@ -31,12 +32,12 @@ class IdentityInsights:
         own = _own_memories(agent_id, reply.identity_insights)
         proposals: list[NewProposal] = []
         dropped: list[dict[str, Any]] = []
-        for place, insight in enumerate(reply.identity_insights):
+        paths = paths_of("identity_insights", reply.identity_insights, context.get("untaken", []))
+        for path, insight in zip(paths, reply.identity_insights, strict=True):
             try:
                 proposals.append(_proposal(insight, own, source=f"heartbeat:{context['heartbeat_id']}"))
             except ArborError as error:
-                path, value = f"identity_insights[{place}]", insight.model_dump_json()
-                dropped.append({"path": path, "value": value, "reason": str(error)})
+                dropped.append({"path": path, "value": insight.model_dump_json(), "reason": str(error)})
         proposed = propose(agent_id=agent_id, proposals=proposals)
         record = {**context["record"], "dropped": [*context["record"].get("dropped", []), *dropped]}
         return NodeResult(

@@ -8,6 +8,7 @@ from apps.goals.services.locks import lock_intents
 from apps.heartbeats.handlers.goal_changes import Changes
 from arbor.clock import Clock
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.guarding import paths_of
 from arbor.heartbeat.reply import Reply
 from arbor.ids import read_id
 from arbor.pipeline.engine import Context, NodeResult, Phase
@@ -28,8 +29,9 @@ class StoreDecompositions:
         if not reply.decompositions:
             return NodeResult(updates=taken)
         changes = Changes(context, self._clock.now())
-        for place, decomposition in enumerate(reply.decompositions):
-            changes.apply(f"decompositions[{place}]", changes.decompose, decomposition)
+        paths = paths_of("decompositions", reply.decompositions, context.get("untaken", []))
+        for path, decomposition in zip(paths, reply.decompositions, strict=True):
+            changes.apply(path, changes.decompose, decomposition)
         saved = changes.save()
         return NodeResult(updates={**taken, **saved.updates}, changed=saved.changed)
 
@@ -42,7 +44,8 @@ def _take_in_hand(context: Context) -> dict[str, list[str]]:
     decisions: list[Decision] = context["decisions"]
     wanted = [each for decision in decisions if decision.runs and (each := read_id(decision.intent_id))]
     if not wanted:
-        return {}
+        # None of this turn, whatever an earlier one counted.
+        return {"counted": []} if context.get("counted") else {}
     before = context.get("served", [])
     lock_intents(
         agent_id=UUID(context["agent_id"]),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.guarding import reply_within_boundaries
+from arbor.heartbeat.guarding import paths_of, reply_within_boundaries
 from arbor.heartbeat.reply import (
     Decomposition,
     GoalUpdate,
@@ -102,6 +102,30 @@ def test_of_several_boundaries_the_one_that_stops_it_is_the_reason() -> None:
     assert kept.memory_notes == []
     assert [each.crossed.boundary for each in crossings] == ["no_deception", "resource_limit"]
     assert all("no_deception" in each.reason for each in crossings)
+
+
+def test_what_is_looked_at_again_keeps_the_place_that_it_had() -> None:
+    notes = [MemoryNote(text=LIE), MemoryNote(text=COSTLY), MemoryNote(text=LIE), MemoryNote(text="Tide.")]
+    first, crossings = reply_within_boundaries(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
+    untaken = [each.path for each in crossings if each.reason]
+    again, (flagged,) = reply_within_boundaries(first, DEFAULT_BOUNDARIES, untaken=untaken)
+    assert again is first
+    assert flagged.path == "memory_notes[1]"
+    assert paths_of("memory_notes", again.memory_notes, untaken) == ["memory_notes[1]", "memory_notes[3]"]
+
+
+@pytest.mark.parametrize(
+    ("items", "untaken", "paths"),
+    [
+        ([], [], []),
+        ("ab", [], ["k[0]", "k[1]"]),
+        ("ab", ["other[0]"], ["k[0]", "k[1]"]),
+        ("ab", ["k[0]", "k[2]"], ["k[1]", "k[3]"]),
+        ([], ["k[0]"], []),
+    ],
+)
+def test_paths_are_those_of_the_whole_list(items: list[str], untaken: list[str], paths: list[str]) -> None:
+    assert paths_of("k", items, untaken) == paths
 
 
 def test_by_meaning_only_what_has_a_vector_is_looked_at() -> None:

@@ -275,14 +275,22 @@ def test_an_intent_that_was_put_off_and_then_tried_in_one_beat_takes_the_heartbe
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
+def test_a_try_of_an_earlier_turn_stays_counted_when_the_step_is_named_in_vain_later(
+    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intent = _two_turns(beat, agent, goals, monkeypatch, ActionOutcome.FAILURE, again="fly")
+    assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
+
+
 def _two_turns(
     beat: Callable[..., str],
     agent: Agent,
     goals: tuple[Goal, Goal],
     monkeypatch: pytest.MonkeyPatch,
     *outcomes: ActionOutcome,
+    again: str = "recall",
 ) -> Intent:
-    """Take an intent in hand twice in one beat, with these outcomes."""
+    """Name an intent twice in one beat, the second time with the action `again`, and with these outcomes."""
     coming = iter(outcomes)
 
     def look(desk: Any, decision: Decision) -> ActionResult:
@@ -295,7 +303,10 @@ def _two_turns(
     with tenant_transaction(agent.tenant_id):
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
     tried = action("recall", intent.id, query="pilots")
-    beat(reply_of(actions=[tried, action("recall", query="maps")]), reply_of(actions=[tried]))
+    beat(
+        reply_of(actions=[tried, action("recall", query="maps")]),
+        reply_of(actions=[{**tried, "action": again}]),
+    )
     assert last_done(agent).turns == 2
     with tenant_transaction(agent.tenant_id):
         intent.refresh_from_db()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -212,6 +213,50 @@ def test_a_note_that_is_flagged_is_kept_and_noted_once(beater: Beater, agent: Ag
         assert Memory.objects.filter(content="Finish it, whatever it costs.").exists()
         event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.BOUNDARY)
     assert event.message.startswith("memory_notes[0] taken at resource_limit (flag): ")
+
+
+def test_each_item_keeps_its_place_and_is_noted_once_whatever_is_not_taken_before_it(
+    beater: Beater, agent: Agent, goal: Goal
+) -> None:
+    closed = str(uuid4())
+    beater.beat(
+        reply_of(
+            memory_notes=[
+                {"text": LIE},
+                {"text": "Finish it, whatever it costs."},
+                {"text": "Help with hurting another person!"},
+            ],
+            goal_updates=[
+                {"goal_id": str(goal.id), "note": LIE},
+                {"goal_id": closed, "note": "Half of it is done."},
+            ],
+            new_goals=[{"title": LIE}, {"title": "Chart the reef", "parent_goal_id": closed}],
+            decompositions=[
+                {"goal_id": str(goal.id), "intentions": [{"action": "recall", "description": LIE}]},
+                {"goal_id": closed, "intentions": [{"action": "recall", "description": "look it up"}]},
+            ],
+            identity_insights=[
+                {"kind": "value", "content": LIE, "confidence": 0.9, "evidence": ["x"]},
+                {"kind": "value", "content": "I am patient.", "confidence": 0.9, "evidence": ["x"]},
+            ],
+        )
+    )
+    keys = ("memory_notes", "goal_updates", "new_goals", "decompositions", "identity_insights")
+    paths = [each["path"] for each in last_of(agent).dropped]
+    assert {each for each in paths if "note" not in each or "goal" in each} == {
+        f"{key}[{place}]" for key in keys[1:] for place in (0, 1)
+    }
+    assert [each for each in paths if each.startswith("memory")] == ["memory_notes[0]", "memory_notes[2]"]
+    with tenant_transaction(agent.tenant_id):
+        messages = AuditEvent.objects.filter(action=AuditAction.BOUNDARY).values_list("message", flat=True)
+        noted = sorted(each.split(" (")[0] for each in messages)
+    assert noted == sorted(
+        [
+            *(f"{key}[0] not taken at no_deception" for key in keys),
+            "memory_notes[1] taken at resource_limit",
+            "memory_notes[2] not taken at no_harm",
+        ]
+    )
 
 
 def test_what_was_not_taken_comes_out_the_same_when_it_is_decided_again(beater: Beater, agent: Agent) -> None:
