@@ -77,9 +77,15 @@ class Changes:
     def intent(self, result: ActionResult) -> None:
         """Note how an intent's action turned out.
 
-        Raises Invalid where another action than the step's was done: the intent is let go untried.
+        Raises NotFound where it is not open any more, and Invalid where another action than the step's was done: it is let
+        go untried. What was done then counts for the goal that the action names.
         """
-        intent = self._backlog.intent(str(result.intent_id))
+        try:
+            intent = self._backlog.intent(str(result.intent_id))
+        except NotFound:
+            if is_work(result):
+                self.serve(result)
+            raise
         if not self._carries_out(result.action, intent.action):
             self.put_off(result)
             if is_work(result):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db import connections
 from django.utils import timezone
@@ -129,6 +129,19 @@ def test_an_action_for_a_goal_that_is_not_open_is_done_and_the_goal_listed_as_no
         ("actions[1].goal_id", "there is no open goal the-reef"),
     ]
     assert done.goal_changes == []
+
+
+def test_work_for_a_goal_counts_though_the_step_that_it_names_is_not_open(
+    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+) -> None:
+    closed, done = str(uuid4()), action("remember", None, content="The reef is at twelve fathoms.")
+    beat(reply_of(actions=[{**done, "intent_id": closed, "goal_id": str(goals[1].id)}]))
+    account = last_done(agent)
+    assert [each["path"] for each in account.dropped] == ["actions[0].intent_id"]
+    assert [each["kind"] for each in account.goal_changes] == ["refused", "progressed"]
+    with tenant_transaction(agent.tenant_id):
+        assert Goal.objects.get(id=goals[1].id).effort == 1
+        assert GoalMemoryLink.objects.filter(goal=goals[1]).exists()
 
 
 def test_review_goals_brings_every_open_goal_and_a_further_turn_may_use_their_ids(
