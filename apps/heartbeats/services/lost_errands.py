@@ -18,6 +18,7 @@ from apps.memories.services.rounds import Round, make_round
 from apps.queues import enqueue
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
+from arbor.models.handles import REFLEX
 from arbor.models.ports import ModelRequest
 
 #: The longest that a hint which nobody has followed is believed in before it is repeated.
@@ -62,8 +63,10 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
         rows = fetch(_TAKE_LOST, agent=agent_id, limit=_RECOVERED)
         silent = [row for row in rows if row[1] == CallStatus.PENDING]
         if silent and not day_of(agent_id).level.may_tend:
-            # They stay due, and the next day brings them; only people, who wait, are answered now.
-            silent = [row for row in silent if "chat" in json.loads(row[5])]
+            # They stay due, and the next day brings them; only people, who wait, are answered now. Rules cost nothing.
+            silent = [
+                row for row in silent if row[2].startswith(f"{REFLEX}/") or "chat" in json.loads(row[5])
+            ]
         told = [(row[0], row[-1]) for row in silent]
         for row in rows:
             if row[1] == CallStatus.RUNNING:

@@ -28,6 +28,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelRefused, ModelUnavailable
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.errand_replies import read_summary
+from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, Usage
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.tending import (
@@ -89,6 +90,21 @@ def test_no_errand_begins_while_the_days_budget_is_used_up_or_kept_for_who_waits
     recover_errands()
     fleet.run()
     assert _only(agent).status == CallStatus.COMPLETE
+
+
+def test_an_errand_of_the_rules_is_told_of_again_whatever_is_left_of_the_days_budget(
+    agent: Agent, fleet: Fleet, settings: Any
+) -> None:
+    settings.ARBOR_MAINTENANCE_MODEL = str(REFLEX_HANDLE)
+    with tenant_transaction(agent.tenant_id):
+        AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
+        assert day_of(agent.id).level is Degradation.HALT
+    tend_episodes()
+    (lost,) = fleet.messages
+    fleet.messages.clear()
+    let_pass(agent, timedelta(hours=1))
+    recover_errands()
+    assert [each.arguments for each in fleet.messages] == [lost.arguments]
 
 
 def test_an_errand_is_asked_once_outside_any_transaction_and_charged(
