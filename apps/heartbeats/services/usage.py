@@ -43,6 +43,12 @@ VALUES (%(tenant)s, %(id)s, %(agent)s, (now() AT TIME ZONE 'UTC')::date, %(level
 ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET level = excluded.level
 WHERE heartbeats_dailyusage.level <> excluded.level
 """
+# A look that has read the limit as it was ends before those are brought forward whom it halts.
+_END_LOOKS = """
+SELECT FROM heartbeats_heartbeatschedule
+WHERE tenant_id = %(tenant)s AND state IN ('queued', 'running') AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
+ORDER BY agent_id FOR UPDATE
+"""
 # Whoever ended its last look at its budget with nothing left waits for the new day (handlers/idle.py).
 _LET_GO_ON = """
 UPDATE heartbeats_heartbeatschedule s
@@ -109,10 +115,11 @@ def is_raised(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 def let_go_on(*, tenant_id: UUID, agent_id: UUID | None = None, using: str = APP) -> None:
     """Bring the beats forward of those in a tenant whom the day's budget has halted, or of one; not all at once.
 
-    To be called when a limit is raised. Whom another limit still halts finds out at that beat, which asks no model.
+    To be called when a limit is raised, in its transaction. Whom another limit still halts finds out at that beat, which asks no model.
     """
     with connections[using].cursor() as cursor:
         values = {"tenant": tenant_id, "agent": agent_id, "spread": _SPREAD, "halt": Degradation.HALT.value}
+        cursor.execute(_END_LOOKS, values)
         cursor.execute(_LET_GO_ON, values)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from apps.agents.services.policy import set_policy
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal, Intent, Satisfaction
 from apps.goals.services.goals import create_goal
+from apps.heartbeats.handlers import idle
 from apps.heartbeats.handlers.goal_changes import Changes
 from apps.heartbeats.models import (
     DailyUsage,
@@ -35,6 +37,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.rhythm import NextBeat, next_beat
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, Usage
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
@@ -371,6 +374,36 @@ def test_whom_a_limit_has_halted_goes_on_when_it_is_raised_or_lifted(
         assert len(due) == 2, "not in one moment"
         assert max(due) <= timedelta(seconds=ada.schedule.interval_s * 0.05)
         assert schedule_of(idle).next_due_at > datetime.now(UTC) + timedelta(days=1)
+
+
+def test_whom_a_limit_halts_just_when_it_is_lifted_goes_on(
+    fleet: Fleet, tenant: Tenant, agent: Agent, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(REST, repeat=True)
+    limit_tenant(slug=tenant.slug, limits={"daily_beats": 0}, actor="test")
+    started: list[Thread] = []
+
+    def lift() -> None:
+        limit_tenant(slug=tenant.slug, limits={"daily_beats": None}, actor="test")
+        connections.close_all()
+
+    def look(*args: Any, **kwargs: Any) -> NextBeat:
+        # It has read the limit that is lifted now, and ends only once that waits for it, or is done.
+        started.append(Thread(target=lift))
+        started[-1].start()
+        with connections[APP].cursor() as cursor:
+            blocked = False
+            while started[-1].is_alive() and not blocked:
+                cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+                (blocked,) = cursor.fetchone()
+        return next_beat(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(idle, "next_beat", look)
+        assert "the day's budget is used up" in beat(fleet, agent).reason
+    (thread,) = started
+    thread.join()
+    assert schedule_of(agent).next_due_at <= datetime.now(UTC) + timedelta(minutes=3)
 
 
 def test_an_agent_whose_own_limit_is_lifted_goes_on(fleet: Fleet, agent: Agent, scripted: Scripted) -> None:
