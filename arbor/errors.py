@@ -9,7 +9,7 @@ ArborError
 │   ├── CheckpointInvalid     a checkpoint does not fit its pipeline
 │   ├── ConversationInvalid   a conversation file cannot be read at all
 │   ├── TransitionIllegal     a status may not follow another
-│   │   └── AgentNotActive    a paused, stopped or new agent was asked to beat
+│   │   └── AgentNotActive    a paused, stopped or new agent was asked to beat, or one whose tenant is suspended
 │   │       └── AgentDormant  a sleeping one was
 │   ├── LimitReached          a bounded collection is full
 │   │   ├── BudgetExhausted   no tick is left, or the day's budget is used up

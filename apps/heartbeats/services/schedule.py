@@ -222,7 +222,7 @@ def _require_active(agent_id: UUID) -> Agent:
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     if agent.tenant.status != TenantStatus.ACTIVE:
-        raise TransitionIllegal(f"the tenant {agent.tenant.slug} is suspended; resume it first")
+        raise AgentNotActive(f"the tenant {agent.tenant.slug} is suspended; resume it first")
     if agent.status != AgentStatus.ACTIVE:
         dormant = agent.status == AgentStatus.DORMANT
         raise (AgentDormant if dormant else AgentNotActive)(

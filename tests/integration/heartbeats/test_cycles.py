@@ -13,6 +13,7 @@ from apps.heartbeats.models import Trigger
 from apps.heartbeats.services import cycles
 from apps.heartbeats.services.cycles import allocate, run_ticks
 from apps.heartbeats.services.schedule import tick_now
+from apps.tenants.administration import suspend_tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, ModelUnavailable, TransitionIllegal
@@ -114,6 +115,26 @@ def test_a_cycle_ends_when_nothing_is_left_to_do(
     cycle = runtime.run_cycle(agent.id, 20)
     assert cycle.ended.startswith("nothing left to do: idle:")
     assert cycle.left > 0
+
+
+def test_a_cycle_ends_at_once_when_its_tenant_is_suspended(
+    agent: Agent, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(remember(1), repeat=True)
+    waited: list[float] = []
+    monkeypatch.setattr(cycles, "sleep", waited.append)
+    monkeypatch.setattr(cycles, "WAIT_S", 0.2)
+    with tenant_transaction(agent.tenant_id):
+        allocate(agent_id=agent.id, ticks=5, actor="test")
+        slug = agent.tenant.slug
+
+    def suspend(_tick: Tick, _left: int) -> None:
+        suspend_tenant(slug=slug, actor="test")
+
+    cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=suspend)
+    assert (len(cycle.ticks), cycle.left) == (1, 4)
+    assert cycle.ended.startswith(f"no longer active: the tenant {slug} is suspended")
+    assert waited == []
 
 
 def test_a_cycle_that_is_refused_leaves_the_ticks_as_they_were(runtime: AgentRuntime, agent: Agent) -> None:
