@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -262,35 +262,36 @@ def test_a_beat_that_touches_no_goal_runs_no_statement_for_goals(
 def test_an_intent_that_was_tried_and_then_put_off_in_one_beat_keeps_what_its_try_took(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = _two_turns(beat, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+    intent = _turns(beat, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
 def test_an_intent_that_was_put_off_and_then_tried_in_one_beat_takes_the_heartbeat_once(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = _two_turns(beat, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE)
+    intent = _turns(beat, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
-    intent = _two_turns(beat, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.BLOCKED)
+    intent = _turns(beat, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.BLOCKED)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
-def test_a_try_of_an_earlier_turn_stays_counted_when_the_step_is_named_in_vain_later(
+def test_a_heartbeat_counts_once_for_a_step_that_a_turn_between_two_tries_names_in_vain(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = _two_turns(beat, agent, goals, monkeypatch, ActionOutcome.FAILURE, again="fly")
-    assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
+    failed = ActionOutcome.FAILURE
+    intent = _turns(beat, agent, goals, monkeypatch, failed, failed, names=("recall", "fly", "recall"))
+    assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 2, 1)
 
 
-def _two_turns(
+def _turns(
     beat: Callable[..., str],
     agent: Agent,
     goals: tuple[Goal, Goal],
     monkeypatch: pytest.MonkeyPatch,
     *outcomes: ActionOutcome,
-    again: str = "recall",
+    names: Sequence[str] = ("recall", "recall"),
 ) -> Intent:
-    """Name an intent twice in one beat, the second time with the action `again`, and with these outcomes."""
+    """Name an intent in each turn of one beat, with actions of these names; each recall of it has the next outcome."""
     coming = iter(outcomes)
 
     def look(desk: Any, decision: Decision) -> ActionResult:
@@ -302,12 +303,14 @@ def _two_turns(
     monkeypatch.setattr("apps.heartbeats.handlers.act.ACTS", {**acts.ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
-    tried = action("recall", intent.id, query="pilots")
+    named = [action(name, intent.id, query="pilots") for name in names]
+    # What is looked up besides lets a further turn follow.
+    looked_up = [action("recall", query=f"maps {turn}") for turn in range(1, len(names))]
     beat(
-        reply_of(actions=[tried, action("recall", query="maps")]),
-        reply_of(actions=[{**tried, "action": again}]),
+        *(reply_of(actions=[*pair]) for pair in zip(named, looked_up, strict=False)),
+        reply_of(actions=named[-1:]),
     )
-    assert last_done(agent).turns == 2
+    assert last_done(agent).turns == len(names)
     with tenant_transaction(agent.tenant_id):
         intent.refresh_from_db()
     return intent
