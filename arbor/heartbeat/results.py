@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
@@ -51,6 +52,28 @@ class ActionResult(BaseModel):
     def to_read(self) -> bool:
         """Return whether it brought something that the agent has not seen."""
         return bool(self.brought)
+
+
+def answer(
+    decision: Decision,
+    outcome: ActionOutcome,
+    summary: str,
+    memory_ids: Sequence[UUID] = (),
+    *,
+    brought: str = "",
+) -> ActionResult:
+    """Return the result of an action; `brought` is what the agent is to read before its beat goes on."""
+    return ActionResult(
+        index=decision.index,
+        action=decision.action,
+        outcome=outcome,
+        summary=summary,
+        cost=decision.cost,
+        memory_ids=[str(memory_id) for memory_id in memory_ids],
+        goal_id=decision.goal_id,
+        intent_id=decision.intent_id,
+        brought=brought,
+    )
 
 
 def refused(decision: Decision) -> ActionResult:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from arbor.errors import Invalid
+from arbor.heartbeat.triggers import DRIVE, TIMER
 
 # Seed 004, 10.1 asks for a rhythm that adapts and leaves the figures open: our choice. Each idle beat in a row makes the
 # next one come later, up to four times the interval.
@@ -67,10 +68,10 @@ class Rhythm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextBeat:
-    """When the next beat is due, and whether a drive brought it forward."""
+    """When the next beat is due, and what brings it about (`arbor.heartbeat.triggers`)."""
 
     due_at: datetime
-    by_drive: bool = False
+    trigger: str = TIMER
 
 
 def slowdown(idle_beats: int, *, adaptive: bool) -> float:
@@ -99,7 +100,7 @@ def next_beat(
         # A fleet with the same hours does not wake in one moment.
         spread = opening + rhythm.interval * abs(shift)
         due = spread if rhythm.hours.contain(spread) else opening
-    return NextBeat(due_at=due, by_drive=by_drive)
+    return NextBeat(due_at=due, trigger=DRIVE if by_drive else TIMER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

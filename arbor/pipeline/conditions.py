@@ -42,7 +42,7 @@ class Clause:
     test: str
     value: str
 
-    def holds(self, outcome: Outcome, context: Mapping[str, Any]) -> bool:
+    def holds(self, outcome: Outcome, context: Any) -> bool:
         """Return whether the comparison is true here."""
         found = outcome.value if self.key == "outcome" else _read(context, self.key)
         left, right = _number(found), _number(self.value)
@@ -63,7 +63,7 @@ class Condition:
         """Return whether the node's outcome is looked at: only such an edge is taken after a failure."""
         return any(clause.key == "outcome" for clause in self.clauses)
 
-    def holds(self, outcome: Outcome, context: Mapping[str, Any]) -> bool:
+    def holds(self, outcome: Outcome, context: Any) -> bool:
         """Return whether every clause is true here."""
         return all(clause.holds(outcome, context) for clause in self.clauses)
 
@@ -102,7 +102,7 @@ class Choosable(Protocol):
 def choose_edge[E: Choosable](
     edges: Iterable[E],
     outcome: Outcome,
-    context: Mapping[str, Any],
+    context: Any,
     *,
     preferred: str = "",
     answered: bool = False,
@@ -152,11 +152,14 @@ def _clause(match: re.Match[str]) -> Clause:
     return Clause(key=key, test=test, value=value)
 
 
-def _read(context: Mapping[str, Any], key: str) -> str:
-    """Return what stands at `context.a.b` as text; the empty text where nothing stands."""
-    found: Any = context
+def _read(context: Any, key: str) -> str:
+    """Return the value at `context.a.b` as text: of a mapping, or a public attribute; empty where there is none."""
+    found = context
     for name in key.split(".")[1:]:
-        found = found.get(name) if isinstance(found, Mapping) else None
+        if isinstance(found, Mapping):
+            found = found.get(name)
+        else:
+            found = None if name.startswith("_") else getattr(found, name, None)
     if found is None:
         return ""
     if isinstance(found, bool):

@@ -1,73 +1,67 @@
-"""Walks a heartbeat through its graph, one phase at a time, and stops wherever the world has to do something.
+"""Walks a state through a graph of handlers, and stops where a handler suspends or the graph ends.
 
-The walk stops for three reasons: the next node belongs to the other phase (the caller opens or closes its
-transaction), a node suspended on an external call (the caller stores the checkpoint), or an exit was reached.
+A handler is a function of the state. One that needs to know more yields what it needs and is sent the answer, so the walk
+itself is a generator: whoever drives it answers the needs of several walks together. Nothing here reads or writes.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from arbor.clock import Clock
 from arbor.errors import CheckpointInvalid, PipelineInvalid
 from arbor.pipeline.conditions import choose_edge
-from arbor.pipeline.outcomes import Outcome, Phase
-from arbor.pipeline.progress import (
-    Checkpoint,
-    Context,
-    Progress,
-    ProgressStatus,
-    StepRecord,
-    Suspension,
-)
+from arbor.pipeline.outcomes import Outcome
+from arbor.pipeline.progress import Checkpoint, Progress, ProgressStatus, StepRecord, Suspension
 from arbor.pipeline.values import Graph, Node, NodeKind
 
 __all__ = [
     "Checkpoint",
-    "Context",
     "Handler",
     "NodeResult",
     "Outcome",
-    "Outgoing",
-    "Phase",
     "Progress",
     "ProgressStatus",
     "Resumable",
     "StepRecord",
+    "Steps",
     "Suspension",
+    "Walking",
     "advance",
     "begin",
+    "run_alone",
 ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NodeResult:
-    """What a node answers: how it went, what to merge into the context, what it waits for, what it changed.
+class NodeResult[S]:
+    """The answer of a node: the state after it, its outcome, the call that it waits for, the lines of its trace.
 
     `preferred` is the label of the edge that it would follow, where the conditions leave a choice.
     """
 
+    state: S
     outcome: Outcome = Outcome.SUCCESS
-    updates: Mapping[str, Any] = field(default_factory=dict)
     suspend: Suspension | None = None
     changed: tuple[str, ...] = ()
     preferred: str = ""
 
 
-class Handler(Protocol):
+#: The work of one node: a result at once, or a generator that yields its needs first.
+type Steps[S] = Generator[Any, Any, NodeResult[S]]
+type Work[S] = NodeResult[S] | Steps[S]
+#: A whole walk: yields the needs of its nodes, returns how far it came.
+type Walking[S] = Generator[Any, Any, Progress[S]]
+
+
+class Handler[S](Protocol):
     """Does the work of a step."""
 
-    @property
-    def phase(self) -> Phase:
-        """Return where the work happens."""
-        ...
-
-    def run(self, context: Context) -> NodeResult:
-        """Do the work; the context is read-only."""
+    def __call__(self, state: S, /) -> Work[S]:
+        """Return the result, or a generator of needs that returns it."""
         ...
 
 
@@ -75,39 +69,29 @@ class Handler(Protocol):
 class Resumable(Protocol):
     """A handler that may suspend."""
 
-    def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
-        """Go on with what the call brought."""
+    def resume(self, state: Any, result: Any, /) -> Work[Any]:
+        """Go on with the answer of the call."""
         ...
 
 
-@runtime_checkable
-class Outgoing(Protocol):
-    """A handler that belongs outside of transactions only if, this time, it has something to wait for."""
-
-    def waits(self, context: Context) -> bool:
-        """Tell whether the work waits for anything; where it does not, it is done in whichever phase the walk is in."""
-        ...
-
-
-def begin(graph: Graph, context: Context) -> Checkpoint:
+def begin[S](graph: Graph, state: S) -> Checkpoint[S]:
     """Return the checkpoint of a walk that has not begun."""
-    return Checkpoint(cursor=graph.start, context=dict(context))
+    return Checkpoint(cursor=graph.start, state=state)
 
 
-def advance(
+def advance[S](
     graph: Graph,
-    checkpoint: Checkpoint,
-    handlers: Mapping[str, Handler],
+    checkpoint: Checkpoint[S],
+    handlers: Mapping[str, Handler[S]],
     *,
-    phase: Phase,
     clock: Clock,
-    resume_with: dict[str, Any] | None = None,
+    resume_with: Any = None,
     observer: Callable[[StepRecord], None] | None = None,
-) -> Progress:
-    """Run consecutive nodes of one phase and say why it stopped.
+) -> Walking[S]:
+    """Run nodes until one suspends or an exit is reached; yield what they need, and return why the walk stopped.
 
-    `resume_with` is what the external call brought; it is wanted exactly when the checkpoint is waiting. An exception
-    of a handler passes through, with the node's name noted on it.
+    `resume_with` is the answer of the external call; it is wanted exactly when the checkpoint is waiting. An exception
+    of a handler passes through, with the node's name added to its notes.
     Raises CheckpointInvalid when checkpoint and graph, or checkpoint and `resume_with`, do not fit.
     """
     if checkpoint.cursor not in graph.nodes:
@@ -117,34 +101,44 @@ def advance(
     if checkpoint.waiting != (resume_with is not None):
         waits = "waits for a result" if checkpoint.waiting else "waits for nothing"
         raise CheckpointInvalid(f"node {checkpoint.cursor} {waits}; pass resume_with exactly when it does")
-    walk = _Walk(graph, checkpoint, handlers, phase, clock, observer)
-    return walk.go(resume_with)
+    return _Walk(graph, checkpoint, handlers, clock, observer).go(resume_with)
 
 
-class _Walk:
+def run_alone[R](walking: Generator[Any, Any, R], answer: Callable[[Any], Any] | None = None) -> R:
+    """Drive a generator of needs to its end, answering each by a function; a need without one raises PipelineInvalid."""
+    try:
+        need = next(walking)
+        while True:
+            if answer is None:
+                raise PipelineInvalid(f"nobody answers the need {need!r}")
+            need = walking.send(answer(need))
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+
+
+class _Walk[S]:
     """The state of one call of `advance`."""
 
     def __init__(
         self,
         graph: Graph,
-        checkpoint: Checkpoint,
-        handlers: Mapping[str, Handler],
-        phase: Phase,
+        checkpoint: Checkpoint[S],
+        handlers: Mapping[str, Handler[S]],
         clock: Clock,
         observer: Callable[[StepRecord], None] | None,
     ) -> None:
         self._graph = graph
         self._cursor = checkpoint.cursor
-        self._context = dict(checkpoint.context)
+        self._state = checkpoint.state
         self._visits = dict(checkpoint.visits)
         self._seq = checkpoint.steps
         self._handlers = handlers
-        self._phase = phase
         self._clock = clock
         self._observer = observer
         self._steps: list[StepRecord] = []
 
-    def go(self, resume_with: dict[str, Any] | None) -> Progress:
+    def go(self, resume_with: Any) -> Walking[S]:
         """Walk until something stops it."""
         outcome, preferred, answered = Outcome.SUCCESS, "", False
         while True:
@@ -152,21 +146,19 @@ class _Walk:
             if node.kind is NodeKind.EXIT:
                 return self._finished(node.exit_outcome, exit_node=node.name)
             handler = self._handler(node)
-            if handler is not None and self._belongs_elsewhere(handler):
-                return self._stopped(ProgressStatus.CROSSING, waiting=resume_with is not None)
             if resume_with is None and not self._visit(node):
                 return self._finished(
                     Outcome.FAILURE, fault=f"node {node.name} was visited {node.max_visits} times, its limit"
                 )
             if handler is not None:
-                result = self._step(node, handler, resume_with)
+                result = yield from self._step(node, handler, resume_with)
                 if result.suspend is not None:
-                    return self._stopped(ProgressStatus.SUSPENDED, waiting=True, suspension=result.suspend)
+                    return self._suspended(result.suspend)
                 resume_with, outcome, preferred, answered = None, result.outcome, result.preferred, False
             edge = choose_edge(
                 self._graph.edges_from(node.name),
                 outcome,
-                self._context,
+                self._state,
                 preferred=preferred,
                 answered=answered,
             )
@@ -179,14 +171,7 @@ class _Walk:
             answered = answered or edge is None or edge.condition.tests_outcome
             self._cursor = target
 
-    def _belongs_elsewhere(self, handler: Handler) -> bool:
-        if handler.phase is self._phase:
-            return False
-        # Asked by name: `isinstance` of a protocol goes through all its members, at every node.
-        waits: Callable[[Context], bool] | None = getattr(handler, "waits", None)
-        return waits is None or waits(self._context)
-
-    def _handler(self, node: Node) -> Handler | None:
+    def _handler(self, node: Node) -> Handler[S] | None:
         if node.kind is not NodeKind.STEP:
             return None
         if node.handler not in self._handlers:
@@ -201,27 +186,27 @@ class _Walk:
         self._visits[node.name] = count + 1
         return True
 
-    def _step(self, node: Node, handler: Handler, resume_with: dict[str, Any] | None) -> NodeResult:
+    def _step(self, node: Node, handler: Handler[S], resume_with: Any) -> Generator[Any, Any, NodeResult[S]]:
         started_at, started = self._clock.now(), time.perf_counter()
-        context = MappingProxyType(self._context)
         try:
+            work: Work[S]
             if resume_with is None:
-                result = handler.run(context)
+                work = handler(self._state)
             else:
-                result = _resumable(node, handler).resume(context, resume_with)
+                work = _resumable(node, handler).resume(self._state, resume_with)
+            result = work if isinstance(work, NodeResult) else (yield from work)
             if result.suspend is not None:
                 _resumable(node, handler)
         except Exception as error:
-            # Whatever it is, it goes on: only the place is noted on it.
+            # Whatever it is, it goes on: only the place is added to it.
             error.add_note(f"in pipeline {self._graph.name}, node {node.name}, handler {node.handler}")
             raise
-        self._context = {**self._context, **result.updates}
+        self._state = result.state
         self._seq += 1
         record = StepRecord(
             seq=self._seq,
             node=node.name,
             handler=node.handler,
-            phase=self._phase,
             started_at=started_at,
             duration_ms=(time.perf_counter() - started) * 1000,
             outcome=result.outcome,
@@ -242,17 +227,15 @@ class _Walk:
                 return name
         return ""
 
-    def _stopped(
-        self, status: ProgressStatus, *, waiting: bool, suspension: Suspension | None = None
-    ) -> Progress:
+    def _suspended(self, suspension: Suspension) -> Progress[S]:
         return Progress(
-            status=status,
-            checkpoint=self._checkpoint(waiting=waiting),
+            status=ProgressStatus.SUSPENDED,
+            checkpoint=self._checkpoint(waiting=True),
             steps=tuple(self._steps),
             suspension=suspension,
         )
 
-    def _finished(self, outcome: Outcome, *, exit_node: str = "", fault: str = "") -> Progress:
+    def _finished(self, outcome: Outcome, *, exit_node: str = "", fault: str = "") -> Progress[S]:
         return Progress(
             status=ProgressStatus.FINISHED,
             checkpoint=self._checkpoint(waiting=False),
@@ -262,17 +245,18 @@ class _Walk:
             fault=fault,
         )
 
-    def _checkpoint(self, *, waiting: bool) -> Checkpoint:
+    def _checkpoint(self, *, waiting: bool) -> Checkpoint[S]:
         return Checkpoint(
             cursor=self._cursor,
-            context=self._context,
+            state=self._state,
             visits=self._visits,
             waiting=waiting,
             steps=self._seq,
         )
 
 
-def _resumable(node: Node, handler: Handler) -> Resumable:
-    if not isinstance(handler, Resumable):
+def _resumable(node: Node, handler: Any) -> Resumable:
+    if not hasattr(handler, "resume"):
         raise PipelineInvalid(f"node {node.name}: handler {node.handler!r} suspends, so it needs a `resume`")
-    return handler
+    resumable: Resumable = handler
+    return resumable

@@ -1,17 +1,8 @@
-"""What nodes answer with and where they run."""
+"""Outcomes of nodes and of whole walks."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-
-
-class Phase(StrEnum):
-    """Where a node's work happens, seen from the database."""
-
-    #: In a transaction: it reads and writes rows.
-    INSIDE = "inside"
-    #: With no transaction open: pure work or embedding.
-    OUTSIDE = "outside"
 
 
 class Outcome(StrEnum):

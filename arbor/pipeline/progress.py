@@ -1,4 +1,4 @@
-"""Where a walk stands, what it has done, and why it stopped."""
+"""The position of a walk, the steps that it took, and the reason why it stopped."""
 
 from __future__ import annotations
 
@@ -9,55 +9,51 @@ from enum import StrEnum
 from typing import Any
 
 from arbor.errors import CheckpointInvalid
-from arbor.pipeline.outcomes import Outcome, Phase
-
-# What the nodes know: JSON values by name. Read-only for a handler; it changes it by the updates it answers with.
-type Context = Mapping[str, Any]
+from arbor.pipeline.outcomes import Outcome
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspension:
-    """What a node waits for: a call of this kind, with this payload (JSON)."""
+    """The call that a node waits for: its kind, and what is asked."""
 
     kind: str
-    payload: dict[str, Any]
+    payload: Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Checkpoint:
-    """Where a walk stands; all a worker needs to go on with it.
+class Checkpoint[S]:
+    """The position of a walk and its state; all a worker needs to go on with it.
 
     `cursor` is the next node, or, while `waiting`, the node that suspended. `steps` counts the steps taken so far.
     """
 
     cursor: str
-    context: Mapping[str, Any] = field(default_factory=dict)
+    state: S
     visits: Mapping[str, int] = field(default_factory=dict)
     waiting: bool = False
     steps: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+    def position(self) -> dict[str, Any]:
+        """Return everything but the state as a JSON object."""
         return {
             "cursor": self.cursor,
-            "context": dict(self.context),
             "visits": dict(self.visits),
             "waiting": self.waiting,
             "steps": self.steps,
         }
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Checkpoint:
-        """Read it from a JSON object; raises CheckpointInvalid naming what is missing."""
-        missing = [name for name in ("cursor", "context", "visits", "waiting", "steps") if name not in stored]
+    def at(cls, position: Mapping[str, Any], state: S) -> Checkpoint[S]:
+        """Return the checkpoint at a stored position; raises CheckpointInvalid naming what is missing."""
+        missing = [name for name in ("cursor", "visits", "waiting", "steps") if name not in position]
         if missing:
             raise CheckpointInvalid(f"a stored checkpoint needs {', '.join(missing)}")
         return cls(
-            cursor=stored["cursor"],
-            context=stored["context"],
-            visits=stored["visits"],
-            waiting=stored["waiting"],
-            steps=stored["steps"],
+            cursor=position["cursor"],
+            state=state,
+            visits=position["visits"],
+            waiting=position["waiting"],
+            steps=position["steps"],
         )
 
 
@@ -68,7 +64,6 @@ class StepRecord:
     seq: int
     node: str
     handler: str
-    phase: Phase
     started_at: datetime
     duration_ms: float
     outcome: Outcome
@@ -79,8 +74,6 @@ class StepRecord:
 class ProgressStatus(StrEnum):
     """Why a walk stopped."""
 
-    #: The next node belongs to the other phase.
-    CROSSING = "crossing"
     #: A node waits for an external call.
     SUSPENDED = "suspended"
     #: The walk is over.
@@ -88,7 +81,7 @@ class ProgressStatus(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Progress:
+class Progress[S]:
     """How far a walk came.
 
     `outcome` is set when it is finished; `exit` names the exit node, and is empty when it ended without reaching one:
@@ -96,7 +89,7 @@ class Progress:
     """
 
     status: ProgressStatus
-    checkpoint: Checkpoint
+    checkpoint: Checkpoint[S]
     steps: tuple[StepRecord, ...]
     suspension: Suspension | None = None
     outcome: Outcome | None = None

@@ -1,0 +1,73 @@
+"""What a heartbeat asks a model, stored once: the schema by what it is made of, the prompt's sections by their places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.reply_schema import CACHED_SCHEMAS, reply_schema
+from arbor.models.ports import ModelRequest
+
+#: Names in a stored request what its schema is made of: {"allowed": [actions], "keys": [of the reply]}.
+_SCHEMA_OF = "schema_of"
+
+
+def request_json(request: ModelRequest, *, allowed: Sequence[str], keys: Sequence[str]) -> dict[str, Any]:
+    """Return a request whose schema is that of a reply with these actions and keys, without it: it is made again."""
+    return request.to_json() | {"schema": None, _SCHEMA_OF: {"allowed": list(allowed), "keys": list(keys)}}
+
+
+def request_of(stored: Mapping[str, Any]) -> ModelRequest:
+    """Return a stored request, whole."""
+    request = dict(stored)
+    made_of = request.pop(_SCHEMA_OF, None)
+    if made_of is not None:
+        request["schema"] = _schema(tuple(made_of["allowed"]), tuple(made_of["keys"]))
+    return ModelRequest.from_json(request)
+
+
+@lru_cache(maxsize=CACHED_SCHEMAS)
+def _schema(allowed: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, Any]:
+    return reply_schema(ACTIONS, allowed, keys)
+
+
+def stored_sections(
+    sections: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return a prompt's sections, {name, text, tokens} each, with the places of their texts in place of these."""
+    if not sections:
+        return []
+    parts = [("system", str(request["system"])), ("user", str(request["messages"][0]["content"]))]
+    stored: list[dict[str, Any]] = []
+    number, start = 0, 0
+    for section in sections:
+        text = section["text"]
+        place = parts[number][1].find(text, start)
+        if place < 0 and number == 0:
+            number, start = 1, 0
+            place = parts[1][1].find(text)
+        if place < 0:
+            stored.append(dict(section))
+            continue
+        start = place + len(text)
+        entry = {name: value for name, value in section.items() if name != "text"}
+        stored.append({**entry, "part": parts[number][0], "from": place, "to": start})
+    return stored
+
+
+def sections_of(sections: Any, request: Any) -> list[dict[str, Any]]:
+    """Return the stored sections of a call with their texts, {name, text, tokens} each, from its stored request."""
+    if not isinstance(sections, list) or not isinstance(request, Mapping):
+        return []
+    messages = request.get("messages") or [{}]
+    parts = {"system": str(request.get("system", "")), "user": str(messages[0].get("content", ""))}
+    found = []
+    for section in sections:
+        if isinstance(section, Mapping):
+            entry = dict(section)
+            if "part" in entry:
+                entry["text"] = parts.get(entry.pop("part"), "")[entry.pop("from") : entry.pop("to")]
+            found.append(entry)
+    return found

@@ -1,0 +1,78 @@
+"""The record of a heartbeat: what its turns did, as its row and its page show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.results import ActionResult, GoalChange
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deed:
+    """One action of a beat: the decision about it, its result, and the turn it belongs to."""
+
+    decision: Decision
+    result: ActionResult
+    turn: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of `Heartbeat.actions`."""
+        entry = {**self.decision.model_dump(mode="json"), **self.result.model_dump(mode="json")}
+        return entry if self.turn == 1 else {**entry, "turn": self.turn}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnRecord:
+    """The deeds of one turn, or of several: actions, changes of goals, what was dropped and mended of the reply."""
+
+    deeds: list[Deed] = field(default_factory=list)
+    goal_changes: list[GoalChange] = field(default_factory=list)
+    #: Items of the reply that were not used.
+    dropped: list[Dropped] = field(default_factory=list)
+    #: What had to be mended before the reply could be read.
+    repairs: list[str] = field(default_factory=list)
+    #: The model's own words for it.
+    reasoning: str = ""
+
+    @property
+    def results(self) -> list[ActionResult]:
+        """Return the results of the actions."""
+        return [deed.result for deed in self.deeds]
+
+    def followed_by(self, later: TurnRecord) -> TurnRecord:
+        """Return both as one: their lists joined, their reasons one after the other."""
+        return TurnRecord(
+            deeds=[*self.deeds, *later.deeds],
+            goal_changes=[*self.goal_changes, *later.goal_changes],
+            dropped=[*self.dropped, *later.dropped],
+            repairs=[*self.repairs, *later.repairs],
+            reasoning="\n\n".join(filter(None, (self.reasoning, later.reasoning))),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BeatRecord:
+    """The columns of a heartbeat's row that say what it was."""
+
+    number: int
+    mode: str
+    energy_start: float | None
+    energy_end: float | None
+    model: str
+    tier: str
+    turns: int
+    whole: TurnRecord
+    narrative: str
+    emotional_valence: float | None
+    arousal: float | None
+    memory_id: UUID | None
+
+
+def dropped_json(dropped: Sequence[Dropped]) -> list[dict[str, str]]:
+    """Return the entries of `Heartbeat.dropped`."""
+    return [{"path": item.path, "value": item.value, "reason": item.reason} for item in dropped]

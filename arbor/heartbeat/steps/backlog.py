@@ -1,0 +1,163 @@
+"""Steps on the backlog: goals that rules make, plans, intents that are being carried out, and the reply's changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from arbor.errors import ArborError
+from arbor.goals.backlog import Backlog
+from arbor.goals.injection import Circumstances, Rule, has_recovered, injected_goals
+from arbor.goals.ordering import Scale, weigh
+from arbor.goals.rows import GoalRow
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.goal_views import GoalView
+from arbor.heartbeat.guarding import paths_of
+from arbor.heartbeat.needs import OpenBacklog
+from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.steps.goal_changes import Changes, is_work, without
+from arbor.heartbeat.steps.opening import opening_of
+from arbor.heartbeat.usage import Degradation
+from arbor.ids import read_id
+from arbor.pipeline.engine import NodeResult, Steps
+
+#: `PerceptKind` of what happens around an agent.
+_ENVIRONMENT = "environment"
+#: Put off, not tried: the intent waits on, and the try does not count.
+_PUT_OFF = (Verdict.TOO_LITTLE_ENERGY, Verdict.TOO_MANY, Verdict.TOO_SOON, Verdict.UNAVAILABLE)
+
+
+def inject_goals(beat: Beat) -> Steps[Beat]:
+    """Add the goals that the rules make, if any, and close the one that is over (seed 003, 10.1: orient)."""
+    situation, opening = beat.situation, opening_of(beat)
+    circumstances = _circumstances(beat, opening.circumstances)
+    found = injected_goals(circumstances)
+    over = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
+    over = over if has_recovered(circumstances) else []
+    if not (found or over):
+        return NodeResult(state=beat)
+    backlog: Backlog = yield OpenBacklog()
+    changes = Changes(beat, backlog)
+    made: list[GoalView] = []
+    left_out: list[str] = []
+    for goal in over:
+        try:
+            changes.conclude(goal.id, "there is enough again")
+        except ArborError as error:
+            left_out.append(f"{goal.title}: not closed, for {error}")
+    for injected in found:
+        try:
+            made.append(_view(changes.inject(injected), opening.scale))
+        except ArborError as error:
+            left_out.append(f"{injected.title}: not taken up, for {error}")
+    result = changes.result()
+    open_goals = [goal for goal in situation.goals if goal not in over]
+    # In order, as the beat saw the others.
+    goals = sorted([*open_goals, *made], key=lambda goal: (-goal.priority, goal.id))
+    return replace(result, state=result.state.with_view(goals=goals), changed=(*result.changed, *left_out))
+
+
+def store_decompositions(beat: Beat) -> Steps[Beat]:
+    """Make plans of the reply's decompositions, and lock the intents that its actions are going to carry out."""
+    wanted = [
+        intent_id
+        for decision in beat.decisions
+        if decision.runs and (intent_id := read_id(decision.intent_id))
+    ]
+    decompositions = beat.said.decompositions
+    # None of this turn, whatever an earlier one counted.
+    beat = replace(beat, counted=[])
+    if not (wanted or decompositions):
+        return NodeResult(state=beat)
+    backlog: Backlog = yield OpenBacklog()
+    if wanted:
+        backlog.take_in_hand(wanted, again=[found for each in beat.served if (found := read_id(each))])
+        counted = [key for key in dict.fromkeys(map(str, wanted)) if key not in beat.served]
+        beat = replace(beat, served=[*beat.served, *counted], counted=counted)
+    changes = Changes(beat, backlog)
+    paths = paths_of("decompositions", decompositions, beat.untaken)
+    for path, decomposition in zip(paths, decompositions, strict=True):
+        changes.apply(path, changes.decompose, decomposition)
+    return changes.result()
+
+
+def goals(beat: Beat) -> Steps[Beat]:
+    """Apply the reply's goal updates and new goals, the outcome of intents, and what other actions did for a goal."""
+    reply, results = beat.said, beat.present.results
+    decisions = [deed.decision for deed in beat.deeds]
+    tried, put_off = _tried(results, decisions), _put_off(results, decisions)
+    meant = [result for result in results if not result.intent_id and is_work(result)]
+    if not (tried or put_off or meant or reply.goal_updates or reply.new_goals):
+        return NodeResult(state=beat)
+    backlog: Backlog = yield OpenBacklog()
+    changes = Changes(beat, backlog)
+    for result in tried:
+        changes.apply(f"actions[{result.index}].intent_id", changes.intent, result)
+    for result in put_off:
+        changes.apply(f"actions[{result.index}].intent_id", changes.put_off, result)
+    for result in meant:
+        changes.serve(result)
+    paths = paths_of("new_goals", reply.new_goals, beat.untaken)
+    for path, goal in zip(paths, reply.new_goals, strict=True):
+        changes.apply(path, changes.add, goal)
+    paths = paths_of("goal_updates", reply.goal_updates, beat.untaken)
+    for path, update in zip(paths, reply.goal_updates, strict=True):
+        changes.apply(path, changes.update, update)
+    result = changes.result()
+    return replace(result, state=without(result.state, changes.untried))
+
+
+def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
+    """Return the results of intents that were tried: successes first, for a step that fails may end its plan."""
+    put_off = {decision.index for decision in decisions if decision.verdict in _PUT_OFF}
+    put_off |= {result.index for result in _put_off(results, decisions)}
+    tried = [result for result in results if result.intent_id and result.index not in put_off]
+    return sorted(
+        tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+    )
+
+
+def _put_off(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
+    """Return the results of intents that were to be carried out, and whose action then found that it is too soon."""
+    ran = {decision.index for decision in decisions if decision.runs}
+    return [
+        result
+        for result in results
+        if result.intent_id and result.index in ran and result.outcome is ActionOutcome.BLOCKED
+    ]
+
+
+def _view(goal: GoalRow, scale: Scale) -> GoalView:
+    source = GoalSource(goal.source)
+    found = weigh(
+        scale,
+        source,
+        fraction=goal.fraction,
+        deadline=goal.deadline,
+        stated_reward=goal.expected_reward,
+        actions=(),
+    )
+    return GoalView(
+        id=str(goal.id),
+        title=goal.title,
+        description=goal.description,
+        state=GoalState(goal.state),
+        layer=GoalLayer(goal.layer),
+        source=source,
+        priority=round(found, 4),
+        rule=goal.rule,
+    )
+
+
+def _circumstances(beat: Beat, found: Circumstances) -> Circumstances:
+    situation = beat.situation
+    return replace(
+        found,
+        open_titles=[goal.title for goal in situation.goals],
+        open_rules=frozenset(goal.rule for goal in situation.goals if goal.rule),
+        has_aspiration=any(goal.layer is GoalLayer.ASPIRATION for goal in situation.goals),
+        budget_runs_low=situation.degradation.rank >= Degradation.DEGRADATION.rank,
+        chances=[percept.content for percept in situation.percepts if percept.kind == _ENVIRONMENT],
+    )

@@ -1,0 +1,88 @@
+"""Deciding: which of the proposed actions run, and the vectors of the texts that they search for and store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from arbor.contacts.cooldown import refusals
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.decision import decide as decide_actions
+from arbor.heartbeat.decision import texts_to_check, texts_to_search, texts_to_store
+from arbor.heartbeat.guarding import not_taken, reply_within_boundaries, within_boundaries
+from arbor.heartbeat.needs import Embedding
+from arbor.pipeline.engine import NodeResult, Steps
+from arbor.selves.boundary_check import Vector
+
+
+def decide(beat: Beat) -> NodeResult[Beat]:
+    """Choose which of the proposed actions run: known, permitted, well-formed, affordable, within the boundaries."""
+    environment = beat.situation.environment
+    decisions = decide_actions(
+        beat.said.actions,
+        registry=ACTIONS,
+        allowed=[*beat.allowed, *beat.missing],
+        energy=beat.situation.energy,
+        budget=beat.budget,
+        missing=beat.missing,
+        # An action's place in its beat names it: a further turn counts on.
+        first=len(beat.earlier.deeds),
+        cooling=refusals(
+            hours_since_reach_out=environment.hours_since_reach_out,
+            hours_since_user=environment.hours_since_user,
+            public_today=environment.published_today,
+            limits=beat.rules.contact_limits,
+        ),
+        guarded=partial(within_boundaries, boundaries=beat.boundaries, vectors={}),
+    )
+    return NodeResult(state=_within(replace(beat, decisions=list(decisions)), vectors=None))
+
+
+def embed(beat: Beat) -> Steps[Beat]:
+    """Embed what the actions search for and store, and check it against the boundaries by its meaning."""
+    searched = texts_to_search(beat.decisions)
+    stored = texts_to_store(beat.decisions, beat.said)
+    # What goes out is embedded to be checked against boundaries, and for nothing else.
+    checked = [text for text in texts_to_check(beat.decisions) if text not in searched and text not in stored]
+    found: Mapping[str, Vector] = {}
+    if searched or stored or checked:
+        found = yield Embedding(
+            model=beat.embedding_model,
+            queries=searched,
+            plain=checked,
+            stored=stored,
+            boundaries=beat.selfhood.boundaries,
+        )
+    # Of earlier turns, those of the notes: they are stored at the end.
+    vectors = {
+        **beat.vectors,
+        **{text: found[text] for text in (*searched, *stored) if text in found},
+    }
+    # What crosses a boundary in other words than its own is seen only now; what it would have cost stays unspent.
+    known = {**found, **vectors}
+    guarded = [within_boundaries(decision, beat.boundaries, known) for decision in beat.decisions]
+    beat = replace(beat, vectors=vectors, decisions=guarded)
+    return NodeResult(state=_within(beat, vectors=known) if known else beat)
+
+
+def _within(beat: Beat, *, vectors: Mapping[str, Vector] | None) -> Beat:
+    """Return the beat with its reply checked against the boundaries.
+
+    What is not taken is dropped, on record; `untaken` are the paths of this turn's items that are left out, by which the
+    others keep the places they had.
+    """
+    reply, crossings = reply_within_boundaries(beat.said, beat.boundaries, vectors, untaken=beat.untaken)
+    # What is taken nevertheless was recorded by its words already when it is looked at by its meaning.
+    new = [crossing for crossing in crossings if crossing.reason or crossing not in beat.crossings]
+    if not new:
+        return beat
+    dropped = not_taken(crossings)
+    beat = beat.with_present(dropped=[*beat.present.dropped, *dropped])
+    return replace(
+        beat,
+        reply=reply,
+        untaken=[*beat.untaken, *(item.path for item in dropped)],
+        crossings=[*beat.crossings, *new],
+    )

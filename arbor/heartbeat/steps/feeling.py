@@ -1,0 +1,196 @@
+"""Feeling: the effect of the beat on mood and drives, what acting taught, and the boundaries that were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from arbor.heartbeat.beat import Beat, MoodShift, Selfhood
+from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.effects import AuditNote
+from arbor.heartbeat.feeling import (
+    causes,
+    events_of,
+    learned_after,
+    met_something_new,
+    satisfactions,
+)
+from arbor.heartbeat.guarding import FreeCrossing, about
+from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.learning import PEER_MESSAGE, USER_MESSAGE
+from arbor.heartbeat.needs import Meeting, Meetings
+from arbor.heartbeat.record import Deed
+from arbor.heartbeat.reply import PeerNote
+from arbor.heartbeat.situation import Situation
+from arbor.pipeline.engine import NodeResult, Steps
+from arbor.selves.boundaries import BoundaryResponse
+from arbor.selves.drives import after_beat, in_touch, read_drives
+from arbor.selves.emotions import Event, baseline_of, change_of, read_mood
+from arbor.selves.experiences import NewExperience, Outcome, lesson
+
+#: The name of a peer that is no agent: somebody who writes to the agent as its user.
+USER = "user"
+_PEOPLE = (USER_MESSAGE, PEER_MESSAGE)
+#: The `AuditAction` of a boundary that something touches.
+_BOUNDARY = "boundary"
+
+
+def feel(beat: Beat) -> Steps[Beat]:
+    """Bring drives, mood and what was learned up to date; record experiences, boundaries and meetings."""
+    situation, reply, before = beat.situation, beat.said, beat.selfhood
+    whole = beat.whole
+    results, changes = whole.results, whole.goal_changes
+    met_new = met_something_new(situation, results, changes)
+    drives = after_beat(
+        in_touch(read_drives(before.drives, beat.now), before.contact),
+        now=beat.now,
+        satisfied=satisfactions(situation, results, changes),
+        building=causes(situation, results, met_new=met_new),
+    )
+    events = [
+        *events_of(reply, results, changes),
+        *(Event.BOUNDARY for _ in _kept(situation, whole.deeds, beat.crossings)),
+        *([Event.CONTACT] if any(percept.kind in _PEOPLE for percept in situation.percepts) else []),
+    ]
+    mood = read_mood(before.mood, baseline=baseline_of([before.tone]), now=beat.now).moved(events)
+    beat = beat.bringing(
+        experiences=_experiences(whole.deeds, before), audit=_boundary_notes(beat, whole.deeds)
+    )
+    met, others = _meetings(situation, reply.peer_notes, before.contact)
+    if met or others:
+        refused: list[tuple[PeerNote, str]] = yield Meetings(
+            tick=situation.beat_number, met=met, others=others
+        )
+        if refused:
+            beat = beat.with_present(
+                dropped=[*beat.present.dropped, *(_refused(reply.peer_notes, *pair) for pair in refused)]
+            )
+    beat = beat.with_state(
+        drives=drives.model_dump(mode="json"),
+        mood=mood.model_dump(mode="json"),
+        learned=learned_after(before.learned, results),
+        stale_beats=0 if met_new else situation.stale_beats + 1,
+    )
+    shift = change_of(events)
+    # Somebody may talk to the agent meanwhile: the commit needs to know what of the mood is this beat's doing.
+    beat = replace(
+        beat,
+        emotional_valence=mood.valence,
+        arousal=mood.arousal,
+        moved=MoodShift(valence=shift.valence, arousal=shift.arousal),
+    )
+    return NodeResult(state=beat)
+
+
+def _refused(notes: Sequence[PeerNote], note: PeerNote, reason: str) -> Dropped:
+    return Dropped(path=f"peer_notes[{notes.index(note)}]", value=note.model_dump_json(), reason=reason)
+
+
+def _kept(situation: Situation, deeds: Sequence[Deed], freely: Sequence[FreeCrossing]) -> set[str]:
+    """Return the boundaries that were pressed, from outside or from within; a mere flag presses nobody."""
+    outside = {
+        crossing.boundary
+        for crossing in situation.crossed
+        if crossing.response is not BoundaryResponse.FLAG
+    }
+    within = {
+        crossing.boundary
+        for deed in deeds
+        if deed.decision.verdict is Verdict.BOUNDARY
+        for crossing in deed.decision.crossed
+    }
+    return outside | within | {crossing.crossed.boundary for crossing in freely if crossing.reason}
+
+
+def _experiences(deeds: Sequence[Deed], before: Selfhood) -> list[NewExperience]:
+    """Return an experience of each action that was paid for."""
+    found = []
+    for deed in deeds:
+        result = deed.result
+        if not result.cost:
+            continue
+        attempts, successes = before.learned.get(result.action, (0, 0))
+        outcome = Outcome(result.outcome) if result.outcome in Outcome else Outcome.UNKNOWN
+        what = about(deed.decision.params)
+        taught = lesson(
+            action=result.action,
+            about=what,
+            outcome=outcome,
+            summary=result.summary,
+            attempts=attempts,
+            successes=successes,
+        )
+        found.append(NewExperience(action=result.action, about=what, outcome=outcome, lesson=taught))
+    return found
+
+
+def _boundary_notes(beat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
+    """Return each boundary that came up, with what was done about it, for the audit."""
+    asked = [
+        (
+            f"what reached it touches {crossing.boundary} ({crossing.response}): {crossing.why}",
+            crossing.model_dump(mode="json"),
+        )
+        for crossing in beat.situation.crossed
+    ]
+    done = [
+        (
+            f"{deed.decision.action} {'refused' if deed.decision.verdict is Verdict.BOUNDARY else 'went on'}"
+            f" at {crossing.boundary} ({crossing.response}): {crossing.why}",
+            {
+                **crossing.model_dump(mode="json"),
+                "action": deed.decision.action,
+                "verdict": deed.decision.verdict.value,
+            },
+        )
+        for deed in deeds
+        for crossing in deed.decision.crossed
+    ]
+    return [
+        AuditNote(
+            action=_BOUNDARY,
+            message=message,
+            detail={**detail, "heartbeat_id": str(beat.heartbeat_id)},
+        )
+        for message, detail in (*asked, *done, *map(_free_note, beat.crossings))
+    ]
+
+
+def _free_note(crossing: FreeCrossing) -> tuple[str, Mapping[str, Any]]:
+    """Return the audit's line about an item of the reply at a boundary."""
+    crossed = crossing.crossed
+    became = "not taken" if crossing.reason else "taken"
+    message = f"{crossing.path} {became} at {crossed.boundary} ({crossed.response}): {crossed.why}"
+    detail = {**crossed.model_dump(mode="json"), "path": crossing.path, "reason": crossing.reason}
+    return message, detail
+
+
+def _meetings(
+    situation: Situation, notes: Sequence[PeerNote], contact: datetime | None
+) -> tuple[list[Meeting], list[PeerNote]]:
+    """Return who was met, those who wrote, and what the reply says of others."""
+    said: dict[str, PeerNote] = {}
+    # Of several notes about one, the first counts; the others go along, to be refused.
+    further = []
+    for note in notes:
+        if note.peer.strip() and said.setdefault(note.peer.strip().casefold(), note) is not note:
+            further.append(note)
+    wrote = {
+        (percept.peer if percept.kind == PEER_MESSAGE else USER): percept.peer_id
+        for percept in situation.percepts
+        if percept.kind in _PEOPLE
+    }
+    if contact is not None and USER in said:
+        wrote.setdefault(USER, "")
+    met = [
+        Meeting(
+            name=name,
+            peer_id=peer_id,
+            note=said.pop(name.casefold(), None) or said.pop(peer_id.casefold(), None),
+        )
+        for name, peer_id in wrote.items()
+        if name
+    ]
+    return met, [*said.values(), *further]

@@ -1,0 +1,93 @@
+"""Following up: decide whether the beat goes on with what its actions brought."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.context_budget import REPLY_SHARE, estimate_tokens
+from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.record import TurnRecord
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.turns import follow_up_text, goes_on, merge_replies
+from arbor.models.windows import window_of
+from arbor.pipeline.engine import NodeResult
+
+
+def follow_up(beat: Beat) -> NodeResult[Beat]:
+    """Go on to a further turn with a message of what was brought, or end with all turns as one."""
+    if beat.failure:
+        return NodeResult(state=_failed(beat), changed=(f"turn {beat.turn} came to nothing",))
+    results = beat.present.results
+    energy = beat.energy_end if beat.energy_end is not None else beat.situation.energy
+    situation = beat.situation.model_copy(update={"energy": energy})
+    if not goes_on(situation, results, turn=beat.turn, most=beat.turns_allowed):
+        return NodeResult(state=_whole(beat))
+    text = follow_up_text(
+        situation, results, turn=beat.turn + 1, most=beat.turns_allowed, nonce=beat.mark
+    )
+    said = beat.asked_tokens + estimate_tokens(beat.reply_text)
+    if said + estimate_tokens(text) > _room(beat):
+        return NodeResult(state=_whole(beat), changed=("the model has no room for a further turn",))
+    merged = merge_replies(beat.earlier_reply, beat.said)
+    noted = {note.text for note in merged.memory_notes}
+    beat = taken_in(replace(beat, view=situation))
+    further = replace(
+        beat,
+        goes_on=True,
+        turn=beat.turn + 1,
+        answered=beat.call_id,
+        follow_up=text,
+        said_tokens=said,
+        earlier_reply=merged,
+        earlier=beat.whole,
+        present=TurnRecord(),
+        reply=None,
+        untaken=[],
+        decisions=[],
+        vectors={text: vector for text, vector in beat.vectors.items() if text in noted},
+    )
+    return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
+
+
+def taken_in(beat: Beat) -> Beat:
+    """Return the beat with the percepts that its prompt showed marked as taken in, once."""
+    if beat.heard or not beat.situation.percepts:
+        return beat
+    heard = [UUID(percept.id) for percept in beat.situation.percepts]
+    return replace(beat.bringing(heard=heard), heard=True)
+
+
+def _room(beat: Beat) -> int:
+    """Return how many tokens a prompt may take for the reply to have its share of the model's window."""
+    window = window_of(beat.model, otherwise=beat.rules.model_context)
+    return window - min(beat.rules.reply_tokens, int(window * REPLY_SHARE))
+
+
+def _whole(beat: Beat) -> Beat:
+    """Return the beat with all turns as one, for those who look at the whole of it."""
+    return _at_start(
+        replace(beat, goes_on=False, reply=merge_replies(beat.earlier_reply, beat.said))
+    )
+
+
+def _failed(beat: Beat) -> Beat:
+    """Return the beat with the turns before: what they did is done, and that the last one failed is on record."""
+    lost = Dropped(path=f"turn {beat.turn}", value="", reason=beat.failure)
+    beat = replace(
+        beat,
+        goes_on=False,
+        failure="",
+        unreadable="",
+        reply=beat.earlier_reply or Reply(),
+        present=TurnRecord(dropped=[lost]),
+    )
+    return _at_start(beat)
+
+
+def _at_start(beat: Beat) -> Beat:
+    """Return the beat with the energy that it began with in its situation: its results say what it spent."""
+    if beat.turn <= 1 or beat.energy_start is None:
+        return beat
+    return beat.with_view(energy=beat.energy_start)

@@ -1,0 +1,292 @@
+"""The changes that a heartbeat makes to the backlog, one item at a time, and the account of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from arbor.errors import ArborError, Invalid, NotFound
+from arbor.goals.backlog import Backlog
+from arbor.goals.commitments import require_active
+from arbor.goals.injection import Injected
+from arbor.goals.intents import NO_WORK, carries_out
+from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
+from arbor.goals.requests import NewGoalRequest
+from arbor.goals.rows import GoalRow
+from arbor.goals.values import GoalState
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.reflex_deeds import STAND_INS
+from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
+from arbor.ids import read_id
+from arbor.pipeline.engine import NodeResult
+
+
+class Changes:
+    """Applies one item at a time to the open backlog, and keeps account."""
+
+    def __init__(self, beat: Beat, backlog: Backlog) -> None:
+        self._beat = beat
+        self._backlog = backlog
+        #: Goals on which this heartbeat is counted as spent already, in this turn or an earlier one.
+        self._served = {
+            change.goal_id for change in beat.whole.goal_changes if change.kind in _SERVING
+        }
+        self._recorded = frozenset(self._served)
+        #: Goals that actions were for, by none of their steps, with the names of these actions.
+        self._meant: dict[UUID, tuple[GoalRow, list[str]]] = {}
+        #: Intents that were tried, and those that were released without a try, by their ids.
+        self._tried: set[str] = set()
+        self._released: set[str] = set()
+        self._made: list[GoalChange] = []
+        self._dropped: list[Dropped] = []
+
+    def apply[T: BaseModel](self, path: str, change: Callable[[T], None], item: T) -> None:
+        """Apply a change; one that the backlog refuses is listed, never silently lost."""
+        try:
+            change(item)
+        except ArborError as error:
+            self._dropped.append(Dropped(path=path, value=item.model_dump_json(), reason=str(error)))
+            self._refuse(item, str(error))
+
+    def result(self) -> NodeResult[Beat]:
+        """Return the beat with the account of the changes, which are written with its other effects."""
+        self._record_meant()
+        present = self._beat.present
+        beat = self._beat.with_present(
+            goal_changes=[*present.goal_changes, *self._made],
+            dropped=[*present.dropped, *self._dropped],
+        )
+        changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._made)
+        return NodeResult(state=beat.bringing(backlog=self._backlog), changed=changed)
+
+    def intent(self, result: ActionResult) -> None:
+        """Record how an intent's action turned out.
+
+        Raises NotFound where it is not open any more, and Invalid where another action than the step's was done: it is
+        released untried. What was done then counts for the goal that the action names.
+        """
+        try:
+            intent = self._backlog.intent(str(result.intent_id))
+        except NotFound:
+            if is_work(result):
+                self.serve(result)
+            raise
+        if not self._carries_out(result.action, intent.action):
+            self.put_off(result)
+            if is_work(result):
+                self.serve(result)
+            raise Invalid(f"the step is {intent.action}; {result.action} does not carry it out")
+        failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+        final = result.outcome is ActionOutcome.BLOCKED and result.action not in ACTIONS
+        self._tried.add(str(intent.id))
+        self._serve(intent.goal_id)
+        self._backlog.attempt(
+            intent.id,
+            error=result.summary if failed else "",
+            final=final,
+            part=result.outcome is ActionOutcome.PARTIAL,
+        )
+        goal = self._backlog.goal(intent.goal_id)
+        self._record(
+            goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}"
+        )
+
+    def serve(self, result: ActionResult) -> None:
+        """Count what an action did for an open goal without being a step of it; an unknown goal is listed."""
+        try:
+            goal = self._backlog.goal(str(result.goal_id))
+        except NotFound as error:
+            path = f"actions[{result.index}].goal_id"
+            self._dropped.append(Dropped(path=path, value=str(result.goal_id), reason=str(error)))
+            return
+        self._serve(goal.id)
+        self._meant.setdefault(goal.id, (goal, []))[1].append(result.action)
+
+    def put_off(self, result: ActionResult) -> None:
+        """Release an intent that was locked, and whose action was not possible yet: nothing was tried."""
+        key = str(read_id(str(result.intent_id)))
+        self._released.add(key)
+        self._backlog.put_off(key, counted=key in self._beat.counted)
+
+    @property
+    def untried(self) -> set[str]:
+        """Intents that were released, and of which nothing was tried, by their ids."""
+        return self._released - self._tried
+
+    def decompose(self, decomposition: Decomposition) -> None:
+        """Plan steps; the next of them are committed."""
+        draft = PlanDraft(
+            steps=[
+                StepDraft(
+                    action=step.action,
+                    description=step.description,
+                    precondition=step.precondition or "",
+                    postcondition=step.postcondition or "",
+                    estimated_ticks=step.estimated_ticks,
+                )
+                for step in decomposition.intentions
+            ],
+            estimated_ticks=decomposition.estimated_ticks,
+            estimated_cost=decomposition.estimated_cost,
+            risk=decomposition.risk,
+            dependencies=decomposition.dependencies,
+        )
+        goal = self._backlog.goal(decomposition.goal_id)
+        # A person may plan ahead; what an agent plans, it goes on to do.
+        require_active(goal)
+        self._serve(goal.id)
+        plan, made = self._backlog.plan(goal.id, draft)
+        self._drop_dependencies([name for name in draft.dependencies if name not in plan.dependencies])
+        steps = "; ".join(f"{step.action}: {step.description}" for step in made)
+        self._record(goal, GoalChangeKind.PLANNED, steps)
+
+    def add(self, new: NewGoal) -> None:
+        """Add a goal of the reply."""
+        goal = self._backlog.add(
+            NewGoalRequest(
+                title=new.title,
+                description=new.description,
+                layer=new.layer,
+                source=new.source,
+                parent_id=new.parent_goal_id,
+                deadline=new.deadline,
+                expected_reward=new.expected_reward,
+            )
+        )
+        self._record(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
+
+    def inject(self, injected: Injected) -> GoalRow:
+        """Add a goal that a rule made."""
+        goal = self._backlog.add(
+            NewGoalRequest(
+                title=injected.title,
+                description=injected.description,
+                layer=injected.layer,
+                source=injected.source,
+                rule=injected.rule.value,
+            )
+        )
+        change = f"it is {goal.state}; it came by itself ({injected.rule})"
+        self._record(goal, GoalChangeKind.CREATED, change, by_rule=True)
+        return goal
+
+    def conclude(self, goal_id: str, why: str) -> None:
+        """Close a goal that a rule made, now that its reason is over."""
+        goal = self._backlog.goal(goal_id)
+        if goal.state != GoalState.ACTIVE:
+            self._backlog.move(goal_id, GoalState.ABANDONED, reason=why, by_rule=True)
+            self._record(goal, GoalChangeKind.ABANDONED, why, by_rule=True)
+        else:
+            self._backlog.move(goal_id, GoalState.COMPLETED, by_rule=True)
+            self._record(goal, GoalChangeKind.COMPLETED, why, by_rule=True)
+        self._record_reached()
+
+    def update(self, update: GoalUpdate) -> None:
+        """Record progress, what blocks the goal, and a move, in this order: a goal that is moved may be closed."""
+        if update.progress is not None or update.note:
+            self._serve(self._backlog.goal(update.goal_id).id)
+            goal = self._backlog.progress(
+                update.goal_id, fraction=update.progress, note=update.note or ""
+            )
+            note = f": {update.note}" if update.note else ""
+            self._record(goal, GoalChangeKind.PROGRESSED, f"{goal.fraction:.0%} done{note}")
+            if goal.state == GoalState.COMPLETED:
+                self._record(goal, GoalChangeKind.COMPLETED, "")
+                self._record_reached()
+                return
+        if update.blocked_by is not None:
+            self._block(update.goal_id, update.blocked_by)
+        if update.state is not None and update.state != self._backlog.goal(update.goal_id).state:
+            goal = self._backlog.move(update.goal_id, update.state, reason=update.reason or "")
+            kind = _KIND_OF_STATE.get(GoalState(goal.state), GoalChangeKind.MOVED)
+            self._record(goal, kind, update.reason or f"it is {goal.state}")
+        self._record_reached()
+
+    def _serve(self, goal_id: UUID) -> None:
+        """Count this heartbeat as spent on the goal, once."""
+        if str(goal_id) not in self._served:
+            self._served.add(str(goal_id))
+            self._backlog.serve(goal_id)
+
+    def _carries_out(self, action: str, step: str) -> bool:
+        by_rule = self._beat.situation.model_is_reflex
+        return carries_out(
+            action, step, offered=self._beat.allowed, stand_ins=STAND_INS if by_rule else ()
+        )
+
+    def _record_meant(self) -> None:
+        """Record what was done for goals about which nothing else says that this heartbeat is spent on them."""
+        recorded = self._recorded | {change.goal_id for change in self._made if change.kind in _SERVING}
+        for goal, actions in self._meant.values():
+            if str(goal.id) not in recorded:
+                names = ", ".join(dict.fromkeys(name.replace("_", " ") for name in actions))
+                self._record(goal, GoalChangeKind.PROGRESSED, f"by {names}")
+
+    def _block(self, goal_id: str, by: str) -> None:
+        before = self._backlog.goal(goal_id)
+        waited = bool(before.blocked_by or before.blocked_by_goal_id)
+        goal = self._backlog.block(goal_id, by)
+        if by.strip():
+            what = self._backlog.title_of(by.strip()) or by.strip()
+            self._record(goal, GoalChangeKind.BLOCKED, f"it waits for {what}")
+        elif waited:
+            self._record(goal, GoalChangeKind.PROGRESSED, "nothing stands in its way any more")
+
+    def _record_reached(self) -> None:
+        """Record goals that are reached because all their parts are."""
+        for goal in self._backlog.reached:
+            self._record(goal, GoalChangeKind.COMPLETED, "all its parts are done")
+        self._backlog.reached.clear()
+
+    def _record(self, goal: GoalRow, kind: GoalChangeKind, change: str, *, by_rule: bool = False) -> None:
+        self._made.append(
+            GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change, by_rule=by_rule)
+        )
+
+    def _drop_dependencies(self, left_out: list[str]) -> None:
+        if left_out:
+            reason = f"a plan depends on at most {MAX_DEPENDENCIES} things; it has so many already"
+            self._dropped.append(
+                Dropped(path="decompositions.dependencies", value="; ".join(left_out), reason=reason)
+            )
+
+    def _refuse(self, item: BaseModel, reason: str) -> None:
+        goal_id = str(getattr(item, "goal_id", None) or self._goal_of(getattr(item, "intent_id", None)))
+        title = getattr(item, "title", "") or self._backlog.title_of(goal_id) or goal_id
+        self._made.append(
+            GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
+        )
+
+    def _goal_of(self, intent_id: str | None) -> str:
+        try:
+            return str(self._backlog.intent(intent_id).goal_id) if intent_id else ""
+        except NotFound:
+            return ""
+
+
+def is_work(result: ActionResult) -> bool:
+    """Tell whether an action did something for the goal that it names."""
+    worked = result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
+    return bool(result.goal_id) and worked and result.action not in NO_WORK
+
+
+def without(beat: Beat, released: set[str]) -> Beat:
+    """Return the beat that counts anew the intents that this turn counted and then released."""
+    back = released & set(beat.counted)
+    if not back:
+        return beat
+    return replace(beat, served=[intent_id for intent_id in beat.served if intent_id not in back])
+
+
+_KIND_OF_STATE = {
+    GoalState.COMPLETED: GoalChangeKind.COMPLETED,
+    GoalState.ABANDONED: GoalChangeKind.ABANDONED,
+}
+#: Changes that say that a heartbeat was spent on a goal.
+_SERVING = (GoalChangeKind.PROGRESSED, GoalChangeKind.PLANNED, GoalChangeKind.COMPLETED)

@@ -1,0 +1,122 @@
+"""Memories that an agent makes by its actions: what it remembers, notices, and composes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.learning import learned
+from arbor.heartbeat.needs import Placing
+from arbor.heartbeat.params.memory import ArtifactKind
+from arbor.memory.filters import RecallFilter
+from arbor.memory.importance import appraise, at_least
+from arbor.memory.retention import Retention
+from arbor.memory.values import MemoryType, NewMemory
+
+#: A lesson the agent drew itself is worth more to it than a thing it merely noted.
+INSIGHT_IMPORTANCE = 0.7
+#: So is a work of its own.
+ARTIFACT_IMPORTANCE = 0.7
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToMake:
+    """A memory that an action makes, the verb of its result, and the ids of the memories it is made from."""
+
+    memory: NewMemory
+    verb: str
+    materials: Sequence[str] = ()
+
+
+def _remembered(beat: Beat, decision: Decision) -> ToMake:
+    params = decision.params
+    memory = NewMemory(
+        content=params["content"],
+        type=MemoryType(params["type"]),
+        importance=params["importance"],
+        occurred_at=beat.now,
+        source=beat.source,
+    )
+    memory = learned(memory, situation=beat.situation)
+    # What the agent chose to keep lasts; that something failed is soon stale.
+    return ToMake(memory=lasting(beat, memory, but={Retention.ERROR}), verb="kept")
+
+
+def _noticed(beat: Beat, decision: Decision) -> ToMake:
+    memory = NewMemory(
+        content=decision.params["insight"],
+        type=MemoryType.SEMANTIC,
+        importance=INSIGHT_IMPORTANCE,
+        occurred_at=beat.now,
+        source=beat.source,
+        detail={"focus": decision.params["focus"]},
+    )
+    memory = learned(memory, situation=beat.situation, concluded=True)
+    return ToMake(memory=memory, verb="noticed", materials=decision.params["rests_on"])
+
+
+def _composed(beat: Beat, decision: Decision) -> ToMake:
+    params = decision.params
+    creative = params["kind"] == ArtifactKind.CREATIVE
+    memory = NewMemory(
+        content=params["content"],
+        # A conclusion is a fact; an invention is an event.
+        type=MemoryType.EPISODIC if creative else MemoryType.SEMANTIC,
+        importance=ARTIFACT_IMPORTANCE,
+        occurred_at=beat.now,
+        source=beat.source,
+        detail={"topic": params["topic"], "artifact": params["kind"]},
+    )
+    memory = lasting(beat, learned(memory, situation=beat.situation, concluded=True))
+    return ToMake(memory=memory, verb=f"made a {params['kind']}", materials=params["materials"])
+
+
+MADE: Mapping[str, Callable[[Beat, Decision], ToMake]] = MappingProxyType(
+    {"remember": _remembered, "reflect": _noticed, "synthesize": _composed}
+)
+
+
+def lasting(beat: Beat, memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
+    """Return a memory that lasts, or is permanent when its text asks for it: the agent chose to keep it.
+
+    A retention that was given stays as it is; `but` are appraised retentions that stay, too.
+    """
+    if memory.retention is not None:
+        return memory
+    found = appraise(memory.content, role=memory.role, type=memory.type, lists=beat.rules.word_lists)
+    return replace(memory, retention=at_least(found.retention, Retention.LASTING, but=but))
+
+
+def placing(beat: Beat, *memories: NewMemory) -> Placing:
+    """Return the need to store memories of a beat, with the vectors that it has of all of them, or with none."""
+    return Placing(
+        memories=memories,
+        vectors=vectors_of([memory.content for memory in memories], beat.vectors),
+        model=beat.embedding_model,
+    )
+
+
+def vectors_of(
+    texts: Sequence[str], known: Mapping[str, Sequence[float]]
+) -> npt.NDArray[np.float32] | None:
+    """Return the texts' vectors, or none if one is missing: maintenance embeds what is stored without."""
+    if any(text not in known for text in texts):
+        return None
+    return np.asarray([known[text] for text in texts], dtype=np.float32)
+
+
+def only_of(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter:
+    """Return the filter of a recall from the action's parameters."""
+    since, until = (
+        datetime.fromisoformat(params[name]) if params.get(name) else None for name in ("since", "until")
+    )
+    types = frozenset(MemoryType(name) for name in params.get("types", ()))
+    return replace(base, types=types, since=since, until=until)

@@ -1,0 +1,142 @@
+"""The opening of a beat: look at the situation, notice what is wrong, and end at once where there is nothing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from arbor.goals.injection import Rule, calls_for_work
+from arbor.heartbeat.beat import Beat, Opening
+from arbor.heartbeat.effects import LevelChange
+from arbor.heartbeat.failure_modes import BeatGlance, Pulse, notices_of
+from arbor.heartbeat.focus import mode_of
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.rhythm import NextBeat, Stirrings, idle_reason, next_beat, night_reason
+from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.triggers import BY_ITSELF, ENDS_WHEN_IDLE
+from arbor.heartbeat.usage import Degradation, renewed_at, withheld
+from arbor.pipeline.engine import NodeResult
+from arbor.selves.drives import URGENT, WAKING, Drives, in_touch, next_urgent_at, read_drives
+
+
+def observe(beat: Beat) -> NodeResult[Beat]:
+    """Begin the record of the beat with the energy there is."""
+    return NodeResult(state=replace(beat, energy_start=beat.situation.energy))
+
+
+def background_checks(beat: Beat) -> NodeResult[Beat]:
+    """Notice failure modes, and a change of the level of the day's budget."""
+    opening = opening_of(beat)
+    pulse = opening.pulse
+    notices = notices_of(pulse)
+    changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
+    beat = beat.with_view(notices=notices, degradation=pulse.level)
+    beat = beat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
+    if pulse.level is not opening.level_before:
+        changed.insert(0, f"budget: {opening.level_before} → {pulse.level}")
+        beat = beat.bringing(level=_level_change(opening.level_before, pulse))
+    return NodeResult(state=beat, changed=tuple(changed))
+
+
+def idle(beat: Beat) -> NodeResult[Beat]:
+    """End the beat without a model where nothing is to be done, or may be; `idle` says why, and is empty otherwise."""
+    opening = opening_of(beat)
+    reason, until = _why_idle(beat, opening)
+    if not reason:
+        return NodeResult(state=beat.with_state(idle_beats=0))
+    idle_beats = opening.idle_beats + 1
+    following = next_beat(
+        beat.rhythm,
+        now=beat.situation.environment.now,
+        idle_beats=idle_beats,
+        shift=beat.shift,
+        urgent_at=urgent_at(beat),
+    )
+    if until is not None and following.due_at < until:
+        # Not all that wait for the new day in one moment.
+        following = NextBeat(due_at=until + beat.rhythm.interval * abs(beat.shift))
+    beat = beat.with_state(idle_beats=idle_beats, stale_beats=beat.situation.stale_beats + 1)
+    return NodeResult(state=replace(beat, idle=reason, next=following), changed=(reason,))
+
+
+def opening_of(beat: Beat) -> Opening:
+    """Return the facts of the first leg; raises RuntimeError in a later one."""
+    if beat.opening is None:
+        raise RuntimeError("this step belongs before the first call of a model")
+    return beat.opening
+
+
+def urgent_at(beat: Beat) -> datetime | None:
+    """Return when the next drive becomes urgent, if one will."""
+    now = beat.situation.environment.now
+    found = next_urgent_at(_drives(beat, now), now)
+    return found[0] if found else None
+
+
+def _drives(beat: Beat, now: datetime) -> Drives:
+    """Return the drives as this beat leaves them, or as it found them; a user who has been in touch since counts."""
+    return in_touch(read_drives(beat.state.drives or beat.selfhood.drives, now), beat.selfhood.contact)
+
+
+def _is_urged(beat: Beat) -> bool:
+    """Tell whether a drive that may wake the agent is urgent now."""
+    now = beat.situation.environment.now
+    drives = _drives(beat, now)
+    return any(drives.level(drive, now) >= URGENT for drive in WAKING)
+
+
+def _level_change(before: Degradation, pulse: Pulse) -> LevelChange:
+    left = f"{pulse.scarcest.left:.0%} of its {pulse.scarcest.what}" if pulse.scarcest else "all of it"
+    return LevelChange(before=before, after=pulse.level, left=left)
+
+
+def _why_idle(beat: Beat, opening: Opening) -> tuple[str, datetime | None]:
+    """Return why the beat ends here, and before when another one is of no use; an empty reason when it goes on."""
+    situation = beat.situation
+    now = situation.environment.now
+    asked_for = beat.trigger not in BY_ITSELF
+    level = situation.degradation
+    reason = withheld(
+        level,
+        user_waiting=situation.environment.user_waiting,
+        asked_for=asked_for,
+        serves_goal=bool(_work(situation)),
+        now=now,
+    )
+    if reason:
+        return reason, renewed_at(now) if level is Degradation.HALT else None
+    reason = night_reason(
+        beat.rhythm.hours, now=now, asked_for=asked_for or situation.environment.user_waiting
+    )
+    if reason:
+        return reason, None
+    return idle_reason(_stirrings(beat, opening), reflect_every=beat.rules.reflect_every), None
+
+
+def _stirrings(beat: Beat, opening: Opening) -> Stirrings:
+    situation = beat.situation
+    return Stirrings(
+        asked_for=beat.trigger not in ENDS_WHEN_IDLE,
+        percepts=len(situation.percepts),
+        work=_work(situation),
+        proposals=len(situation.proposals),
+        urgent_drive=_is_urged(beat),
+        consolidation=mode_of(situation) is Mode.CONSOLIDATION,
+        since_reflection=_since_reflection(opening.pulse.beats),
+    )
+
+
+def _work(situation: Situation) -> int:
+    """Return how many goals and steps are to be worked on; a goal to spend less is no reason to spend."""
+    saving = {goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL}
+    goals = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
+    return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
+
+
+def _since_reflection(beats: Sequence[BeatGlance]) -> int | None:
+    """Return how many beats ago the agent reflected, 1 for the last one; receipts count as beats."""
+    for place, glance in enumerate(beats, start=1):
+        if glance.status == "done" and glance.mode == Mode.REFLECTION:
+            return place
+    return None

@@ -1,0 +1,222 @@
+"""Recording: the beat as the agent will remember it, its state for the next one, and when that is due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, time
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.budgets import BudgetKind
+from arbor.heartbeat.effects import Afterwards
+from arbor.heartbeat.failure_modes import NoticeKind, Pulse, notices_of
+from arbor.heartbeat.learning import LEARNING_ACTIONS, USER_MESSAGE, learned
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.narrative import narrate, valence
+from arbor.heartbeat.needs import Embedding, Placed, Placing
+from arbor.heartbeat.results import ActionOutcome, ActionResult, laid_aside, links_of
+from arbor.heartbeat.rhythm import NextBeat, next_beat
+from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.steps.following import taken_in
+from arbor.heartbeat.steps.making import lasting, vectors_of
+from arbor.heartbeat.steps.opening import urgent_at
+from arbor.heartbeat.steps.orientation import BEATS_SESSION
+from arbor.heartbeat.triggers import MESSAGE
+from arbor.heartbeat.working_memory import after_beat
+from arbor.memory.buffer import ToHold
+from arbor.memory.importance import appraise
+from arbor.memory.retention import Retention
+from arbor.memory.values import MemoryType, NewMemory
+from arbor.pipeline.engine import NodeResult, Steps
+
+NARRATIVE_IMPORTANCE = 0.4
+NOTE_IMPORTANCE = 0.6
+#: Seed 003, 10.7: heartbeats in a row without a usable reply.
+NOPS_TO_WARN = 3
+NOPS_TO_DORMANCY = 10
+
+
+def record(beat: Beat) -> Steps[Beat]:
+    """Store the narrative and the notes as memories, and the agent's state for the next beat."""
+    whole = beat.whole
+    narrative = narrate(
+        beat.situation, beat.said, whole.results, whole.goal_changes, kept_back=_kept_back(beat)
+    )
+    felt = valence(beat.said, whole.results, whole.goal_changes)
+    beat, memory_id = yield from _remembered(beat, narrative, felt)
+    beat = taken_in(
+        beat.bringing(
+            goal_links=links_of(whole.goal_changes),
+            held=_heard(beat),
+            code=[percept.content for percept in beat.situation.percepts],
+            afterwards=_afterwards(beat),
+        )
+    )
+    beat = with_invalid_replies_noticed(beat, nops=0)
+    beat = replace(
+        beat,
+        view=beat.with_decision_inputs(),
+        narrative=narrative,
+        # The mood in which the beat leaves it goes before how the beat by itself felt.
+        emotional_valence=felt if beat.emotional_valence is None else beat.emotional_valence,
+        memory_id=memory_id,
+    )
+    return NodeResult(
+        state=beat, changed=(f"remembered the beat and {len(beat.said.memory_notes)} notes",)
+    )
+
+
+def _remembered(beat: Beat, narrative: str, felt: float) -> Any:
+    """Place the notes and the beat itself, at once; return the beat, and the id of its own memory.
+
+    The narrative is known only now. Where its vector would have to be waited for, maintenance embeds it, with many others.
+    """
+    notes = [_noted(beat, note.text, note.referenced_date) for note in beat.said.memory_notes]
+    itself = NewMemory(
+        content=narrative,
+        type=MemoryType.EPISODIC,
+        importance=NARRATIVE_IMPORTANCE,
+        retention=_retention(beat.whole.results),
+        emotional_valence=felt,
+        occurred_at=beat.now,
+        session=BEATS_SESSION,
+        position=beat.situation.beat_number,
+        source=beat.source,
+        detail={"mode": beat.situation.mode.value},
+    )
+    model, vectors = beat.embedding_model, dict(beat.vectors)
+    if beat.moment is not None and beat.moment.embeds_here:
+        vectors |= yield Embedding(model=model, stored=[narrative])
+    of_notes = vectors_of([note.content for note in notes], vectors) if notes else None
+    own = vectors_of([narrative], vectors)
+    if notes and (of_notes is None) != (own is None):
+        noted: Placed = yield Placing(memories=notes, vectors=of_notes, model=model)
+        placed: Placed = yield Placing(memories=[itself], vectors=own, model=model)
+        fresh = noted.fresh
+    else:
+        both = np.concatenate([of_notes, own]) if of_notes is not None and own is not None else own
+        placed = yield Placing(memories=[*notes, itself], vectors=both, model=model)
+        fresh = [memory_id for memory_id in placed.ids[:-1] if memory_id not in placed.duplicates]
+    memory_id = placed.ids[-1]
+    learned_here = {*fresh, *_made(beat.whole.results)} - {memory_id}
+    return beat.bringing(learned=sorted(learned_here)), memory_id
+
+
+def _noted(beat: Beat, text: str, day: Any) -> NewMemory:
+    """Return the memory of a note: it lasts, and weighs what it says, but more than what was merely heard."""
+    at = datetime.combine(day, time(12), UTC) if day else beat.now
+    note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=beat.source)
+    weight = appraise(note.content, role=note.role, type=note.type, lists=beat.rules.word_lists).importance
+    kept = replace(
+        lasting(beat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight)
+    )
+    return learned(kept, situation=beat.situation)
+
+
+def _made(results: Sequence[ActionResult]) -> list[UUID]:
+    """Return what the beat's own actions made it remember, and it did not know already."""
+    return [
+        UUID(memory_id)
+        for result in results
+        if result.action in LEARNING_ACTIONS and result.outcome is ActionOutcome.SUCCESS
+        for memory_id in result.memory_ids
+    ]
+
+
+def _kept_back(beat: Beat) -> list[tuple[str, str]]:
+    """Return the path of each item of the replies that was not taken at a boundary, and why."""
+    return [
+        *dict.fromkeys(
+            (crossing.path, crossing.reason) for crossing in beat.crossings if crossing.reason
+        )
+    ]
+
+
+def _retention(results: Sequence[ActionResult]) -> Retention:
+    """Return the retention of a beat: a task that was carried out, or a failure when nothing that it tried worked."""
+    tried = [result.outcome for result in results if result.outcome is not ActionOutcome.BLOCKED]
+    failed = bool(tried) and all(outcome is ActionOutcome.FAILURE for outcome in tried)
+    return Retention.ERROR if failed else Retention.TASK
+
+
+def _heard(beat: Beat) -> list[ToHold]:
+    """Return what was heard, to be held for a day: the narrative has but a glimpse of it."""
+    return [
+        ToHold(
+            content=percept.content,
+            role="user" if percept.kind == USER_MESSAGE else "",
+            source=beat.source,
+        )
+        for percept in beat.situation.percepts
+        if percept.content.strip()
+    ]
+
+
+def _afterwards(beat: Beat) -> Afterwards:
+    situation, reply, whole = beat.situation, beat.said, beat.whole
+    aside = laid_aside(whole.goal_changes)
+    memory = after_beat(
+        situation.working_memory,
+        thinking=reply.thinking,
+        concerns=reply.concerns,
+        curiosity=reply.curiosity,
+        user_waiting=situation.environment.user_waiting,
+        acted=any(result.cost for result in whole.results),
+        resolved=reply.resolved,
+        active_goals=[goal.title for goal in situation.active_goals if goal.id not in aside],
+        tended=situation.mode is Mode.CONSOLIDATION,
+        now=beat.now,
+    )
+    return Afterwards(beats=situation.beat_number, working_memory=memory)
+
+
+def with_invalid_replies_noticed(beat: Beat, *, nops: int) -> Beat:
+    """Return the beat with what was noticed before it, but unusable replies as the beat leaves them."""
+    noticed = beat.state.notices
+    if noticed is None:
+        return beat
+    now = [notice.model_dump(mode="json") for notice in notices_of(Pulse(nops=nops))]
+    others = [notice for notice in noticed if notice["kind"] != NoticeKind.INVALID_REPLIES]
+    order = [*NoticeKind]
+    return beat.with_state(notices=sorted([*others, *now], key=lambda notice: order.index(notice["kind"])))
+
+
+def plan_next(beat: Beat) -> NodeResult[Beat]:
+    """Plan the next beat; it follows at once where users wrote more than the beat has taken in."""
+    if _left_unread(beat.situation):
+        at_once = NextBeat(due_at=beat.situation.environment.now, trigger=MESSAGE)
+        return NodeResult(state=replace(beat, next=at_once))
+    following = next_beat(
+        beat.rhythm,
+        now=beat.situation.environment.now,
+        idle_beats=0,
+        shift=beat.shift,
+        urgent_at=urgent_at(beat),
+    )
+    return NodeResult(state=replace(beat, next=following))
+
+
+def _left_unread(situation: Situation) -> bool:
+    """Tell whether users wrote more than the beat has taken in."""
+    taken = sum(percept.kind == USER_MESSAGE for percept in situation.percepts)
+    return situation.environment.user_messages > taken
+
+
+def nop(beat: Beat) -> NodeResult[Beat]:
+    """Record that no reply could be used: nothing is done, no energy comes back, and it counts.
+
+    Of a cycle's ticks it takes one, so that a cycle ends whatever its replies are. Three in a row warn, ten make the agent
+    dormant (seed 003, 10.7).
+    """
+    nops = beat.nops + 1
+    budget = beat.budget
+    if budget.kind is BudgetKind.TICKS:
+        beat = beat.with_state(**budget.settle(max(0.0, beat.situation.energy - 1), rests=0))
+    reason = f"{nops} heartbeats in a row without a usable reply"
+    beat = with_invalid_replies_noticed(beat, nops=nops)
+    beat = beat.bringing(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
+    return NodeResult(state=replace(beat, nops=nops), changed=(reason,))

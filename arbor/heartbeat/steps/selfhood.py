@@ -1,0 +1,128 @@
+"""Steps on the self: proposals of what has settled, decisions about proposals, insights (seed 000, 5)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from arbor.errors import ArborError, Invalid, NotFound
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.guarding import paths_of
+from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.needs import DecideProposal, OwnMemories, Propose, Proposed, SettledProposals
+from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.reply import IdentityInsight, InsightKind
+from arbor.heartbeat.self_views import ProposalView
+from arbor.ids import read_id
+from arbor.pipeline.engine import NodeResult, Steps
+from arbor.selves.preferences import check_preference
+from arbor.selves.proposals import LEAST_INSIGHT, MOST_EVIDENCE, NewProposal, ProposalKind
+
+#: The origin of seed 000 shows five.
+PROPOSALS_SHOWN = 5
+_LINE = 120
+
+
+def consolidate(beat: Beat) -> Steps[Beat]:
+    """Propose what is ready to become a part of the self; the beat itself may decide about it."""
+    found: Proposed = yield SettledProposals()
+    gone = {str(proposal.id) for proposal in found.expired}
+    shown = [proposal for proposal in beat.situation.proposals if proposal.id not in gone]
+    shown += [
+        ProposalView(
+            id=str(proposal.id),
+            kind=proposal.kind,
+            content=proposal.content,
+            confidence=proposal.confidence,
+            evidence=proposal.evidence,
+        )
+        for proposal in found.made
+    ]
+    shown.sort(key=lambda proposal: -proposal.confidence)
+    changed = [f"proposed: {clip(proposal.content, _LINE)}" for proposal in found.made]
+    changed += [f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in found.expired]
+    if found.dropped_experiences:
+        changed.append(f"let go of {found.dropped_experiences} old experiences")
+    return NodeResult(state=beat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
+
+
+def process_proposals(beat: Beat) -> Steps[Beat]:
+    """Apply the reply's decisions; one that cannot be applied is dropped with its reason, the others are kept."""
+    done: list[str] = []
+    dropped: list[Dropped] = []
+    for place, choice in enumerate(beat.said.proposal_decisions):
+        try:
+            line: str = yield DecideProposal(proposal_id=_proposal_id(choice.proposal_id), choice=choice)
+        except ArborError as error:
+            path = f"proposal_decisions[{place}]"
+            dropped.append(Dropped(path=path, value=choice.model_dump_json(), reason=str(error)))
+        else:
+            done.append(line)
+    if dropped:
+        beat = beat.with_present(dropped=[*beat.present.dropped, *dropped])
+    return NodeResult(state=beat, changed=tuple(done))
+
+
+def _proposal_id(named: str) -> UUID:
+    try:
+        return UUID(named)
+    except ValueError:
+        raise NotFound(f"there is no proposal {named!r}; use the ids as shown") from None
+
+
+def identity_insights(beat: Beat) -> Steps[Beat]:
+    """Propose the insights of the reply; one that is unsure, or rests on nothing the agent remembers, is dropped."""
+    insights = beat.said.identity_insights
+    if not insights:
+        return NodeResult(state=beat)
+    named = [text for insight in insights for text in insight.evidence if read_id(text.strip())]
+    own: frozenset[UUID] = frozenset()
+    if named:
+        own = yield OwnMemories(named=[text.strip() for text in dict.fromkeys(named)])
+    known = {str(memory_id) for memory_id in own}
+    proposals: list[NewProposal] = []
+    dropped: list[Dropped] = []
+    paths = paths_of("identity_insights", insights, beat.untaken)
+    for path, insight in zip(paths, insights, strict=True):
+        try:
+            proposals.append(_proposal(insight, known, source=beat.source))
+        except ArborError as error:
+            dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
+    found = Proposed()
+    if proposals:
+        found = yield Propose(proposals=proposals)
+    if dropped:
+        beat = beat.with_present(dropped=[*beat.present.dropped, *dropped])
+    changed = (
+        *(f"proposed: {clip(proposal.content, _LINE)}" for proposal in found.made),
+        *(f"proposed already: {clip(proposal.content, _LINE)}" for proposal in found.known),
+        *(f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in found.expired),
+    )
+    return NodeResult(state=beat, changed=changed)
+
+
+def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewProposal:
+    confidence = LEAST_INSIGHT if insight.confidence is None else insight.confidence
+    if confidence < LEAST_INSIGHT:
+        raise Invalid(f"an insight into oneself needs a confidence of at least {LEAST_INSIGHT:g}")
+    evidence = [text for text in insight.evidence if text.strip().lower() in own]
+    if not evidence:
+        raise Invalid(
+            "an insight into oneself rests on memories: give the ids of some, as shown, under evidence"
+        )
+    is_preference = insight.kind is InsightKind.PREFERENCE
+    return NewProposal(
+        kind=ProposalKind.PREFERENCE if is_preference else ProposalKind.IDENTITY,
+        content=insight.content.strip(),
+        confidence=confidence,
+        source=source,
+        change=_preferred(insight.content) if is_preference else {"aspect": insight.kind.value},
+        evidence=evidence[:MOST_EVIDENCE],
+    )
+
+
+def _preferred(content: str) -> dict[str, str]:
+    key, colon, value = content.partition(":")
+    if not colon:
+        raise Invalid("a preference is written key: value, such as tone: brief")
+    key, value = check_preference(key, value)
+    return {"key": key, "value": value}

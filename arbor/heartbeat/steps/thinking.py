@@ -1,0 +1,206 @@
+"""Thinking: build the prompt, ask the model, read its reply."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
+from arbor.heartbeat.beat import Beat, PromptParts
+from arbor.heartbeat.context_budget import estimate_tokens
+from arbor.heartbeat.needs import AskedBefore, CallResult, PastQuestion, Question
+from arbor.heartbeat.parsing import parse_reply
+from arbor.heartbeat.prompt import build_prompt, retry_note
+from arbor.heartbeat.questions import request_json
+from arbor.heartbeat.reply_schema import SCHEMA_NAME, asked_keys
+from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
+from arbor.heartbeat.turns import within_beat
+from arbor.models.handles import REFLEX
+from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.windows import window_of
+from arbor.pipeline.engine import NodeResult, Outcome, Steps, Suspension
+
+#: Errors that end a call without a word about the question: another model may answer it.
+OUT_OF_REACH = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
+#: A beat's decision wants some variety, and a reply that can be read.
+TEMPERATURE = 0.7
+
+
+def build_the_prompt(beat: Beat) -> NodeResult[Beat]:
+    """Choose how hard to think, and render the situation as a prompt that fits the model."""
+    tier, models = _route(beat)
+    situation = _asking(beat.situation, models[0])
+    # Whichever of them is asked in the end, it takes the prompt.
+    window = min(window_of(model, otherwise=beat.rules.model_context) for model in models)
+    prompt = build_prompt(
+        situation,
+        beat.character,
+        nonce=beat.nonce,
+        window=window,
+        reply_tokens=beat.rules.reply_tokens,
+    )
+    sections: tuple[dict[str, Any], ...] = tuple(
+        {"name": section.name, "text": section.text, "tokens": section.tokens, "cut": section.cut}
+        for section in prompt.sections
+    )
+    beat = replace(
+        beat,
+        view=_taking_in(situation, prompt.percepts),
+        prompt=PromptParts(system=prompt.system, user=prompt.user, sections=sections),
+        character="",
+        mark=beat.nonce,
+        turn=1,
+        model=models[0],
+        models_left=list(models[1:]),
+        tier=tier.value,
+    )
+    # Whole from now on: it is stored with the call, and not again when the beat ends.
+    return NodeResult(state=replace(beat, view=beat.with_decision_inputs(window=window)))
+
+
+def _taking_in(situation: Situation, shown: Collection[str]) -> Situation:
+    """Return the situation with the percepts that its prompt shows: the rest waits for the next beat."""
+    if len(shown) == len(situation.percepts):
+        return situation
+    return situation.model_copy(
+        update={
+            "percepts": [percept for percept in situation.percepts if percept.id in shown],
+            "waiting": [percept for percept in situation.percepts if percept.id not in shown],
+            "crossed": [crossing for crossing in situation.crossed if crossing.about in shown],
+        }
+    )
+
+
+def _route(beat: Beat) -> tuple[ThinkTier, tuple[str, ...]]:
+    """Return the tier of thinking and its models; a day's budget that runs low makes it cheaper."""
+    situation = beat.situation
+    tier = classify_think(think_context(situation)).lowered(situation.degradation.tiers_down)
+    models = models_of(
+        tier,
+        policy=beat.routing.tiers,
+        own=beat.routing.own,
+        installed=beat.rules.tier_models,
+        default=beat.rules.default_model,
+    )
+    return tier, models
+
+
+def _asking(situation: Situation, model: str) -> Situation:
+    """Return the situation, which says whether a language model is asked at all."""
+    is_reflex = model.startswith(f"{REFLEX}/")
+    if is_reflex == situation.model_is_reflex:
+        return situation
+    return situation.model_copy(update={"model_is_reflex": is_reflex})
+
+
+class Think:
+    """Asks the model, and waits."""
+
+    def __call__(self, beat: Beat) -> Steps[Beat]:
+        """Suspend on a call; after a reply that could not be read, the model learns what was wrong with it."""
+        if beat.prompt is not None:
+            system, sections = beat.prompt.system, beat.prompt.sections
+            messages = [Message(role="user", content=beat.prompt.user)]
+        else:
+            asked: AskedBefore = yield PastQuestion(call_id=beat.answered)
+            system, messages, sections = _going_on(beat, asked)
+        if beat.unreadable:
+            messages += [
+                Message(role="assistant", content=beat.reply_text or "(nothing)"),
+                Message(role="user", content=retry_note(beat.unreadable)),
+            ]
+        situation = beat.situation
+        request = ModelRequest(
+            purpose=CallPurpose.THINK,
+            system=system,
+            messages=tuple(messages),
+            schema_name=SCHEMA_NAME,
+            max_tokens=beat.rules.reply_tokens,
+            temperature=TEMPERATURE,
+            # Only the reflex policy reads the situation itself.
+            context=situation.model_dump(mode="json") if situation.model_is_reflex else {},
+        )
+        # The schema is made again where it is sent: it is the largest part, and the same from beat to beat.
+        question = Question(
+            model=beat.model,
+            request=request_json(request, allowed=beat.allowed, keys=asked_keys(situation)),
+            sections=tuple(sections),
+        )
+        # The call has the prompt: it need not be stored, and read, with the checkpoint too.
+        beat = replace(beat, prompt=None, asked_tokens=sum(section["tokens"] for section in sections))
+        return NodeResult(
+            state=beat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question)
+        )
+
+    def resume(self, beat: Beat, result: CallResult) -> NodeResult[Beat]:
+        """Take the reply; a call that failed fails the heartbeat, and nothing is made up in its place.
+
+        A model that was out of reach is not asked again; the next one of its tier is, if there is one.
+        """
+        if result.complete:
+            return NodeResult(
+                state=replace(beat, reply_text=result.text, call_id=result.call_id, failure="")
+            )
+        reason = f"{result.error_kind}: {result.error}"
+        beat = replace(beat, failure=reason)
+        if result.error_kind not in OUT_OF_REACH or not beat.models_left:
+            return NodeResult(state=beat, outcome=Outcome.FAILURE)
+        following = with_next_model(beat)
+        changed = f"{beat.model} is out of reach ({reason}); {following.model} is asked"
+        return NodeResult(state=following, outcome=Outcome.RETRY, changed=(changed,))
+
+
+def with_next_model(beat: Beat) -> Beat:
+    """Return the beat asking the next model of its tier; there must be one."""
+    following, *left = beat.models_left
+    return replace(beat, model=following, models_left=left, view=_asking(beat.situation, following))
+
+
+def _going_on(
+    beat: Beat, asked: AskedBefore
+) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
+    """Return the prompt that was asked before, or the conversation that this turn goes on with."""
+    if not beat.answered:
+        return asked.system, [asked.messages[0]], asked.sections
+    messages = [
+        *asked.messages,
+        Message(role="assistant", content=asked.reply),
+        Message(role="user", content=beat.follow_up),
+    ]
+    sections: tuple[dict[str, Any], ...] = (
+        {"name": "conversation", "text": "", "tokens": beat.said_tokens, "cut": 0},
+        {
+            "name": "follow_up",
+            "text": beat.follow_up,
+            "tokens": estimate_tokens(beat.follow_up),
+            "cut": 0,
+        },
+    )
+    return asked.system, messages, sections
+
+
+def parse(beat: Beat) -> NodeResult[Beat]:
+    """Read the reply, and record what of it was not used; ask again when there is nothing to read."""
+    try:
+        parsed = parse_reply(beat.reply_text)
+    except ReplyInvalid as error:
+        tries = beat.invalid_replies + 1
+        unreadable = replace(
+            beat,
+            invalid_replies=tries,
+            unreadable=str(error),
+            failure=f"no usable reply in {tries} tries: {error}",
+        )
+        return NodeResult(state=unreadable, outcome=Outcome.RETRY)
+    reply, left_over = within_beat(beat.earlier_reply, parsed.reply)
+    beat = beat.with_present(
+        dropped=[*beat.present.dropped, *parsed.dropped, *left_over],
+        repairs=list(parsed.repairs),
+        reasoning=reply.thinking,
+    )
+    beat = replace(
+        beat, reply=reply, failure="", unreadable="", invalid_replies=0, turns=max(beat.turn, 1)
+    )
+    return NodeResult(state=beat)

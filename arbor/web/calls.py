@@ -1,0 +1,21 @@
+"""The form in which a heartbeat asks the web: a call like a model's, with pages for a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from arbor.models.ports import CallPurpose, ModelRequest
+from arbor.web.plan import Depth
+
+#: The handle of the web in calls and in the ledger, where a model's would be.
+WEB_HANDLE = "web/searxng"
+
+
+def web_request(*, question: str, queries: Sequence[str], depth: Depth) -> ModelRequest:
+    """Return the request that looks a question up."""
+    return ModelRequest(
+        purpose=CallPurpose.WEB,
+        system="",
+        messages=(),
+        context={"question": question, "queries": list(queries), "depth": depth.value},
+    )
