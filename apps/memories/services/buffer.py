@@ -14,7 +14,6 @@ from apps.audit.services import record
 from apps.memories.services.forgetting import ACTOR
 from apps.memories.services.literals import fitting, sparsevec_text
 from apps.memories.services.minds import QUERY_VECTOR, query_vector
-from apps.memories.services.recall import check_query
 from apps.memories.services.remember import remember
 from apps.memories.services.rounds import Round, make_round
 from apps.tenants.scope import tenant_transaction
@@ -26,6 +25,7 @@ from arbor.memory.buffer import CAPACITY, MATTERS_AFTER, MATTERS_FROM, NEAR, SHA
 from arbor.memory.content import content_hash
 from arbor.memory.decay import effective_importance
 from arbor.memory.lexical import document_vector
+from arbor.memory.recall_request import check_query
 from arbor.memory.values import NewMemory
 
 #: Things that one step promotes: their texts are embedded together.
