@@ -27,6 +27,7 @@ from apps.memories.services.neighborhoods import refresh_batch
 from apps.memories.services.recall import consider, meaning_texts, recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.candidates import whole
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.relations import Relation
 from bench.database import superuser
 from bench.figures import quantile
@@ -151,7 +152,13 @@ def _considered(agent: Inhabitant, question: Question, names: dict[Any, str]) ->
     (vector,) = embed_query(tenant_id=agent.tenant_id, texts=[meaning])
     with tenant_transaction(agent.tenant_id):
         query, found = consider(
-            agent_id=agent.agent_id, text=question.text, vector=vector.tolist(), limit=max(DEPTHS), now=now
+            RecallRequest(
+                agent_id=agent.agent_id,
+                text=question.text,
+                vector=vector.tolist(),
+                limit=max(DEPTHS),
+                now=now,
+            )
         )
     hits = [names[each] in question.evidence for each in whole(found.candidates.ids)]
     return Asked(

@@ -64,7 +64,7 @@ def _shares(asked: Sequence[Asked], depths: Sequence[int], weights: Weights) -> 
             each.found.candidates,
             reading=each.query.reading,
             background=each.found.background,
-            now=each.query.now,
+            now=each.query.request.now,
             limit=max(depths),
             weights=weights,
             links=each.found.links,

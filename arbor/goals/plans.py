@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from uuid import UUID
 
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.goals.intents import MAX_AT_ONCE
@@ -139,3 +140,12 @@ class LinkKind(StrEnum):
     COMPLETION = "completion"
     #: It stands in the way.
     BLOCKER = "blocker"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoalLink:
+    """A memory tied to a goal."""
+
+    goal_id: UUID
+    memory_id: UUID
+    kind: LinkKind

@@ -15,10 +15,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from apps.memories.services.ingest import OnProgress, ingest
 from apps.memories.services.partial import tip_of_the_tongue_about
-from apps.memories.services.recall import MAX_LIMIT, recall
+from apps.memories.services.recall import recall
 from apps.memories.services.teach import teach_agent
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.filters import EVERYTHING
+from arbor.memory.recall_request import MAX_LIMIT
 from arbor.memory.values import MemoryType, NewMemory
 from config.cli.memory.filter_options import filter_options, read_filter
 from config.cli.memory.recalled_episodes import show_recalled_episodes

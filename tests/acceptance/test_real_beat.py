@@ -15,7 +15,7 @@ from apps.agents.services.creation import create_agent
 from apps.agents.services.lifecycle import start_agent
 from apps.agents.services.templates import add_template
 from apps.goals.models import Goal
-from apps.goals.services.backlog import Backlog
+from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Memory
@@ -66,10 +66,10 @@ def _wait_for_an_answer(agent: Agent) -> None:
 
 
 def _have_a_plan(agent: Agent) -> None:
-    backlog = Backlog.lock(agent.id, now=datetime.now(UTC))
+    backlog = lock_backlog(agent.id, now=datetime.now(UTC))
     goal = Goal.objects.get(agent_id=agent.id, state=GoalState.ACTIVE)
     backlog.commit(goal.id, action="recall", description="Look for what calms")
-    backlog.save()
+    save_backlog(backlog)
 
 
 def _have_lived_four_beats(agent: Agent) -> None:

@@ -12,7 +12,7 @@ from apps.agents.services.profile import valid_name
 from apps.agents.services.templates import FoundTemplate, find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.goals.services.backlog import Backlog
+from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.services.schedule import create_schedule
 from apps.memories.services.remember import store
 from apps.selves.services.birth import give_self
@@ -29,6 +29,7 @@ from arbor.agents.birth import (
 from arbor.agents.identity import KeyPair, generate_key_pair, seal_private_key
 from arbor.agents.template import MAX_INTERVAL_S
 from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid
+from arbor.goals.requests import NewGoalRequest
 from arbor.goals.values import GoalState
 from arbor.models.handles import Handle
 
@@ -142,17 +143,19 @@ def _give_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[st
         agent=agent,
         working_memory=mind.working_memory.model_copy(update=own).model_dump(mode="json"),
     )
-    backlog = Backlog.lock(agent.id, now=now)
+    backlog = lock_backlog(agent.id, now=now)
     for goal in first_goals(template.spec):
         # The first three find room among the active ones; the backlog queues the rest.
         backlog.add(
-            title=goal.heading,
-            description=goal.description,
-            layer=goal.layer,
-            source=SOURCES[goal.type],
-            state=GoalState.ACTIVE,
+            NewGoalRequest(
+                title=goal.heading,
+                description=goal.description,
+                layer=goal.layer,
+                source=SOURCES[goal.type],
+                state=GoalState.ACTIVE,
+            )
         )
-    backlog.save()
+    save_backlog(backlog)
     give_self(agent_id=agent.id, beliefs=first_beliefs(template.spec), aspects=first_aspects(template.spec))
     store(agent_id=agent.id, memories=first_memories(template.spec, now=now), vectors=None)
     return mind.shortened

@@ -21,7 +21,7 @@ from apps.contacts.services.chat_finalize import crossing_detail
 from apps.goals.models import Goal
 from apps.memories.services.code import QUERY_LENGTH as CODE_QUERY_LENGTH
 from apps.memories.services.code import find_code
-from apps.memories.services.recall import QUERY_LENGTH, recall
+from apps.memories.services.recall import recall
 from apps.providers import default_model
 from apps.selves.models import Belief, IdentityAspect, Preference
 from apps.selves.services.sight import ASPECTS_SHOWN, BELIEFS_SHOWN
@@ -43,6 +43,7 @@ from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
+from arbor.memory.recall_request import QUERY_LENGTH
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest

@@ -1,36 +1,45 @@
-"""What memories are to goals, written by the beat that made them and read by whoever looks at a goal."""
+"""What memories are to goals, written by the heartbeat that made them and read by whoever looks at a goal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from apps.goals.models import GoalMemoryLink
 from apps.tenants.statements import change
-from arbor.goals.plans import LinkKind
+from arbor.goals.plans import GoalLink, LinkKind
 from arbor.ids import uuid7
 
 _LINK = """
 INSERT INTO goals_goalmemorylink (tenant_id, id, goal_id, memory_id, kind, created_at)
-SELECT %(tenant)s, id, goal_id, %(memory)s, kind, now()
-FROM unnest(%(ids)s::uuid[], %(goals)s::uuid[], %(kinds)s::text[]) AS link (id, goal_id, kind)
+SELECT %(tenant)s, id, goal_id, memory_id, kind, now()
+FROM unnest(%(ids)s::uuid[], %(goals)s::uuid[], %(memories)s::uuid[], %(kinds)s::text[])
+    AS link (id, goal_id, memory_id, kind)
+ORDER BY goal_id, memory_id, kind
 ON CONFLICT (tenant_id, goal_id, memory_id, kind) DO NOTHING
 """
 
 
-def link_memory(*, memory_id: UUID, links: Iterable[tuple[str, LinkKind]]) -> None:
-    """Tie a memory to goals, by their ids. One statement, none where there is nothing to tie."""
+def link_memories(links: Sequence[GoalLink]) -> None:
+    """Tie memories to goals, of however many agents of the tenant. One statement, none where there is nothing to tie."""
     wanted = list(dict.fromkeys(links))
     if not wanted:
         return
     change(
         _LINK,
-        memory=memory_id,
         ids=[uuid7() for _ in wanted],
-        goals=[UUID(goal_id) for goal_id, _ in wanted],
-        kinds=[kind.value for _, kind in wanted],
+        goals=[link.goal_id for link in wanted],
+        memories=[link.memory_id for link in wanted],
+        kinds=[link.kind.value for link in wanted],
+    )
+
+
+def link_memory(*, memory_id: UUID, links: Iterable[tuple[str, LinkKind]]) -> None:
+    """Tie a memory to goals, by their ids. One statement, none where there is nothing to tie."""
+    link_memories(
+        [GoalLink(goal_id=UUID(goal_id), memory_id=memory_id, kind=kind) for goal_id, kind in links]
     )
 
 

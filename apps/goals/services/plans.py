@@ -9,8 +9,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from apps.goals.models import Plan
-from apps.goals.services.backlog import Backlog
+from apps.goals.services.backlogs import lock_backlog, save_backlog
 from arbor.errors import NotFound
+from arbor.goals.backlog import Backlog
 from arbor.goals.plans import PlanDraft
 
 
@@ -23,34 +24,35 @@ def plans_of(goal_id: UUID) -> QuerySet[Plan]:
 @transaction.atomic
 def add_plan(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool = False) -> Plan:
     """Plan an agent's open goal, or extend its active plan; a draft waits until somebody starts it."""
-    backlog = Backlog.lock(agent_id, now=datetime.now(UTC))
+    backlog = lock_backlog(agent_id, now=datetime.now(UTC))
     plan, _ = backlog.plan(goal_id, draft, as_draft=as_draft)
-    backlog.save()
-    return plan
+    return _saved(backlog, plan.id)
 
 
 @transaction.atomic
 def start_plan(*, plan_id: UUID) -> Plan:
     """Make a draft the active plan of its goal."""
     backlog = _backlog_of(plan_id)
-    plan = backlog.steps.start(plan_id)
-    backlog.save()
-    return plan
+    backlog.start(plan_id)
+    return _saved(backlog, plan_id)
 
 
 @transaction.atomic
 def abandon_plan(*, plan_id: UUID, reason: str) -> Plan:
-    """Give a plan up, with the steps of it that are open; the agent is told."""
+    """Give a plan up, with the steps of it that are open; the agent is notified."""
     backlog = _backlog_of(plan_id)
-    plan = backlog.steps.abandon(plan_id, reason)
-    goal = backlog.goal(plan.goal_id)
-    backlog.steps.tell(f"Your plan for {goal.title!r} was given up by a person: {plan.reason}.", goal)
-    backlog.save()
-    return plan
+    backlog.abandon(plan_id, reason)
+    return _saved(backlog, plan_id)
 
 
 def _backlog_of(plan_id: UUID) -> Backlog:
     agent_id = Plan.objects.filter(id=plan_id).values_list("agent_id", flat=True).first()
     if agent_id is None:
         raise NotFound(f"there is no plan {plan_id} in this tenant")
-    return Backlog.lock(agent_id, now=datetime.now(UTC))
+    return lock_backlog(agent_id, now=datetime.now(UTC))
+
+
+def _saved(backlog: Backlog, plan_id: UUID) -> Plan:
+    save_backlog(backlog)
+    plan: Plan = Plan.objects.get(id=plan_id)
+    return plan

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from apps.goals.models import Goal
-from apps.goals.services.backlog import Backlog
+from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.goals.services.views import goal_views
 from apps.heartbeats.acts.desk import GLIMPSE, Desk, answer
 from arbor.errors import ArborError
+from arbor.goals.requests import NewGoalRequest
+from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.quoting import clip
@@ -25,24 +26,26 @@ def review_goals(desk: Desk, decision: Decision) -> ActionResult:
 
 def brainstorm_goals(desk: Desk, decision: Decision) -> ActionResult:
     """Take up what the agent thought of (seed 004, 3.2.5), as far as the backlog has room; say what it refused."""
-    backlog = Backlog.lock(desk.agent_id, now=desk.now, heartbeat_id=desk.heartbeat_id)
-    made: list[Goal] = []
+    backlog = lock_backlog(desk.agent_id, now=desk.now, heartbeat_id=desk.heartbeat_id)
+    made: list[GoalRow] = []
     refused: list[str] = []
     for wanted in decision.params["goals"]:
         why = f"\nWhy: {wanted['rationale']}" if wanted["rationale"] else ""
         try:
             goal = backlog.add(
-                title=wanted["title"],
-                description=f"{wanted['description']}{why}".strip(),
-                source=GoalSource.CURIOSITY,
-                state=GoalState(wanted["state"]),
+                NewGoalRequest(
+                    title=wanted["title"],
+                    description=f"{wanted['description']}{why}".strip(),
+                    source=GoalSource.CURIOSITY,
+                    state=GoalState(wanted["state"]),
+                )
             )
         except ArborError as error:
             refused.append(f"not {clip(wanted['title'], GLIMPSE)!r}: {error}")
             continue
         made.append(goal)
         _note(desk, goal, GoalChangeKind.CREATED, f"it is {goal.state}; it was thought of")
-    backlog.save()
+    save_backlog(backlog)
     taken = [f"{goal.title!r} is {goal.state}" for goal in made]
     outcome = (
         ActionOutcome.FAILURE if not made else ActionOutcome.PARTIAL if refused else ActionOutcome.SUCCESS
@@ -52,12 +55,12 @@ def brainstorm_goals(desk: Desk, decision: Decision) -> ActionResult:
 
 def reprioritize(desk: Desk, decision: Decision) -> ActionResult:
     """Move a goal in the backlog."""
-    backlog = Backlog.lock(desk.agent_id, now=desk.now, heartbeat_id=desk.heartbeat_id)
+    backlog = lock_backlog(desk.agent_id, now=desk.now, heartbeat_id=desk.heartbeat_id)
     goal = backlog.move(decision.params["goal_id"], GoalState(decision.params["state"]))
-    backlog.save()
+    save_backlog(backlog)
     _note(desk, goal, GoalChangeKind.MOVED, f"it is {goal.state}")
     return answer(decision, ActionOutcome.SUCCESS, f"{goal.title!r} is {goal.state} now")
 
 
-def _note(desk: Desk, goal: Goal, kind: GoalChangeKind, change: str) -> None:
+def _note(desk: Desk, goal: GoalRow, kind: GoalChangeKind, change: str) -> None:
     desk.goal_changes.append(GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change))

@@ -9,13 +9,14 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from apps.goals.models import Goal
-from apps.goals.services.backlog import Backlog
-from apps.goals.services.steps import require_active
+from apps.goals.services.backlogs import lock_backlog, save_backlog
 from arbor.errors import ArborError, Invalid, NotFound
+from arbor.goals.commitments import require_active
 from arbor.goals.injection import Injected
 from arbor.goals.intents import NO_WORK, carries_out
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
+from arbor.goals.requests import NewGoalRequest
+from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.reflex_deeds import STAND_INS
@@ -30,7 +31,7 @@ class Changes:
 
     def __init__(self, context: Context, now: datetime) -> None:
         self._context = context
-        self._backlog = Backlog.lock(
+        self._backlog = lock_backlog(
             UUID(context["agent_id"]), now=now, heartbeat_id=UUID(context["heartbeat_id"])
         )
         earlier = [
@@ -42,7 +43,7 @@ class Changes:
         self._served = {each["goal_id"] for each in earlier if each["kind"] in _SERVING}
         self._told = frozenset(self._served)
         #: Goals that actions were for, by none of their steps, with the names of these actions.
-        self._meant: dict[UUID, tuple[Goal, list[str]]] = {}
+        self._meant: dict[UUID, tuple[GoalRow, list[str]]] = {}
         #: Intents that were tried, and those that were let go without a try, by their ids.
         self._tried: set[str] = set()
         self._let_go: set[str] = set()
@@ -60,7 +61,7 @@ class Changes:
     def save(self) -> NodeResult:
         """Write everything, and put the account on the heartbeat's record, after what is there of it."""
         self._note_meant()
-        self._backlog.save()
+        save_backlog(self._backlog)
         record: Mapping[str, Any] = self._context.get("record", {})
         made = [each.model_dump(mode="json") for each in self._made]
         return NodeResult(
@@ -156,24 +157,28 @@ class Changes:
     def add(self, new: NewGoal) -> None:
         """Take up a goal."""
         goal = self._backlog.add(
-            title=new.title,
-            description=new.description,
-            layer=new.layer,
-            source=new.source,
-            parent_id=new.parent_goal_id,
-            deadline=new.deadline,
-            expected_reward=new.expected_reward,
+            NewGoalRequest(
+                title=new.title,
+                description=new.description,
+                layer=new.layer,
+                source=new.source,
+                parent_id=new.parent_goal_id,
+                deadline=new.deadline,
+                expected_reward=new.expected_reward,
+            )
         )
         self._note(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
 
-    def inject(self, injected: Injected) -> Goal:
+    def inject(self, injected: Injected) -> GoalRow:
         """Take up a goal that came by itself."""
         goal = self._backlog.add(
-            title=injected.title,
-            description=injected.description,
-            layer=injected.layer,
-            source=injected.source,
-            rule=injected.rule.value,
+            NewGoalRequest(
+                title=injected.title,
+                description=injected.description,
+                layer=injected.layer,
+                source=injected.source,
+                rule=injected.rule.value,
+            )
         )
         self._note(
             goal,
@@ -249,7 +254,7 @@ class Changes:
             self._note(goal, GoalChangeKind.COMPLETED, "all its parts are done")
         self._backlog.reached.clear()
 
-    def _note(self, goal: Goal, kind: GoalChangeKind, change: str, *, by_rule: bool = False) -> None:
+    def _note(self, goal: GoalRow, kind: GoalChangeKind, change: str, *, by_rule: bool = False) -> None:
         self._made.append(
             GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change, by_rule=by_rule)
         )

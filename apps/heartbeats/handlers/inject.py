@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from apps.goals.models import Goal
 from apps.goals.services.views import scale_of
 from apps.heartbeats.handlers.goal_changes import Changes
 from apps.heartbeats.models import PerceptKind
@@ -15,6 +14,7 @@ from arbor.clock import Clock
 from arbor.errors import ArborError
 from arbor.goals.injection import Circumstances, Rule, has_recovered, injected_goals
 from arbor.goals.ordering import Scale, weigh
+from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.goal_views import GoalView
 from arbor.heartbeat.situation import Situation
@@ -74,7 +74,7 @@ def _scale(seen: Mapping[str, Any], now: datetime) -> Scale:
     return scale_of(seen, traits=AgentTraits.model_validate(traits) if traits else None, now=now)
 
 
-def _view(goal: Goal, scale: Scale) -> GoalView:
+def _view(goal: GoalRow, scale: Scale) -> GoalView:
     source = GoalSource(goal.source)
     found = weigh(
         scale,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
-from apps.goals.services.locks import lock_intents
+from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.handlers.goal_changes import Changes
 from arbor.clock import Clock
 from arbor.heartbeat.decision import Decision
@@ -24,7 +25,7 @@ class StoreDecompositions:
 
     def run(self, context: Context) -> NodeResult:
         """Change the backlog; nothing is read or written for a reply that neither plans nor serves an intent."""
-        taken = _take_in_hand(context)
+        taken = _take_in_hand(context, self._clock.now())
         reply: Reply = context["reply"]
         if not reply.decompositions:
             return NodeResult(updates=taken)
@@ -36,7 +37,7 @@ class StoreDecompositions:
         return NodeResult(updates={**taken, **saved.updates}, changed=saved.changed)
 
 
-def _take_in_hand(context: Context) -> dict[str, list[str]]:
+def _take_in_hand(context: Context, now: datetime) -> dict[str, list[str]]:
     """Lock the intents of the actions that run.
 
     Return which this heartbeat has had in hand so far (`served`), and on which of them this turn counted it (`counted`).
@@ -47,11 +48,8 @@ def _take_in_hand(context: Context) -> dict[str, list[str]]:
         # None of this turn, whatever an earlier one counted.
         return {"counted": []} if context.get("counted") else {}
     before = context.get("served", [])
-    lock_intents(
-        agent_id=UUID(context["agent_id"]),
-        heartbeat_id=UUID(context["heartbeat_id"]),
-        intent_ids=wanted,
-        again=[UUID(each) for each in before],
-    )
+    backlog = lock_backlog(UUID(context["agent_id"]), now=now, heartbeat_id=UUID(context["heartbeat_id"]))
+    backlog.take_in_hand(wanted, again=[UUID(each) for each in before])
+    save_backlog(backlog)
     counted = [each for each in dict.fromkeys(map(str, wanted)) if each not in before]
     return {"served": [*before, *counted], "counted": counted}

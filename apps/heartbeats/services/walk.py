@@ -18,7 +18,6 @@ from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.storing import fence, finish, store, stored_checkpoint, suspend
 from apps.heartbeats.services.taking import retake, take
 from apps.heartbeats.services.values import Walk
-from apps.memories.services.recall import knowing_once
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.errors import StaleLease
@@ -40,11 +39,7 @@ def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int, clock: Clo
 
     Returns False when the message was stale or doubled: nothing is done then.
     """
-    with knowing_once():
-        return _advance(agent_id, tenant_id, epoch, clock or SystemClock())
-
-
-def _advance(agent_id: UUID, tenant_id: UUID, epoch: int, clock: Clock) -> bool:
+    clock = clock or SystemClock()
     started = time.perf_counter()
     try:
         with tenant_transaction(tenant_id):

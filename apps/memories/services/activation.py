@@ -134,6 +134,12 @@ def note_recall(*, agent_id: UUID, recalled: Mapping[UUID, float], now: datetime
     )
 
 
+def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime | None = None) -> None:
+    """Record what several agents have recalled: for each agent, its memories by id with their scores."""
+    for agent_id, scores in recalled.items():
+        note_recall(agent_id=agent_id, recalled=scores, now=now)
+
+
 def activated_memories(*, agent_id: UUID, limit: int = 20, now: datetime | None = None) -> list[ActiveMemory]:
     """Return what is present in the agent's mind, the most present first. One statement; changes nothing."""
     rows = fetch(_MEMORIES, agent=agent_id, limit=_checked(limit), **_fading(now))

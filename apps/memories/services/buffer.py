@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,6 @@ from apps.audit.services import record
 from apps.memories.services.forgetting import ACTOR
 from apps.memories.services.literals import fitting, sparsevec_text
 from apps.memories.services.minds import QUERY_VECTOR, query_vector
-from apps.memories.services.recall import check_query
 from apps.memories.services.remember import remember
 from apps.memories.services.rounds import Round, make_round
 from apps.tenants.scope import tenant_transaction
@@ -26,6 +25,7 @@ from arbor.memory.buffer import CAPACITY, MATTERS_AFTER, MATTERS_FROM, NEAR, SHA
 from arbor.memory.content import content_hash
 from arbor.memory.decay import effective_importance
 from arbor.memory.lexical import document_vector
+from arbor.memory.recall_request import check_query
 from arbor.memory.values import NewMemory
 
 #: Things that one step promotes: their texts are embedded together.
@@ -133,6 +133,39 @@ def hold(*, agent_id: UUID, things: Sequence[ToHold]) -> list[UUID]:
         _record(agent_id, lost, "to make room for others")
     ids = {digest: item_id for item_id, digest, _ in held}
     return [ids[digest] for digest in digests]
+
+
+def hold_for(things: Mapping[UUID, Sequence[ToHold]]) -> dict[UUID, list[UUID]]:
+    """Buffer things for several agents, and return their ids in order, by agent."""
+    return {agent_id: hold(agent_id=agent_id, things=some) for agent_id, some in things.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BufferSearch:
+    """A search of one agent's buffer, with the vector of its text, if any, and the model that made it."""
+
+    agent_id: UUID
+    text: str
+    vector: Sequence[float] | None = None
+    model: EmbeddingModel | None = None
+    limit: int = 10
+    #: The agent itself searches: what is found counts as accessed.
+    counts: bool = False
+
+
+def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
+    """Return what each search finds in its agent's buffer, best first."""
+    return [
+        search_buffer(
+            agent_id=search.agent_id,
+            text=search.text,
+            vector=search.vector,
+            model=search.model,
+            limit=search.limit,
+            counts=search.counts,
+        )
+        for search in searches
+    ]
 
 
 def search_buffer(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from apps.memories.models import CodeSnippet
@@ -56,6 +57,20 @@ def keep_code(*, agent_id: UUID, texts: Iterable[str], source: str) -> int:
             ignore_conflicts=True,
         )
     return len(blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaidTexts:
+    """Texts that an agent heard or wrote, and where: `heartbeat:ID`, `chat:ID`."""
+
+    agent_id: UUID
+    texts: Sequence[str]
+    source: str
+
+
+def store_code(said: Sequence[SaidTexts]) -> int:
+    """Store the fenced code of texts of several agents; return the number of blocks."""
+    return sum(keep_code(agent_id=each.agent_id, texts=each.texts, source=each.source) for each in said)
 
 
 def find_code(*, agent_id: UUID, text: str, limit: int) -> list[CodeSnippet]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from apps.memories.services.nodes import id_of, labels_of
@@ -93,6 +94,31 @@ def derived_from(*, agent_id: UUID, memory_id: UUID, materials: Sequence[UUID], 
         materials=made_from,
         origin=origin,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tie:
+    """A relation between two memories of one agent that are known to exist: LEARNED_FROM or DERIVED_FROM."""
+
+    agent_id: UUID
+    source_id: UUID
+    target_id: UUID
+    relation: Relation
+    #: Who drew it: `heartbeat:ID`, `operator`.
+    origin: str
+
+
+def draw_ties(ties: Sequence[Tie]) -> None:
+    """Store relations between memories of several agents, and mark the neighborhoods that change with them."""
+    for tie in ties:
+        if tie.relation is Relation.LEARNED_FROM:
+            learned_from(
+                agent_id=tie.agent_id, memory_ids=[tie.source_id], origin_id=tie.target_id, origin=tie.origin
+            )
+        else:
+            derived_from(
+                agent_id=tie.agent_id, memory_id=tie.source_id, materials=[tie.target_id], origin=tie.origin
+            )
 
 
 def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:

@@ -23,12 +23,12 @@ from apps.memories.services.lending import LENT, PACKED, REMINDED_OF, lending_va
 from apps.memories.services.literals import sparsevec_text
 from apps.memories.services.minds import QUERY_VECTOR, query_vector
 from apps.memories.services.packed import FLAG, FLOAT, ID, INTEGER, MOMENT, fetch_packed, moments, unpack
-from arbor.embedding.models import EmbeddingModel
 from arbor.memory.activation import levels_after
 from arbor.memory.candidates import Candidates, Links, id_numbers, microseconds, session_numbers
-from arbor.memory.filters import EVERYTHING, RecallFilter
+from arbor.memory.filters import EVERYTHING
 from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background
 from arbor.memory.query import Reading
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
 #: Within the time the query speaks of, words choose the candidates, and meaning decides between equals.
@@ -151,22 +151,14 @@ _BY_TIME = """UNION (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is asked of an agent's mind."""
+    """A request with its text read: what is asked of an agent's mind."""
 
-    agent_id: UUID
+    request: RecallRequest
     reading: Reading
     #: About how many memories the agent has: how much is read depends on it, what is found does not.
     documents: int
-    #: None: words alone decide. They do too where the agent's vectors are of another model than the one that made it.
-    vector: Sequence[float] | None
-    model: EmbeddingModel | None
-    limit: int
-    now: datetime
-    only: RecallFilter = EVERYTHING
     #: What fits best, and lends along its neighborhood, depends on them.
     weights: Weights = DEFAULT_WEIGHTS
-    #: How the one who recalls feels, -1 to 1; None: nothing is said of it.
-    mood: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,25 +183,26 @@ def scan(query: Query) -> Found:
     of what the LENDERS best bring to mind. Where that is less than the limit, also what happened last. One statement,
     seldom more.
     """
-    kept = max(SEEDS, query.limit)
+    asked = query.request
+    kept = max(SEEDS, asked.limit)
     around = query.reading.span.around() if query.reading.span else None
     values: dict[str, Any] = {
-        "agent": query.agent_id,
-        "now": query.now,
-        **query_vector(query.vector, query.model),
+        "agent": asked.agent_id,
+        "now": asked.now,
+        **query_vector(asked.vector, asked.model),
         "lexical": sparsevec_text(query.reading.lexical),
         "kept": kept,
-        "limit": query.limit,
+        "limit": asked.limit,
         **lending_values(query.weights),
     }
     if around:
         values |= {"from": around[0], "to": around[1]}
         values |= {"kept_by_time": SPAN_SEEDS, "beside_words": _MEANING_BESIDE_WORDS}
-    conditions, filtered = filter_conditions(query.only)
+    conditions, filtered = filter_conditions(asked.only)
     values |= filtered
     timed, filled = around is not None, False
     # How many a filter leaves is not known; a session to be left out is seldom most of a mind.
-    narrow = replace(query.only, without_session="") != EVERYTHING
+    narrow = replace(asked.only, without_session="") != EVERYTHING
     share, sample = (1.0, 0) if narrow else _guess(query.documents, kept)
     while True:
         statement = _statement(timed=timed, filled=filled, conditions=conditions)
@@ -217,8 +210,8 @@ def scan(query: Query) -> Found:
         if not row[-1]:
             sample = 0
             continue
-        found = _found(row, query.now)
-        if filled or len(found.candidates) >= min(query.limit, query.documents):
+        found = _found(row, asked.now)
+        if filled or len(found.candidates) >= min(asked.limit, query.documents):
             return found
         # Too little fits at all: what happened last comes with it.
         filled = True

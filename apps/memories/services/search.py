@@ -13,12 +13,12 @@ from uuid import UUID
 from apps.memories.services.embedding import embed_query
 from apps.memories.services.filtering import filter_conditions
 from apps.memories.services.minds import QUERY_VECTOR, model_of, query_vector
-from apps.memories.services.recall import check_query
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.memory.filters import RecallFilter
+from arbor.memory.recall_request import check_query
 from arbor.memory.values import MemoryType
 
 #: An agent is seldom moved to another model, and never twice in a moment.

@@ -11,8 +11,8 @@ from apps.memories.services.clusters import assign_memory_to_clusters, name_clus
 from apps.memories.services.concepts import concepts_of, link_memory_to_concept
 from apps.memories.services.ontology import merge_concepts, set_parent
 from apps.memories.services.partial import tip_of_the_tongue_about
-from apps.memories.services.recall import check_query
 from apps.tenants.scope import tenant_transaction
+from arbor.memory.recall_request import check_query
 from config.cli.memory.finding import find_memories, find_theme
 from config.cli.memory_views import theme_line
 from config.cli.output import json_option, show

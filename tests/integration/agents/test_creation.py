@@ -27,6 +27,7 @@ from apps.tenants.services import set_status
 from arbor.agents.identity import SealedKey, open_private_key, public_id, sign, verify
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid, NotFound, SealBroken, TransitionIllegal
+from arbor.goals.backlog import Backlog
 from arbor.goals.values import GoalState
 from arbor.memory.values import MemoryType
 from tests.integration.agents.conftest import ACTOR, Make
@@ -209,8 +210,8 @@ STEPS = [
     (creation, "create_schedule"),
     (creation, "first_mind"),
     (AgentState, "save"),
-    (creation.Backlog, "add"),
-    (creation.Backlog, "save"),
+    (Backlog, "add"),
+    (creation, "save_backlog"),
     (creation, "store"),
     (creation, "record"),
 ]

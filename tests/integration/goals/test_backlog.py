@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent
 from apps.goals.models import Goal, Intent, ProgressNote, Satisfaction
-from apps.goals.services.backlog import Backlog
+from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.goals.services.goals import create_goal, move_goal, note_progress
 from apps.goals.services.sight import see_goals
 from apps.goals.services.views import goal_views, view_goals
@@ -23,6 +23,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.feeling import FURTHER_ON
 from arbor.goals.intents import IntentStatus
+from arbor.goals.requests import NewGoalRequest
 from arbor.goals.review import GoalFlag
 from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer, GoalSource, GoalState
 from tests.factories.agents import AgentFactory
@@ -120,9 +121,9 @@ def test_a_heartbeat_spent_on_a_goal_touches_it_so_that_it_does_not_go_stale(age
     goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
     Goal.objects.update(touched_at=NOW - timedelta(days=8))
     assert flags_of(agent_id) == [GoalFlag.STALE]
-    backlog = Backlog.lock(agent_id, now=NOW)
+    backlog = lock_backlog(agent_id, now=NOW)
     backlog.serve(goal.id)
-    backlog.save()
+    save_backlog(backlog)
     assert flags_of(agent_id) == []
     assert Goal.objects.get().effort == 1
 
@@ -140,39 +141,39 @@ def flags_of(agent_id: UUID) -> list[str]:
 
 def test_what_becomes_of_a_goal_moves_how_it_feels(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
-    backlog = Backlog.lock(agent_id, now=NOW)
+    backlog = lock_backlog(agent_id, now=NOW)
     backlog.progress(goal.id, fraction=0.5)
-    backlog.save()
+    save_backlog(backlog)
     (view,) = view_goals(see_goals(agent_id), traits=None, now=NOW)["goals"]
     assert view.emotional_valence == FURTHER_ON
-    backlog = Backlog.lock(agent_id, now=NOW)
+    backlog = lock_backlog(agent_id, now=NOW)
     intent = backlog.commit(goal.id, action="recall", description="Look at it")
     backlog.attempt(intent.id, error="nothing was found")
-    backlog.save()
+    save_backlog(backlog)
     (view,) = view_goals(see_goals(agent_id), traits=None, now=NOW)["goals"]
     assert view.emotional_valence == 0
 
 
 def test_a_closed_goal_takes_its_intents_along(agent_id: UUID) -> None:
-    backlog = Backlog.lock(agent_id, now=NOW)
-    goal = backlog.add(title="Map", source=GoalSource.USER_REQUEST)
+    backlog = lock_backlog(agent_id, now=NOW)
+    goal = backlog.add(NewGoalRequest(title="Map", source=GoalSource.USER_REQUEST))
     intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
-    backlog.save()
+    save_backlog(backlog)
     move_goal(goal_id=goal.id, to=GoalState.ABANDONED, reason="It is dry.")
     stored = Intent.objects.get(id=intent.id)
     assert (stored.status, stored.last_error) == (IntentStatus.ABANDONED, "its goal is abandoned")
 
 
 def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
-    backlog = Backlog.lock(agent_id, now=NOW)
-    goal = backlog.add(title="Map", source=GoalSource.USER_REQUEST)
+    backlog = lock_backlog(agent_id, now=NOW)
+    goal = backlog.add(NewGoalRequest(title="Map", source=GoalSource.USER_REQUEST))
     intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
-    backlog.save()
+    save_backlog(backlog)
     seen = []
     for _ in range(3):
-        backlog = Backlog.lock(agent_id, now=NOW)
+        backlog = lock_backlog(agent_id, now=NOW)
         seen.append(str(backlog.attempt(intent.id, error="nothing came to mind").status))
-        backlog.save()
+        save_backlog(backlog)
     assert seen == ["pending", "pending", "abandoned"]
     assert Intent.objects.get().attempts == 3
     assert view_goals(see_goals(agent_id), traits=None, now=NOW)["intents"] == []
@@ -182,39 +183,39 @@ def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
 def test_a_step_that_took_too_long_is_told_apart_from_one_that_failed(
     agent_id: UUID, limit: int | None, tries: int, kind: str
 ) -> None:
-    backlog = Backlog.lock(agent_id, now=NOW)
-    goal = backlog.add(title="Map", source=GoalSource.USER_REQUEST)
+    backlog = lock_backlog(agent_id, now=NOW)
+    goal = backlog.add(NewGoalRequest(title="Map", source=GoalSource.USER_REQUEST))
     intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
     intent.tick_limit = limit
-    backlog.save()
+    save_backlog(backlog)
     for _ in range(tries):
         assert not Percept.objects.exists()
-        backlog = Backlog.lock(agent_id, now=NOW)
+        backlog = lock_backlog(agent_id, now=NOW)
         backlog.attempt(intent.id, error="nothing came to mind")
-        backlog.save()
+        save_backlog(backlog)
     assert Percept.objects.get().kind == kind
 
 
 def test_only_an_active_goal_is_broken_into_intents(agent_id: UUID) -> None:
-    backlog = Backlog.lock(agent_id, now=NOW)
-    goal = backlog.add(title="Some day", source=GoalSource.CURIOSITY)
+    backlog = lock_backlog(agent_id, now=NOW)
+    goal = backlog.add(NewGoalRequest(title="Some day", source=GoalSource.CURIOSITY))
     with pytest.raises(TransitionIllegal, match="only an active goal"):
         backlog.commit(goal.id, action="recall", description="Recall it.")
 
 
 def test_nothing_is_written_before_the_backlog_is_saved(agent_id: UUID) -> None:
-    backlog = Backlog.lock(agent_id, now=NOW)
-    backlog.add(title="Map")
+    backlog = lock_backlog(agent_id, now=NOW)
+    backlog.add(NewGoalRequest(title="Map"))
     assert not Goal.objects.exists()
-    backlog.save()
-    backlog.save()
+    save_backlog(backlog)
+    save_backlog(backlog)
     assert Goal.objects.count() == 1
 
 
 def test_a_goal_that_is_not_there_is_not_found(agent_id: UUID) -> None:
     for wrong in (uuid4(), "not-an-id"):
         with pytest.raises(NotFound):
-            Backlog.lock(agent_id, now=NOW).goal(wrong)
+            lock_backlog(agent_id, now=NOW).goal(wrong)
     with pytest.raises(NotFound):
         move_goal(goal_id=uuid4(), to=GoalState.ACTIVE)
 

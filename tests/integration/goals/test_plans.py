@@ -11,13 +11,14 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent
 from apps.goals.models import Goal, Intent, Plan, PlanStep, Satisfaction
-from apps.goals.services.backlog import Backlog
+from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.goals.services.goals import block_goal, create_goal, move_goal, note_progress, place_goal
 from apps.goals.services.plans import abandon_plan, add_plan, start_plan
 from apps.goals.services.views import goal_views, plan_views
 from apps.heartbeats.models import Percept, PerceptKind
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
+from arbor.goals.requests import NewGoalRequest
 from arbor.goals.values import MAX_NEW_PER_BEAT, GoalSource, GoalState
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import SatisfactionFactory
@@ -47,9 +48,9 @@ def test_a_plan_commits_three_steps_at_most_and_the_next_as_one_is_done(agent_id
     goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
     plan = add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b", "c", "d"))
     assert [text for text, _ in intents(goal)] == ["a", "b", "c"]
-    backlog = Backlog.lock(agent_id, now=NOW)
+    backlog = lock_backlog(agent_id, now=NOW)
     backlog.attempt(Intent.objects.get(description="a").id)
-    backlog.save()
+    save_backlog(backlog)
     assert intents(goal) == [("a", "completed"), ("b", "pending"), ("c", "pending"), ("d", "pending")]
     assert plan.status == PlanStatus.ACTIVE
 
@@ -195,12 +196,12 @@ def test_goals_do_not_wait_for_each_other_in_a_circle(agent_id: UUID) -> None:
 def test_one_heartbeat_takes_up_three_goals_at_most_by_whichever_door(agent_id: UUID) -> None:
     beat = uuid4()
     for number in range(MAX_NEW_PER_BEAT):
-        backlog = Backlog.lock(agent_id, now=NOW, heartbeat_id=beat)
-        backlog.add(title=f"Goal {number}")
-        backlog.save()
+        backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=beat)
+        backlog.add(NewGoalRequest(title=f"Goal {number}"))
+        save_backlog(backlog)
     with pytest.raises(LimitReached, match="at most 3 new goals"):
-        Backlog.lock(agent_id, now=NOW, heartbeat_id=beat).add(title="One more")
-    Backlog.lock(agent_id, now=NOW, heartbeat_id=uuid4()).add(title="One more")
+        lock_backlog(agent_id, now=NOW, heartbeat_id=beat).add(NewGoalRequest(title="One more"))
+    lock_backlog(agent_id, now=NOW, heartbeat_id=uuid4()).add(NewGoalRequest(title="One more"))
     create_goal(agent_id=agent_id, title="One more")
 
 
@@ -227,9 +228,9 @@ def test_a_step_that_cannot_work_has_failed_even_with_its_last_heartbeat(agent_i
     intent = Intent.objects.get(description="a")
     assert intent.tick_limit
     Intent.objects.filter(id=intent.id).update(ticks_used=intent.tick_limit - 1)
-    backlog = Backlog.lock(agent_id, now=NOW)
+    backlog = lock_backlog(agent_id, now=NOW)
     backlog.attempt(intent.id, error="there is no such action", final=True)
-    backlog.save()
+    save_backlog(backlog)
     told = Percept.objects.get(agent_id=agent_id)
     assert told.kind == PerceptKind.ACTION_RESULT
     assert "there is no such action" in told.content
@@ -242,11 +243,11 @@ def test_whatever_changes_the_backlog_takes_three_reads_and_two_writes_at_most(a
     add_plan(agent_id=agent_id, goal_id=goal.id, draft=steps("a", "b"))
     first = Intent.objects.get(description="a")
     with CaptureQueriesContext(connection) as queries:
-        backlog = Backlog.lock(agent_id, now=NOW, heartbeat_id=uuid4())
+        backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=uuid4())
         backlog.attempt(first.id, error="no boat", final=True)
         backlog.plan(goal.id, steps("c", "d"))
-        backlog.add(title="Another")
+        backlog.add(NewGoalRequest(title="Another"))
         backlog.progress(goal.id, note="hard going", fraction=1)
-        backlog.save()
+        save_backlog(backlog)
     assert len(queries) == 5, [query["sql"][:80] for query in queries.captured_queries]
     assert Goal.objects.get(id=top.id).state == GoalState.COMPLETED

@@ -11,11 +11,12 @@ from apps.agents.models import Agent
 from apps.memories.models import Concept, Memory, MemoryAccess, MemoryConcept
 from apps.memories.services.activation import note_recall
 from apps.memories.services.embedding import embed_texts
-from apps.memories.services.recall import MAX_LIMIT, QUERY_LENGTH, recall, recall_in_scope
+from apps.memories.services.recall import recall, recall_in_scope
 from apps.memories.services.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
 from arbor.memory.filters import RecallFilter
+from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
 from tests.integration.memories.conftest import (
     NOON,

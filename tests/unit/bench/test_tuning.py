@@ -11,6 +11,7 @@ from apps.memories.services.scan import Found, Query
 from arbor.memory.candidates import Candidate, Candidates, Links
 from arbor.memory.fusion import Background
 from arbor.memory.query import Reading
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.weights import DEFAULT_WEIGHTS, NAMES
 from bench.figures import table
 from bench.tuning import Asked, tune, variants
@@ -41,13 +42,9 @@ def asked(*, words: float, lent: float) -> Asked:
         ]
     )
     query = Query(
-        agent_id=UUID(int=9),
+        request=RecallRequest(agent_id=UUID(int=9), text="?", limit=2, now=NOW),
         reading=Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None),
         documents=3,
-        vector=None,
-        model=None,
-        limit=2,
-        now=NOW,
     )
     found = Found(
         candidates=candidates,

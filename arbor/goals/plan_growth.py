@@ -1,21 +1,21 @@
-"""Plans and steps as rows, made from drafts; nothing is stored here."""
+"""Plans and steps made of drafts, and plans that grow by further steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from uuid import UUID
 
-from apps.goals.models import Goal, Plan, PlanStep
-from apps.tenants.scope import current_tenant
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, PlanStatus, StepDraft
+from arbor.goals.rows import PlanRow, StepRow
+from arbor.ids import uuid7
 
 
-def plan_row(agent_id: UUID, goal: Goal, draft: PlanDraft, status: PlanStatus) -> Plan:
+def new_plan(agent_id: UUID, goal_id: UUID, draft: PlanDraft, status: PlanStatus) -> PlanRow:
     """Return a new plan of a goal, without its steps."""
-    return Plan(
-        tenant_id=current_tenant(),
+    return PlanRow(
+        id=uuid7(),
         agent_id=agent_id,
-        goal=goal,
+        goal_id=goal_id,
         status=status,
         dependencies=list(draft.dependencies),
         estimated_ticks=draft.estimated_ticks,
@@ -24,12 +24,12 @@ def plan_row(agent_id: UUID, goal: Goal, draft: PlanDraft, status: PlanStatus) -
     )
 
 
-def step_rows(plan: Plan, drafts: Iterable[StepDraft], *, first: int) -> list[PlanStep]:
-    """Return new steps of a plan, in order; `first` is the place of the first."""
+def new_steps(plan_id: UUID, drafts: Iterable[StepDraft], *, first: int) -> list[StepRow]:
+    """Return new steps of a plan, in order; `first` is the position of the first."""
     return [
-        PlanStep(
-            tenant_id=current_tenant(),
-            plan=plan,
+        StepRow(
+            id=uuid7(),
+            plan_id=plan_id,
             position=position,
             action=draft.action,
             description=draft.description.strip(),
@@ -41,13 +41,13 @@ def step_rows(plan: Plan, drafts: Iterable[StepDraft], *, first: int) -> list[Pl
     ]
 
 
-def not_planned_yet(drafts: Iterable[StepDraft], planned: Iterable[PlanStep]) -> list[StepDraft]:
+def not_planned_yet(drafts: Iterable[StepDraft], planned: Iterable[StepRow]) -> list[StepDraft]:
     """Return the drafts that say something else than every step that is planned already."""
     known = {(step.action, _key(step.description)) for step in planned}
     return [draft for draft in drafts if (draft.action, _key(draft.description)) not in known]
 
 
-def extend(plan: Plan, draft: PlanDraft) -> None:
+def extend_plan(plan: PlanRow, draft: PlanDraft) -> None:
     """Add what further steps may take to what the plan may take already."""
     if draft.estimated_ticks is not None:
         plan.estimated_ticks = (plan.estimated_ticks or 0) + draft.estimated_ticks

@@ -1,0 +1,293 @@
+"""The open goals, plans and intents of one agent as a unit of work: changed in memory, written at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from uuid import UUID
+
+from arbor.errors import Invalid, LimitReached, NotFound
+from arbor.goals.backlog_changes import BacklogChanges, ChangeLog
+from arbor.goals.commitments import Commitments
+from arbor.goals.endings import Endings
+from arbor.goals.feeling import FURTHER_ON, STEP_FAILED, felt_after
+from arbor.goals.hierarchy import require_place
+from arbor.goals.plans import PlanDraft, StepDraft
+from arbor.goals.requests import NewGoalRequest, checked_title
+from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, NoteRow, PlanRow, StepRow
+from arbor.goals.steps import Steps
+from arbor.goals.values import (
+    MAX_NEW_PER_BEAT,
+    BacklogCounts,
+    GoalState,
+    admit,
+    default_state,
+    move,
+    require_room,
+)
+from arbor.ids import read_id, uuid7
+
+BLOCKER_LENGTH = 500
+
+
+class Backlog:
+    """The open goals of one agent, their plans and their intents.
+
+    `heartbeat_id` is the heartbeat that changes it; None: a person does.
+    """
+
+    def __init__(
+        self, agent_id: UUID, rows: BacklogRows, *, now: datetime, heartbeat_id: UUID | None = None
+    ) -> None:
+        self.agent_id = agent_id
+        self._now = now
+        self._heartbeat_id = heartbeat_id
+        self._goals = rows.goals
+        self._log = ChangeLog()
+        self._commitments = Commitments(agent_id, rows, self._log, now)
+        self._steps = Steps(agent_id, rows, self._log, self._commitments, now)
+        self._endings = Endings(agent_id, rows, self._log, self._steps, now, by_person=heartbeat_id is None)
+
+    @property
+    def counts(self) -> BacklogCounts:
+        """Return how many goals are in each open state."""
+        states = [goal.state for goal in self._goals.values()]
+        return BacklogCounts(
+            active=states.count(GoalState.ACTIVE),
+            queued=states.count(GoalState.QUEUED),
+            backburner=states.count(GoalState.BACKBURNER),
+        )
+
+    @property
+    def reached(self) -> list[GoalRow]:
+        """Return goals that were completed because all their parts are; whoever has reported them clears the list."""
+        return self._endings.reached
+
+    def goal(self, goal_id: str | UUID) -> GoalRow:
+        """Return an open goal; raises NotFound."""
+        key = read_id(goal_id)
+        goal = self._goals.get(key) if key else None
+        if goal is None or not goal.state.is_open:
+            raise NotFound(f"there is no open goal {goal_id}")
+        return goal
+
+    def title_of(self, goal_id: str | UUID) -> str:
+        """Return a goal's title, or nothing for one that is not there."""
+        key = read_id(goal_id)
+        return self._goals[key].title if key in self._goals else ""
+
+    def add(self, wanted: NewGoalRequest) -> GoalRow:
+        """Add a goal, in the wanted state or the next lower one with room.
+
+        Raises Invalid for a title that is empty or too long, or a place too deep, AlreadyExists, LimitReached, NotFound
+        for the parent.
+        """
+        title = checked_title(wanted)
+        self._require_place_in_beat()
+        parent = self.goal(wanted.parent_id) if wanted.parent_id else None
+        if parent is not None:
+            require_place(None, parent.id, self._parents())
+        state = wanted.state or default_state(wanted.source, parent.state if parent else None)
+        titles = [goal.title for goal in self._goals.values() if goal.state.is_open]
+        goal = GoalRow(
+            id=uuid7(),
+            agent_id=self.agent_id,
+            parent_id=parent.id if parent else None,
+            title=title,
+            description=wanted.description,
+            state=admit(title, state, counts=self.counts, open_titles=titles),
+            layer=wanted.layer,
+            source=wanted.source,
+            deadline=wanted.deadline,
+            expected_reward=wanted.expected_reward,
+            heartbeat_id=self._heartbeat_id,
+            rule=wanted.rule,
+            touched_at=self._now,
+        )
+        self._set_blocker(goal, wanted.blocked_by)
+        self._goals[goal.id] = goal
+        self._log.new(goal)
+        self._endings.lift(goal)
+        return goal
+
+    def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "", by_rule: bool = False) -> GoalRow:
+        """Move a goal to another state; closing it drops its plans and intents, and lifts the goal it is a part of.
+
+        `by_rule`: a rule does it, not the agent nor a person. Raises TransitionIllegal, LimitReached when the state is full,
+        Invalid for giving up without a reason.
+        """
+        goal = self.goal(goal_id)
+        move(goal.state, to)
+        require_room(to, self.counts)
+        if to is GoalState.ABANDONED and not reason.strip():
+            raise Invalid("giving a goal up needs a reason")
+        goal.state = to
+        self._touch(goal)
+        if not to.is_open:
+            self._endings.close(goal, reason.strip(), by_rule=by_rule)
+        elif to is GoalState.ACTIVE:
+            self._steps.commit_next(goal)
+        return goal
+
+    def progress(self, goal_id: str | UUID, *, fraction: float | None = None, note: str = "") -> GoalRow:
+        """Record how a goal is going; `fraction` is the share done, 0 to 1. At 1 it is completed, whatever its state."""
+        goal = self.goal(goal_id)
+        if fraction is not None:
+            if not 0 <= fraction <= 1:
+                raise Invalid(f"a goal's progress is 0 to 1, got {fraction}")
+            if fraction > goal.fraction:
+                goal.emotional_valence = felt_after(goal.emotional_valence, FURTHER_ON)
+            goal.fraction = fraction
+            # What somebody said of a goal with parts counts, whatever its parts come to.
+            goal.fraction_by_hand = bool(self._endings.children(goal))
+        if note.strip():
+            text = note.strip().replace("\0", "")
+            self._log.new(NoteRow(id=uuid7(), goal_id=goal.id, text=text, heartbeat_id=self._heartbeat_id))
+        self._touch(goal)
+        if fraction == 1:
+            # No move: a goal that waits would have to become active first, and there may be no room for what is done.
+            goal.state = GoalState.COMPLETED
+            self._endings.close(goal, "")
+        else:
+            self._endings.lift(goal)
+        return goal
+
+    def block(self, goal_id: str | UUID, by: str) -> GoalRow:
+        """Record what a goal waits for: the id of another open goal, or words; empty: nothing any more.
+
+        Raises Invalid for a goal that would wait for itself, directly or through others, or words that are too long.
+        """
+        goal = self.goal(goal_id)
+        self._set_blocker(goal, by)
+        self._touch(goal)
+        return goal
+
+    def place(self, goal_id: str | UUID, parent_id: str | UUID | None) -> GoalRow:
+        """Make a goal a part of another, or of none; raises Invalid for a cycle, or too deep a place."""
+        goal = self.goal(goal_id)
+        parent = self.goal(parent_id) if parent_id else None
+        if parent is not None:
+            require_place(goal.id, parent.id, self._parents())
+        before = goal.parent_id
+        goal.parent_id = parent.id if parent else None
+        self._touch(goal)
+        self._endings.take_out(before)
+        self._endings.lift(goal)
+        return goal
+
+    def due(self, goal_id: str | UUID, deadline: datetime | None) -> GoalRow:
+        """Set or remove a goal's deadline."""
+        goal = self.goal(goal_id)
+        goal.deadline = deadline
+        self._touch(goal)
+        return goal
+
+    def serve(self, goal_id: str | UUID) -> None:
+        """Count a heartbeat that was spent on a goal, if it is here: it is touched by that."""
+        key = read_id(goal_id)
+        if key in self._goals:
+            self._goals[key].effort += 1
+            self._touch(self._goals[key])
+
+    def plan(
+        self, goal_id: str | UUID, draft: PlanDraft, *, as_draft: bool = False
+    ) -> tuple[PlanRow, list[StepRow]]:
+        """Plan a goal: make its active plan or extend it; an active goal's next steps become intents."""
+        goal = self.goal(goal_id)
+        plan, made = self._steps.plan(goal, draft, as_draft=as_draft)
+        self._touch(goal)
+        return plan, made
+
+    def start(self, plan_id: UUID) -> PlanRow:
+        """Make a draft the active plan of its goal; raises NotFound, AlreadyExists when the goal has one."""
+        return self._steps.start(plan_id)
+
+    def abandon(self, plan_id: UUID, reason: str) -> PlanRow:
+        """Give a plan up, with its open steps; the agent is notified if a person does. Raises NotFound, Invalid."""
+        plan = self._steps.abandon(plan_id, reason)
+        if self._heartbeat_id is None:
+            goal = self.goal(plan.goal_id)
+            self._steps.notify(f"Your plan for {goal.title!r} was given up by a person: {plan.reason}.", goal)
+        return plan
+
+    def commit(self, goal_id: str | UUID, *, action: str, description: str) -> IntentRow:
+        """Commit to a step of an active goal. Raises TransitionIllegal for a goal that is not active."""
+        draft = StepDraft(action=action, description=description)
+        return self._commitments.commit(self.goal(goal_id), None, draft)
+
+    def intent(self, intent_id: str | UUID) -> IntentRow:
+        """Return an open intent; raises NotFound."""
+        return self._commitments.intent(read_id(intent_id))
+
+    def take_in_hand(self, intent_ids: Iterable[UUID], again: Collection[UUID] = ()) -> None:
+        """Lock intents for this heartbeat, and count it as spent on them, but not on those of `again`.
+
+        An intent is locked if it waits, or if the heartbeat that locked it is gone (`is_stale_lock`). Raises Invalid in a
+        person's unit of work.
+        """
+        if self._heartbeat_id is None:
+            raise Invalid("intents are locked by a heartbeat, not by a person")
+        for intent_id in dict.fromkeys(intent_ids):
+            self._commitments.lock(intent_id, self._heartbeat_id, again=intent_id in again)
+
+    def attempt(
+        self, intent_id: str | UUID, *, error: str = "", final: bool = False, part: bool = False
+    ) -> IntentRow:
+        """Record how one try at an intent ended.
+
+        `error` is empty when it worked; `final`: trying again is no use; `part`: only a part of it was done.
+        """
+        intent = self.intent(intent_id)
+        self._steps.attempt(intent, error=error, final=final, part=part)
+        if error and intent.goal_id in self._goals:
+            goal = self._goals[intent.goal_id]
+            goal.emotional_valence = felt_after(goal.emotional_valence, STEP_FAILED)
+            self._log.changed(goal)
+        return intent
+
+    def put_off(self, intent_id: str | UUID, *, counted: bool) -> IntentRow:
+        """Unlock an intent that was not tried; `counted`: the heartbeat was counted as spent on it, and shall not."""
+        intent = self.intent(intent_id)
+        self._commitments.put_off(intent, counted=counted)
+        return intent
+
+    def changes(self) -> BacklogChanges:
+        """Return what is to be written; false if nothing changed since the last `mark_saved`."""
+        return self._log.changes(agent_id=self.agent_id, at=self._now)
+
+    def mark_saved(self) -> None:
+        """Forget the changes: they are written."""
+        self._log.clear()
+
+    def _require_place_in_beat(self) -> None:
+        if self._heartbeat_id is None:
+            return
+        made = sum(goal.heartbeat_id == self._heartbeat_id for goal in self._goals.values())
+        if made >= MAX_NEW_PER_BEAT:
+            raise LimitReached(f"one heartbeat takes up at most {MAX_NEW_PER_BEAT} new goals")
+
+    def _touch(self, goal: GoalRow) -> None:
+        goal.touched_at = self._now
+        self._log.changed(goal)
+
+    def _parents(self) -> Mapping[UUID, UUID | None]:
+        return {
+            goal.id: goal.parent_id if goal.parent_id in self._goals else None
+            for goal in self._goals.values()
+            if goal.state.is_open
+        }
+
+    def _set_blocker(self, goal: GoalRow, by: str) -> None:
+        by = by.strip()
+        key = read_id(by) if by else None
+        if key is None:
+            if len(by) > BLOCKER_LENGTH or "\0" in by:
+                raise Invalid(f"what a goal waits for has up to {BLOCKER_LENGTH} characters, got {len(by)}")
+            goal.blocked_by, goal.blocked_by_goal_id = by, None
+            return
+        blocker = above = self.goal(key)
+        while above.id != goal.id and above.blocked_by_goal_id in self._goals:
+            above = self._goals[above.blocked_by_goal_id]
+        if above.id == goal.id:
+            raise Invalid("a goal cannot wait for itself, nor for one that waits for it")
+        goal.blocked_by, goal.blocked_by_goal_id = "", blocker.id

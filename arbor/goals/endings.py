@@ -1,0 +1,127 @@
+"""How goals end, and what that means for the goals they are parts of."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from arbor.goals.backlog_changes import ChangeLog
+from arbor.goals.hierarchy import Child, fraction_of, is_reached
+from arbor.goals.rows import BacklogRows, GoalRow, SatisfactionRow
+from arbor.goals.satisfaction import satisfaction
+from arbor.goals.steps import Steps
+from arbor.goals.values import GoalState
+from arbor.ids import uuid7
+
+
+class Endings:
+    """Closes goals of one backlog, in memory. `by_person`: a person does it, and the agent is notified."""
+
+    def __init__(
+        self,
+        agent_id: UUID,
+        rows: BacklogRows,
+        log: ChangeLog,
+        steps: Steps,
+        now: datetime,
+        *,
+        by_person: bool,
+    ) -> None:
+        self._agent_id = agent_id
+        self._rows = rows
+        self._log = log
+        self._steps = steps
+        self._now = now
+        self._by_person = by_person
+        self.reached: list[GoalRow] = []
+
+    def close(self, goal: GoalRow, reason: str, *, by_rule: bool = False) -> None:
+        """Drop the plans and steps of a goal that is completed or given up, record its worth, and lift its parent.
+
+        A goal that a rule closes was neither reached nor given up: nothing is learned from it.
+        """
+        if not by_rule:
+            self._appraise(goal)
+        if goal.state == GoalState.COMPLETED:
+            goal.fraction, goal.completed_at = 1.0, self._now
+        else:
+            goal.abandoned_at, goal.abandonment_reason = self._now, reason
+        self._unblock_others(goal)
+        dropped = self._steps.drop(goal)
+        if self._by_person:
+            why = f": {goal.abandonment_reason}" if goal.abandonment_reason else ""
+            steps = f" {dropped} open steps towards it were dropped." if dropped else ""
+            self._steps.notify(f"Your goal {goal.title!r} was {goal.state} by a person{why}.{steps}", goal)
+        self.lift(goal)
+
+    def lift(self, goal: GoalRow) -> None:
+        """Pass on what happened to a goal to the goals above it."""
+        self._follow_parts(goal.parent_id)
+
+    def take_out(self, whole_id: UUID | None) -> None:
+        """Compute a goal anew from the parts that remain, now that one was taken out."""
+        self._follow_parts(whole_id, without_parts=0.0)
+
+    def children(self, parent: GoalRow) -> list[Child]:
+        """Return a goal's parts, those that have ended included."""
+        parts = [
+            Child(state=goal.state, fraction=goal.fraction)
+            for goal in self._rows.goals.values()
+            if goal.parent_id == parent.id
+        ]
+        return [*parts, *self._rows.ended_children.get(parent.id, ())]
+
+    def _appraise(self, goal: GoalRow) -> None:
+        signal = satisfaction(
+            goal.source,
+            completed=goal.state == GoalState.COMPLETED,
+            fraction=goal.fraction,
+            stated=goal.expected_reward,
+            experienced=self._rows.experienced.get(goal.source),
+            effort=goal.effort,
+        )
+        row = SatisfactionRow(
+            id=uuid7(),
+            agent_id=self._agent_id,
+            goal_id=goal.id,
+            outcome=signal.outcome,
+            reward_actual=signal.reward_actual,
+            reward_expected=signal.reward_expected,
+            reputation_delta=signal.reputation_delta,
+            novelty=signal.novelty,
+            effort=signal.effort,
+        )
+        self._log.new(row)
+        self._log.closed(goal, row)
+
+    def _unblock_others(self, goal: GoalRow) -> None:
+        for other in self._rows.goals.values():
+            if other.blocked_by_goal_id == goal.id:
+                other.blocked_by_goal_id = None
+                self._log.changed(other)
+
+    def _follow_parts(self, whole_id: UUID | None, *, without_parts: float | None = None) -> None:
+        """Complete a goal that is reached by its parts, else set its fraction to theirs.
+
+        `without_parts` is its fraction where no part counts; None: it stays as it is.
+        """
+        whole = self._rows.goals.get(whole_id) if whole_id else None
+        if whole is None or not whole.state.is_open:
+            return
+        children = self.children(whole)
+        if is_reached(children):
+            whole.state = GoalState.COMPLETED
+            self._touch(whole)
+            self.reached.append(whole)
+            self.close(whole, "")
+            return
+        found = fraction_of(children)
+        fraction = without_parts if found is None else found
+        if fraction is not None and not whole.fraction_by_hand and fraction != whole.fraction:
+            whole.fraction = fraction
+            self._touch(whole)
+            self.lift(whole)
+
+    def _touch(self, goal: GoalRow) -> None:
+        goal.touched_at = self._now
+        self._log.changed(goal)

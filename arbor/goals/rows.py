@@ -1,0 +1,160 @@
+"""Rows of a backlog as plain values: goals, plans, steps, intents, and what is written beside them.
+
+The names are those of the tables' columns. A row that a `Backlog` returns is the row it saves: its methods change it in
+place. When a row was made is not part of it: a new row is stamped with the time of the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from arbor.goals.hierarchy import Child
+from arbor.goals.intents import IntentStatus
+from arbor.goals.plans import PlanStatus, StepStatus
+from arbor.goals.satisfaction import Experienced, GoalOutcome
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+
+
+@dataclass(kw_only=True, slots=True)
+class GoalRow:
+    """A goal; the columns are described at `apps.goals.models.Goal`."""
+
+    id: UUID
+    agent_id: UUID
+    title: str
+    state: GoalState
+    layer: GoalLayer
+    source: GoalSource
+    touched_at: datetime
+    description: str = ""
+    parent_id: UUID | None = None
+    fraction: float = 0.0
+    fraction_by_hand: bool = False
+    blocked_by: str = ""
+    blocked_by_goal_id: UUID | None = None
+    emotional_valence: float = 0.0
+    expected_reward: float | None = None
+    effort: int = 0
+    deadline: datetime | None = None
+    heartbeat_id: UUID | None = None
+    rule: str = ""
+    completed_at: datetime | None = None
+    abandoned_at: datetime | None = None
+    abandonment_reason: str = ""
+
+
+@dataclass(kw_only=True, slots=True)
+class PlanRow:
+    """A plan of a goal, without its steps."""
+
+    id: UUID
+    agent_id: UUID
+    goal_id: UUID
+    status: PlanStatus
+    dependencies: list[str] = field(default_factory=list)
+    estimated_ticks: int | None = None
+    estimated_cost: float | None = None
+    risk: float | None = None
+    reason: str = ""
+    ended_at: datetime | None = None
+
+
+@dataclass(kw_only=True, slots=True)
+class StepRow:
+    """A step of a plan; the first is at position 1."""
+
+    id: UUID
+    plan_id: UUID
+    position: int
+    action: str
+    description: str
+    precondition: str = ""
+    postcondition: str = ""
+    estimated_ticks: int | None = None
+    status: StepStatus = StepStatus.WAITING
+
+
+@dataclass(kw_only=True, slots=True)
+class IntentRow:
+    """A committed step towards a goal."""
+
+    id: UUID
+    agent_id: UUID
+    goal_id: UUID
+    action: str
+    description: str
+    step_id: UUID | None = None
+    status: IntentStatus = IntentStatus.PENDING
+    attempts: int = 0
+    last_error: str = ""
+    locked_by: UUID | None = None
+    locked_at: datetime | None = None
+    ticks_used: int = 0
+    tick_limit: int | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(kw_only=True, slots=True)
+class NoteRow:
+    """A note on the progress of a goal."""
+
+    id: UUID
+    goal_id: UUID
+    text: str
+    heartbeat_id: UUID | None
+
+
+@dataclass(kw_only=True, slots=True)
+class SatisfactionRow:
+    """What reaching, or giving up, a goal was worth (`arbor.goals.satisfaction.Signal`)."""
+
+    id: UUID
+    agent_id: UUID
+    goal_id: UUID
+    outcome: GoalOutcome
+    reward_actual: float
+    reward_expected: float
+    reputation_delta: float
+    novelty: float
+    effort: int
+
+
+class PerceptOfGoal(StrEnum):
+    """A kind of percept about a goal: some of `apps.heartbeats.models.PerceptKind`."""
+
+    #: Something that the agent had set going has ended.
+    ACTION_RESULT = "action_result"
+    #: A step was given up when all heartbeats that it may take were spent.
+    TIMEOUT = "timeout"
+
+
+@dataclass(kw_only=True, slots=True)
+class PerceptRow:
+    """A message about a goal for the agent's next heartbeat; `detail` has the ids of what it is about."""
+
+    id: UUID
+    agent_id: UUID
+    kind: PerceptOfGoal
+    content: str
+    detail: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BacklogRows:
+    """What is open in an agent's backlog, by id, and a summary of what has ended."""
+
+    goals: dict[UUID, GoalRow] = field(default_factory=dict)
+    plans: dict[UUID, PlanRow] = field(default_factory=dict)
+    #: Steps of these plans, in order of their positions.
+    steps: list[StepRow] = field(default_factory=list)
+    intents: dict[UUID, IntentRow] = field(default_factory=dict)
+    #: Intents whose lock belongs to a heartbeat that still runs or waits.
+    held_intents: frozenset[UUID] = frozenset()
+    #: Parts that have ended, by the open goal that they are parts of.
+    ended_children: Mapping[UUID, list[Child]] = field(default_factory=dict)
+    #: What the agent's latest goals came to, by their source.
+    experienced: Mapping[GoalSource, Experienced] = field(default_factory=dict)

@@ -1,0 +1,242 @@
+"""The plans of an agent's goals and their steps, the next of which are committed as intents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.goals.backlog_changes import ChangeLog
+from arbor.goals.commitments import OPEN_INTENTS, Commitments
+from arbor.goals.intents import (
+    MAX_ATTEMPTS,
+    IntentStatus,
+    after_failure,
+    after_part,
+    is_used_up,
+    move_intent,
+)
+from arbor.goals.plan_growth import extend_plan, new_plan, new_steps, not_planned_yet
+from arbor.goals.plans import (
+    MAX_STEPS,
+    PlanDraft,
+    PlanStatus,
+    StepDraft,
+    StepStatus,
+    check_draft,
+    is_carried_out,
+    move_plan,
+    next_to_commit,
+)
+from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, PerceptOfGoal, PerceptRow, PlanRow, StepRow
+from arbor.goals.values import GoalState
+from arbor.ids import uuid7
+
+_OPEN_STEPS = frozenset({StepStatus.WAITING, StepStatus.COMMITTED})
+_OPEN_PLANS = frozenset({PlanStatus.DRAFT, PlanStatus.ACTIVE})
+
+
+class Steps:
+    """Open plans and steps of one backlog, changed in memory."""
+
+    def __init__(
+        self, agent_id: UUID, rows: BacklogRows, log: ChangeLog, commitments: Commitments, now: datetime
+    ) -> None:
+        self._agent_id = agent_id
+        self._goals = rows.goals
+        self._plans = rows.plans
+        self._steps = rows.steps
+        self._log = log
+        self._commitments = commitments
+        self._now = now
+
+    def plan_of(self, goal: GoalRow) -> PlanRow | None:
+        """Return a goal's active plan, if it has one."""
+        return next(
+            (
+                plan
+                for plan in self._plans.values()
+                if plan.goal_id == goal.id and plan.status == PlanStatus.ACTIVE
+            ),
+            None,
+        )
+
+    def plan(
+        self, goal: GoalRow, draft: PlanDraft, *, as_draft: bool = False
+    ) -> tuple[PlanRow, list[StepRow]]:
+        """Make a goal's active plan, or extend the one it has; the next steps become intents if the goal is active.
+
+        Raises Invalid for a draft without steps or with wrong values, AlreadyExists when every step of it is planned
+        already, LimitReached for too many steps.
+        """
+        check_draft(draft)
+        plan = None if as_draft else self.plan_of(goal)
+        planned = self._steps_of(plan) if plan else []
+        fresh = not_planned_yet(draft.steps, [step for step in planned if step.status in _OPEN_STEPS])
+        if not fresh:
+            raise AlreadyExists("these steps are planned already")
+        if len(planned) + len(fresh) > MAX_STEPS:
+            raise LimitReached(
+                f"a plan has at most {MAX_STEPS} steps; this one would have {len(planned) + len(fresh)}"
+            )
+        if plan is None:
+            status = PlanStatus.DRAFT if as_draft else PlanStatus.ACTIVE
+            plan = new_plan(self._agent_id, goal.id, draft, status)
+            self._plans[plan.id] = plan
+            self._log.new(plan)
+        else:
+            extend_plan(plan, draft)
+            self._log.changed(plan)
+        made = self._add(plan, fresh, first=max((step.position for step in planned), default=0) + 1)
+        self.commit_next(goal)
+        return plan, made
+
+    def start(self, plan_id: UUID) -> PlanRow:
+        """Make a draft the goal's active plan; raises AlreadyExists when it has one."""
+        plan = self._open_plan(plan_id)
+        goal = self._goals[plan.goal_id]
+        if self.plan_of(goal) is not None:
+            raise AlreadyExists(f"{goal.title!r} has an active plan already; abandon that one first")
+        plan.status = move_plan(plan.status, PlanStatus.ACTIVE)
+        self._log.changed(plan)
+        self.commit_next(goal)
+        return plan
+
+    def abandon(self, plan_id: UUID, reason: str) -> PlanRow:
+        """Give a plan up, and the steps of it that are open; raises Invalid without a reason."""
+        if not reason.strip():
+            raise Invalid("giving a plan up needs a reason")
+        plan = self._open_plan(plan_id)
+        self._give_up(plan, reason.strip())
+        return plan
+
+    def commit_next(self, goal: GoalRow) -> None:
+        """Commit to the next steps of an active goal's plan, as many as there is room for."""
+        plan = self.plan_of(goal)
+        if plan is None or goal.state != GoalState.ACTIVE:
+            return
+        steps = self._steps_of(plan)
+        committed = sum(intent.goal_id == goal.id for intent in self._commitments.all_open())
+        places = next_to_commit(
+            [(step.status, bool(step.precondition)) for step in steps], committed=committed
+        )
+        for step in (steps[place] for place in places):
+            step.status = StepStatus.COMMITTED
+            self._log.changed(step)
+            self._commitments.commit(
+                goal,
+                step.id,
+                StepDraft(
+                    action=step.action, description=step.description, estimated_ticks=step.estimated_ticks
+                ),
+            )
+
+    def attempt(self, intent: IntentRow, *, error: str, final: bool, part: bool) -> None:
+        """Record how one try at an intent ended, and what that means for its plan."""
+        if intent.status == IntentStatus.PENDING:
+            intent.status = move_intent(IntentStatus.PENDING, IntentStatus.LOCKED)
+            intent.ticks_used += 1
+        intent.attempts += 1
+        ticks, limit = intent.ticks_used, intent.tick_limit
+        if error:
+            to = after_failure(intent.attempts, final=final, ticks_used=ticks, limit=limit)
+        else:
+            to = after_part(ticks_used=ticks, limit=limit) if part else IntentStatus.COMPLETED
+        intent.status = move_intent(intent.status, to)
+        intent.last_error = error
+        self._commitments.unlock(intent)
+        if to in OPEN_INTENTS:
+            return
+        intent.ended_at = self._now
+        if to is IntentStatus.COMPLETED:
+            self._complete_step(intent)
+            return
+        # An intent that failed as often as it may, or cannot work, has failed, however long that took.
+        used_up = is_used_up(ticks, limit) and intent.attempts < MAX_ATTEMPTS and not final
+        why = f"all {limit} heartbeats that it may take were spent; {error}" if used_up else error
+        self._fail_step(intent, why, PerceptOfGoal.TIMEOUT if used_up else PerceptOfGoal.ACTION_RESULT)
+
+    def drop(self, goal: GoalRow) -> int:
+        """Abandon the plans and intents of a goal that is closed; return how many intents that were."""
+        why = f"its goal is {goal.state}"
+        for plan in self._plans.values():
+            if plan.goal_id == goal.id and plan.status in _OPEN_PLANS:
+                self._give_up(plan, why)
+        for intent in self._commitments.all_open():
+            if intent.goal_id == goal.id:
+                self._commitments.abandon(intent, why)
+        return self._commitments.count_abandoned(goal, why)
+
+    def notify(
+        self,
+        content: str,
+        goal: GoalRow,
+        intent: IntentRow | None = None,
+        *,
+        kind: PerceptOfGoal = PerceptOfGoal.ACTION_RESULT,
+    ) -> None:
+        """Add a percept for the agent's next heartbeat: how something that it had set going has ended."""
+        about = {"goal": str(goal.id)} | ({"intent": str(intent.id)} if intent else {})
+        self._log.new(
+            PerceptRow(id=uuid7(), agent_id=self._agent_id, kind=kind, content=content, detail=about)
+        )
+
+    def _complete_step(self, intent: IntentRow) -> None:
+        step = self._step_of(intent)
+        if step is None:
+            return
+        step.status = StepStatus.COMPLETED
+        self._log.changed(step)
+        plan = self._plans[step.plan_id]
+        if is_carried_out([planned.status for planned in self._steps_of(plan)]):
+            plan.status, plan.ended_at = move_plan(plan.status, PlanStatus.COMPLETED), self._now
+            self._log.changed(plan)
+        else:
+            self.commit_next(self._goals[plan.goal_id])
+
+    def _fail_step(self, intent: IntentRow, why: str, kind: PerceptOfGoal) -> None:
+        """Give up the plan of a step that failed for good, and notify the agent."""
+        step, goal = self._step_of(intent), self._goals[intent.goal_id]
+        told = f"You gave up the step {intent.description!r} ({intent.action}) towards {goal.title!r}: {why}."
+        if step is not None:
+            plan = self._plans[step.plan_id]
+            self._give_up(plan, f"step {step.position} failed for good: {why}")
+            told += " Its plan is given up with it; the goal needs another."
+        self.notify(told, goal, intent, kind=kind)
+
+    def _give_up(self, plan: PlanRow, reason: str) -> None:
+        plan.status, plan.ended_at = move_plan(plan.status, PlanStatus.ABANDONED), self._now
+        plan.reason = reason
+        self._log.changed(plan)
+        steps = {step.id: step for step in self._steps_of(plan)}
+        for step in steps.values():
+            if step.status in _OPEN_STEPS:
+                step.status = StepStatus.ABANDONED
+                self._log.changed(step)
+        for intent in self._commitments.all_open():
+            if intent.step_id in steps:
+                goal = self._goals[plan.goal_id]
+                why = f"its plan is given up: {reason}" if goal.state.is_open else f"its goal is {goal.state}"
+                self._commitments.abandon(intent, why)
+
+    def _open_plan(self, plan_id: UUID) -> PlanRow:
+        plan = self._plans.get(plan_id)
+        if plan is None or plan.status not in _OPEN_PLANS:
+            raise NotFound(f"there is no open plan {plan_id}")
+        return plan
+
+    def _add(self, plan: PlanRow, drafts: Iterable[StepDraft], *, first: int) -> list[StepRow]:
+        made = new_steps(plan.id, drafts, first=first)
+        for step in made:
+            self._steps.append(step)
+            self._log.new(step)
+        return made
+
+    def _steps_of(self, plan: PlanRow) -> list[StepRow]:
+        return sorted(
+            (step for step in self._steps if step.plan_id == plan.id), key=lambda step: step.position
+        )
+
+    def _step_of(self, intent: IntentRow) -> StepRow | None:
+        return next((step for step in self._steps if step.id == intent.step_id), None)

@@ -1,0 +1,89 @@
+"""The recalls of one transaction, for several agents of a tenant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.agents.models import Agent
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.recall import Recaller, recall_in_scope
+from apps.memories.services.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.recall_request import RecallRequest
+from tests.integration.memories.conftest import NOON, turns
+
+TALK = ("Did you get the boat out of the shed?", "Yes. The hull needs two coats of paint.", "What colour?")
+OTHER = ("The library closes early.", "Then the boat must wait.", "Grace has the key of the shed.")
+
+
+def keep(agent: Agent, *texts: str, role: str = "Ada") -> None:
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=turns(*texts, role=role))
+
+
+def statistics_read(statements: list[str]) -> int:
+    return sum("memories_term" in each for each in statements)
+
+
+def test_each_agent_is_answered_as_if_it_were_asked_alone(mind: Agent, other_mind: Agent) -> None:
+    keep(mind, *TALK)
+    keep(other_mind, *OTHER, role="Grace")
+    (vector,) = embed_texts(tenant_id=mind.tenant_id, texts=["the paint of the boat"])
+    asked: list[dict[str, Any]] = [
+        {"agent_id": mind.id, "text": "Ada's boat", "vector": vector.tolist(), "limit": 2, "now": NOON},
+        {"agent_id": other_mind.id, "text": "Ada's boat", "vector": None, "limit": 5, "now": NOON},
+        {"agent_id": mind.id, "text": "the shed", "vector": vector.tolist(), "limit": 1, "now": NOON},
+    ]
+    with tenant_transaction(mind.tenant_id):
+        found = Recaller().recall([RecallRequest(**each) for each in asked])
+        assert found == [recall_in_scope(**each) for each in asked]
+    assert [len(each) for each in found] == [2, 3, 1]
+    assert all(each.terms.speaker for each in found[0])
+    assert not any(each.terms.speaker for each in found[1])
+
+
+def test_no_request_asks_nothing(mind: Agent, statements: list[str]) -> None:
+    with tenant_transaction(mind.tenant_id):
+        assert Recaller().recall([]) == []
+        assert Recaller().meaning_texts([], NOON) == []
+    assert statements == []
+
+
+def test_another_tenants_agent_is_not_recalled_for(mind: Agent, foreign_mind: Agent) -> None:
+    keep(mind, *TALK)
+    keep(foreign_mind, *OTHER)
+    requests = [
+        RecallRequest(agent_id=each.id, text="the boat", limit=5, now=NOON) for each in (mind, foreign_mind)
+    ]
+    with tenant_transaction(mind.tenant_id):
+        own, foreign = Recaller().recall(requests)
+    assert len(own) == len(TALK)
+    assert foreign == []
+
+
+def test_meaning_texts_of_several_agents_take_one_statement(
+    mind: Agent, other_mind: Agent, statements: list[str]
+) -> None:
+    keep(mind, *TALK)
+    keep(other_mind, *OTHER, role="Grace")
+    statements.clear()
+    with tenant_transaction(mind.tenant_id):
+        asked = [(mind.id, "Ada's boat"), (other_mind.id, "Ada's boat"), (other_mind.id, "Grace's boat")]
+        assert Recaller().meaning_texts(asked, NOON) == ["boat", "Ada's boat", "boat"]
+    assert len(statements) == 1
+
+
+def test_recalling_about_words_that_were_read_does_not_read_them_again(
+    mind: Agent, other_mind: Agent, statements: list[str]
+) -> None:
+    keep(mind, *TALK)
+    keep(other_mind, *OTHER)
+    recaller = Recaller()
+    with tenant_transaction(mind.tenant_id):
+        recaller.meaning_texts([(mind.id, "the boat in the shed"), (other_mind.id, "the library")], NOON)
+        statements.clear()
+        recaller.recall([RecallRequest(agent_id=mind.id, text="the shed", limit=3, now=NOON)])
+        assert statistics_read(statements) == 0
+        recaller.recall([RecallRequest(agent_id=other_mind.id, text="the shed", limit=3, now=NOON)])
+        assert statistics_read(statements) == 1
+        recaller.recall([RecallRequest(agent_id=other_mind.id, text="the library", limit=3, now=NOON)])
+        assert statistics_read(statements) == 1
