@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -17,10 +17,12 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.failure_modes import Pulse
 from arbor.heartbeat.guarding import FreeCrossing
+from arbor.heartbeat.merging import FoundState
 from arbor.heartbeat.record import BeatRecord, Deed, TurnRecord
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.rhythm import NextBeat, Rhythm
 from arbor.heartbeat.situation import Situation, Terms
+from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.phrases import WordLists
@@ -40,7 +42,7 @@ class Rules:
     #: Tokens that a model takes of which nothing else is known, and that its reply may take.
     model_context: int
     reply_tokens: int
-    tier_models: Mapping[str, Any]
+    tier_models: Mapping[ThinkTier, Sequence[str]]
     default_model: str
     contact_limits: ContactLimits = ContactLimits()
     #: Words by which memories are weighed.
@@ -195,6 +197,7 @@ class Beat:
     shift: float = 0.0
 
     selfhood: Selfhood
+    found: FoundState = field(default_factory=FoundState)
     rhythm: Rhythm
     #: The model of the agent's vectors; None while it remembers nothing.
     embedding_model: EmbeddingModel | None = None

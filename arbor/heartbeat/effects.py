@@ -69,7 +69,7 @@ class Effects:
 
     def plus(self, **more: Any) -> Effects:
         """Return these effects and more: tuples are joined, other values replaced."""
-        changed = {
+        changed: dict[str, Any] = {
             name: (*getattr(self, name), *value) if name in _JOINED else value for name, value in more.items()
         }
         return replace(self, **changed)

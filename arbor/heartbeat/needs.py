@@ -110,9 +110,13 @@ class CallReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnMemories:
-    """Those of the texts that are ids of memories of the agent. Answered by a frozenset of ids."""
+    """Those of the texts that are ids of memories of the agent. Answered by a frozenset of ids.
+
+    With `required`, NotFound is raised in the step for texts that are not, naming them.
+    """
 
     named: Sequence[str]
+    required: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ from arbor.clock import SystemClock
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
-from arbor.pipeline.engine import Context, Handler, NodeResult, Outcome, Phase, advance, begin
+from arbor.pipeline.engine import Handler, NodeResult, Outcome, advance, begin, run_alone
 from arbor.pipeline.values import Graph
 
 #: What the nodes of a heartbeat leave for the conditions on its edges, when nothing else is said.
@@ -68,13 +68,9 @@ def rehearse(graph: Graph, script: Script) -> Rehearsal:
         name: replace(node, handler=name) if node.handler else node for name, node in graph.nodes.items()
     }
     stage = replace(graph, nodes=nodes)
-    progress = advance(
-        stage,
-        begin(stage, {**_CONTEXT, **script.context}),
-        actors,
-        phase=Phase.INSIDE,
-        clock=SystemClock(),
-    )
+    facts: _Facts = {**_CONTEXT, **script.context}
+    walking = advance(stage, begin(stage, facts), actors, clock=SystemClock())
+    progress = run_alone(walking)
     passed = [
         Passed(
             node=step.node,
@@ -84,7 +80,7 @@ def rehearse(graph: Graph, script: Script) -> Rehearsal:
         )
         for step in progress.steps
     ]
-    seen = {each.node for each in passed}
+    seen = {step.node for step in passed}
     return Rehearsal(
         passed=passed,
         outcome=progress.outcome or Outcome.FAILURE,
@@ -94,19 +90,21 @@ def rehearse(graph: Graph, script: Script) -> Rehearsal:
     )
 
 
+#: The state of a rehearsal: the names that conditions look at, with their values.
+type _Facts = Mapping[str, Any]
+
+
 class _Actor:
     """Ends as the script says."""
-
-    phase = Phase.INSIDE
 
     def __init__(self, node: str, script: Script) -> None:
         self._outcomes = list(script.outcomes.get(node, ()))
         self._preferred = script.preferred.get(node, "")
 
-    def run(self, context: Context) -> NodeResult:
+    def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
         """Answer with the next outcome."""
         outcome = self._outcomes.pop(0) if self._outcomes else Outcome.SUCCESS
-        return NodeResult(outcome=outcome, preferred=self._preferred)
+        return NodeResult(state=facts, outcome=outcome, preferred=self._preferred)
 
 
 class _Reader(_Actor):
@@ -116,50 +114,52 @@ class _Reader(_Actor):
         super().__init__(node, script)
         self._replies = list(script.replies)
 
-    def run(self, context: Context) -> NodeResult:
+    def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
         """Read the next reply; one that cannot be read is asked for again, by the next one."""
         if not self._replies:
-            return super().run(context)
+            return super().__call__(facts)
         left = len(self._replies) - 1
         try:
             parsed = parse_reply(self._replies.pop(0))
         except ReplyInvalid as error:
-            tries = context["invalid_replies"] + 1
+            tries = facts["invalid_replies"] + 1
             return NodeResult(
+                state={**facts, "invalid_replies": tries, "replies_left": left},
                 outcome=Outcome.RETRY,
-                updates={"invalid_replies": tries, "replies_left": left},
                 changed=(str(error),),
             )
         wanted = ", ".join(action.action for action in parsed.reply.actions) or "nothing"
         notes = (
             f"wants {wanted}",
             *(f"mended: {repair}" for repair in parsed.repairs),
-            *(f"dropped {each.path}: {each.reason}" for each in parsed.dropped),
+            *(f"dropped {item.path}: {item.reason}" for item in parsed.dropped),
         )
-        return NodeResult(updates={"invalid_replies": 0, "replies_left": left}, changed=notes)
+        return NodeResult(state={**facts, "invalid_replies": 0, "replies_left": left}, changed=notes)
 
 
 class _Thinker(_Actor):
     """Fails as a model that gives no reply."""
 
-    def run(self, context: Context) -> NodeResult:
+    def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
         """Answer with the next outcome."""
-        result = super().run(context)
-        return replace(result, updates={"lost": result.outcome is Outcome.FAILURE})
+        result = super().__call__(facts)
+        return replace(result, state={**facts, "lost": result.outcome is Outcome.FAILURE})
 
 
 class _Turner(_Actor):
     """Goes on to a further turn while there are replies, unless this one came to nothing."""
 
-    def run(self, context: Context) -> NodeResult:
+    def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
         """Say whether the beat goes on."""
-        result = super().run(context)
-        if context.get("lost") or context["invalid_replies"] or not context.get("replies_left"):
-            return replace(result, updates={"goes_on": False} if "replies_left" in context else {})
-        turn = context["turn"] + 1
-        return replace(result, updates={"goes_on": True, "turn": turn}, changed=(f"goes on to turn {turn}",))
+        result = super().__call__(facts)
+        if facts.get("lost") or facts["invalid_replies"] or not facts.get("replies_left"):
+            known = {"goes_on": False} if "replies_left" in facts else {}
+            return replace(result, state={**facts, **known})
+        turn = facts["turn"] + 1
+        changed = (f"goes on to turn {turn}",)
+        return replace(result, state={**facts, "goes_on": True, "turn": turn}, changed=changed)
 
 
-def _actor(handler: str, node: str, script: Script) -> Handler:
+def _actor(handler: str, node: str, script: Script) -> Handler[_Facts]:
     kinds: Mapping[str, type[_Actor]] = {"think": _Thinker, "parse": _Reader, "follow_up": _Turner}
     return kinds.get(handler, _Actor)(node, script)

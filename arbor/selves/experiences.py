@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 #: As long as a line of the prompt that shows it.
@@ -18,6 +19,16 @@ class Outcome(StrEnum):
     FAILURE = "failure"
     PARTIAL = "partial"
     UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewExperience:
+    """An action that was paid for: its subject, how it turned out, and the lesson, if there is one."""
+
+    action: str
+    about: str
+    outcome: Outcome
+    lesson: str
 
 
 def lesson(*, action: str, about: str, outcome: Outcome, summary: str, attempts: int, successes: int) -> str:

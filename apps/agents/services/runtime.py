@@ -27,7 +27,7 @@ from apps.goals.services.goals import create_goal
 from apps.goals.services.views import goal_views, plan_views
 from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
 from apps.heartbeats.services.cycles import allocate, beat_once, give_cycle, run_ticks
-from apps.heartbeats.services.loading import load_agent
+from apps.heartbeats.services.loaded_agents import load_agent
 from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.genome import AgentGenome

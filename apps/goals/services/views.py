@@ -10,7 +10,7 @@ from uuid import UUID
 from apps.goals.services.loading import read_experienced
 from apps.goals.services.sight import moment, see_goals
 from arbor.agents.genome import AgentGenome, AgentTraits
-from arbor.goals.injection import BALANCED
+from arbor.goals.injection import BALANCED, Circumstances
 from arbor.goals.intents import IntentStatus, is_stale_lock
 from arbor.goals.ordering import Scale, weigh
 from arbor.goals.plans import PlanStatus
@@ -63,25 +63,17 @@ def scale_of(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: dateti
     )
 
 
-def view_circumstances(seen: Mapping[str, Any], genome: AgentGenome | None) -> dict[str, Any]:
-    """Return, as JSON, what `arbor.goals.injection.Circumstances` needs besides what the situation shows.
-
-    `scale` is what a goal that they make is weighed by, for `scale_of`.
-    """
+def circumstances_of(seen: Mapping[str, Any], genome: AgentGenome | None) -> Circumstances:
+    """Return what the rules of injection need besides what the situation shows."""
     well, dealings = seen["standing"]
-    return {
-        "role": genome.role.value if genome else None,
-        "risk_tolerance": genome.traits.risk_tolerance if genome else BALANCED,
-        "stale_beats": seen["stale_beats"],
-        "exhausted_beats": seen["exhausted_beats"],
-        "standing": well / dealings if dealings else None,
-        "dealings": dealings,
-        "scale": {
-            "traits": (seen["genome"] or {}).get("traits"),
-            "learned": seen["learned"],
-            "experienced": seen["experienced"],
-        },
-    }
+    return Circumstances(
+        role=genome.role if genome else None,
+        risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED,
+        stale_beats=seen["stale_beats"],
+        exhausted_beats=seen["exhausted_beats"],
+        standing=well / dealings if dealings else None,
+        dealings=dealings,
+    )
 
 
 def _view(row: Mapping[str, Any], goal: Reviewed, scale: Scale) -> GoalView:

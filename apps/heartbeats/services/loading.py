@@ -1,50 +1,291 @@
-"""An agent's full state, as a program that embeds Arbor sees it: the same one statement by which a heartbeat sees."""
+"""Load the heartbeats of a batch: everything their agents see, by one statement for all of them."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import random
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
-from apps.agents.models import Agent
-from apps.goals.services.views import view_goals
-from apps.heartbeats.services.sight import see
+from django.conf import settings
+
+from apps.goals.services.views import circumstances_of, scale_of, view_goals
+from apps.heartbeats.models import Trigger
+from apps.heartbeats.services.leases import resolve
+from apps.heartbeats.services.members import Due, Member
+from apps.heartbeats.services.possible import missing_actions
+from apps.heartbeats.services.pulse import (
+    glances_of,
+    limits_of,
+    presence_of,
+    rhythm_of,
+    spending_of,
+    used_of,
+)
+from apps.heartbeats.services.schedule import JITTER
+from apps.heartbeats.services.sight import see_agents
+from apps.heartbeats.services.usage import budget_status
+from apps.memories.services.appraisal import word_lists
+from apps.memories.services.embedding import embeds_here
 from apps.providers import default_model
 from apps.selves.services.views import view_self
+from apps.tenants.encoding import from_json, to_json
+from apps.tenants.packing import unpack_text
+from apps.tenants.scope import current_tenant
+from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
-from arbor.agents.lifecycle import AgentStatus
-from arbor.errors import NotFound
-from arbor.heartbeat.self_views import AspectView, BeliefView
-from arbor.heartbeat.situation import PerceptView
-from arbor.heartbeat.working_memory import WorkingMemory
-from arbor.runtime import LoadedAgent
+from arbor.clock import Clock
+from arbor.embedding.models import EmbeddingModel
+from arbor.goals.intents import IntentStatus
+from arbor.goals.review import GoalFlag
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.beat import Beat, BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
+from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetKind, Holdings, budget_of
+from arbor.heartbeat.checkpoint import read_checkpoint
+from arbor.heartbeat.failure_modes import Pulse
+from arbor.heartbeat.merging import FoundState
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.situation import Environment, LastBeat, Situation
+from arbor.heartbeat.turns import turns_allowed
+from arbor.heartbeat.usage import Degradation
+from arbor.ids import uuid7
+from arbor.models.handles import REFLEX
+from arbor.pipeline.engine import begin
+
+#: Agents whose system prompts a process caches: a few KB each.
+_PERSONS_CACHED = 1024
+#: Goals that nothing has happened to, named in a notice.
+_STALE_NAMED = 3
+
+type _Seen = Mapping[str, Any]
 
 
-def load_agent(agent_id: UUID) -> LoadedAgent:
-    """Return an agent's full state. Two statements, in the tenant's open transaction; raises NotFound."""
-    rows = Agent.objects.filter(id=agent_id).values_list("status", "state__nops", "state__ticks_left")
-    row = rows.first()
-    if row is None:
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
-    status, nops, ticks_left = row
-    seen, now = see(agent_id), datetime.now(UTC)
-    genome = AgentGenome.model_validate(seen["genome"]) if seen["genome"] else None
-    return LoadedAgent(
-        id=agent_id,
-        public_id=seen["public_id"],
-        name=seen["name"],
-        tenant=seen["tenant"],
-        status=AgentStatus(status),
-        genome=genome,
-        allowed_actions=seen["allowed_actions"],
-        model=seen["model"] or default_model(),
+def load_batch(leases: Sequence[tuple[UUID, int]], *, clock: Clock) -> list[Member]:
+    """Return the heartbeats that can go on under these leases (agent, epoch), ready to think.
+
+    Locks the leases. Three statements, however many there are; two if none of them begins.
+    """
+    due = resolve(leases, clock=clock)
+    beginning = [each.agent.id for each in due if each.open is None]
+    seen = see_agents(beginning) if beginning else {}
+    rules, now = _rules(), clock.now()
+    return [
+        _resumed(each, rules, now) if each.open is not None else _begun(each, seen[each.agent.id], rules, now)
+        for each in due
+    ]
+
+
+def _rules() -> Rules:
+    return Rules(
+        reflect_every=settings.ARBOR_REFLECT_EVERY,
+        model_context=settings.ARBOR_MODEL_CONTEXT,
+        reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
+        tier_models=settings.ARBOR_TIER_MODELS,
+        default_model=default_model(),
+        contact_limits=settings.ARBOR_CONTACT_LIMITS,
+        word_lists=word_lists(),
+    )
+
+
+def _moment(rules: Rules, now: datetime, model: EmbeddingModel | None) -> Moment:
+    return Moment(now=now, rules=rules, nonce=secrets.token_hex(8), embeds_here=embeds_here(model))
+
+
+def _resumed(due: Due, rules: Rules, now: datetime) -> Member:
+    """Return a heartbeat from where it was last stored."""
+    stored = due.open
+    assert stored is not None
+    situation = Situation.model_validate_json(unpack_text(stored.situation))
+    moment = Moment(now=now, rules=rules, nonce=secrets.token_hex(8))
+    checkpoint = read_checkpoint(unpack_text(stored.checkpoint), situation=situation, moment=moment)
+    return Member(
+        agent=due.agent,
+        heartbeat_id=stored.id,
+        epoch=due.lease.epoch,
+        slot_at=stored.slot_at,
+        trigger=stored.trigger,
+        checkpoint=checkpoint,
+        result=due.result,
+        step=stored.step,
+        stored_view=situation,
+        own_ms=stored.own_ms,
+        elapsed_ms=stored.elapsed_ms,
+        acted=stored.acted,
+    )
+
+
+def _begun(due: Due, seen: _Seen, rules: Rules, now: datetime) -> Member:
+    """Return a heartbeat that begins, with the situation of its agent, as far as it is known without recall."""
+    heartbeat_id, graph = uuid7(), due.agent.graph
+    budget = _budget(seen, due.lease.trigger)
+    mind = seen["mind"]
+    model = EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
+    genome, character = _person(to_json(seen["character"]), to_json(seen["genome"]), seen["name"])
+    missing = missing_actions(has_public_channel=seen["has_public_channel"])
+    handle = seen["model"] or rules.default_model
+    situation = _situation(seen, budget, genome, handle, missing, now)
+    beat = Beat(
+        moment=_moment(rules, now, model),
+        view=situation,
+        opening=_opening(seen, situation, genome, now),
+        tenant_id=current_tenant(),
+        agent_id=due.agent.id,
+        heartbeat_id=heartbeat_id,
+        trigger=due.lease.trigger,
+        shift=random.uniform(-JITTER, JITTER),  # noqa: S311 (spreads a fleet, hides nothing)
+        selfhood=_selfhood(seen),
+        found=found_state(seen),
+        rhythm=rhythm_of(seen["pulse"]),
+        embedding_model=model,
+        allowed=[name for name in seen["allowed_actions"] if name not in missing],
+        # What it may do and this installation cannot: asked for it, the agent learns what is missing.
+        missing={name: missing[name] for name in seen["allowed_actions"] if name in missing},
+        budget_terms=budget,
+        routing=Routing(own=seen["model"], tiers=seen["tier_models"] or {}),
+        turns_allowed=turns_allowed(own=seen["follow_ups"], installed=settings.ARBOR_FOLLOW_UPS),
+        character=character,
+        model=handle,
+        nops=seen["pulse"]["nops"],
+    )
+    return Member(
+        agent=due.agent,
+        heartbeat_id=heartbeat_id,
+        epoch=due.lease.epoch,
+        slot_at=due.lease.slot_at,
+        trigger=due.lease.trigger,
+        checkpoint=begin(graph, beat),
+    )
+
+
+def _budget(seen: _Seen, trigger: str) -> BudgetTerms | None:
+    if trigger == Trigger.CYCLE:
+        return BudgetTerms(kind=BudgetKind.TICKS.value, allowance=seen["allowance"])
+    return BudgetTerms(kind=seen["budget"], allowance=seen["allowance"]) if seen["budget"] else None
+
+
+@lru_cache(maxsize=_PERSONS_CACHED)
+def _person(character: str, genome: str, name: str) -> tuple[AgentGenome | None, str]:
+    """Return the genome, if there is one, and the system prompt of an agent, from JSON: they last for life."""
+    born_with = AgentGenome.model_validate_json(genome) if from_json(genome) else None
+    described = Character.model_validate_json(character)
+    return born_with, to_system_prompt(described, name=name, genome=born_with)
+
+
+def found_state(seen: _Seen) -> FoundState:
+    """Return the columns of the agent's state that somebody else may change while the beat is under way."""
+    return FoundState(
         energy=seen["energy"],
-        ticks_left=ticks_left,
-        beats=seen["beats"],
-        nops=nops,
-        working_memory=WorkingMemory.model_validate(seen["working_memory"]),
-        **view_goals(seen, traits=genome.traits if genome else None, now=now),
-        aspects=[AspectView.model_validate(each) for each in seen["aspects"]],
-        beliefs=[BeliefView.model_validate(each) for each in seen["beliefs"]],
-        **view_self(seen, now=now),
-        percepts=[PerceptView.model_validate(each) for each in seen["percepts"]],
+        ticks_left=seen["ticks_left"],
+        bonus_actions=seen["bonus_actions"],
+        mood=seen["mood"] or {},
+        stale_beats=seen["stale_beats"],
+        talked=int((seen["working_memory"] or {}).get("talked") or 0),
+    )
+
+
+def _selfhood(seen: _Seen) -> Selfhood:
+    return Selfhood(
+        drives=seen["drives"] or {},
+        mood=seen["mood"] or {},
+        learned=seen["learned"] or {},
+        tone=seen["tone"] or "",
+        boundaries=seen["boundaries"],
+        contact=seen["last_user_contact_at"],
+    )
+
+
+def _opening(
+    seen: _Seen, situation: Situation, genome: AgentGenome | None, now: datetime
+) -> Opening:
+    pulse = seen["pulse"]
+    status = budget_status(limits_of(pulse), used_of(pulse))
+    stale = [goal.title for goal in situation.active_goals if GoalFlag.STALE in goal.flags]
+    mood = situation.mood.valence if seen["mood"] and situation.mood else None
+    return Opening(
+        pulse=Pulse(
+            beats=glances_of(pulse),
+            energy=spending_of(pulse),
+            stale_goals=stale[:_STALE_NAMED],
+            reached_out=pulse["reached_out"],
+            nops=pulse["nops"],
+            waiting_percepts=pulse["percepts"],
+            pending_intents=sum(intent.status is IntentStatus.PENDING for intent in situation.intents),
+            stuck_intents=pulse["stuck"],
+            stale_neighborhoods=pulse["stale"],
+            unsummarized_episodes=pulse["unsummarized"],
+            level=status.level,
+            scarcest=status.nearest,
+        ),
+        level_before=Degradation((pulse["used"] or {}).get("level", Degradation.NORMAL)),
+        idle_beats=pulse["idle_beats"],
+        held=seen["held"],
+        mood=mood if mood is not None else (seen["last_beat"] or {}).get("emotional_valence"),
+        circumstances=circumstances_of(seen, genome),
+        scale=scale_of(seen, traits=genome.traits if genome else None, now=now),
+    )
+
+
+def _situation(
+    seen: _Seen,
+    terms: BudgetTerms | None,
+    genome: AgentGenome | None,
+    model: str,
+    missing: Mapping[str, str],
+    now: datetime,
+) -> Situation:
+    budget = budget_of(terms.kind, terms.allowance) if terms else DEFAULT_BUDGET
+    held = Holdings(
+        energy=seen["energy"], bonus_actions=seen["bonus_actions"], ticks_left=seen["ticks_left"]
+    )
+    possible = [name for name in seen["allowed_actions"] if name not in missing]
+    return Situation.model_validate(
+        {
+            "agent_id": str(seen["id"]),
+            "name": seen["name"],
+            "public_id": seen["public_id"],
+            "tenant": seen["tenant"],
+            "model_is_reflex": model.startswith(f"{REFLEX}/"),
+            "beat_number": seen["beats"] + 1,
+            "environment": _environment(seen, now),
+            "energy": budget.begin(held),
+            "max_energy": budget.most(held),
+            "energy_unit": budget.unit,
+            "actions": ACTIONS.offers(
+                possible, price=None if budget.kind is BudgetKind.ENERGY else budget.price
+            ),
+            **view_goals(seen, traits=genome.traits if genome else None, now=now),
+            "percepts": seen["percepts"],
+            "recent": seen["recent"],
+            "aspects": seen["aspects"],
+            "beliefs": seen["beliefs"],
+            **view_self(seen, now=now),
+            "working_memory": seen["working_memory"],
+            "themes": seen["themes"],
+            "last_beat": _last_beat(seen["last_beat"]),
+        }
+    )
+
+
+def _environment(seen: _Seen, now: datetime) -> Environment:
+    contact = seen["last_user_contact_at"]
+    return Environment(
+        now=now,
+        user_waiting=seen["user_messages"] > 0,
+        user_messages=seen["user_messages"],
+        hours_since_user=(now - contact) / timedelta(hours=1) if contact else None,
+        pending_percepts=seen["pulse"]["percepts"],
+        published_today=seen["published_today"],
+        **presence_of(seen["pulse"], last_contact=contact, now=now),
+    )
+
+
+def _last_beat(beat: Mapping[str, Any] | None) -> LastBeat | None:
+    if beat is None:
+        return None
+    outcomes = [f"{action['action']}: {action['summary']}" for action in beat["actions"]]
+    return LastBeat(
+        number=beat["number"], mode=Mode(beat["mode"]), narrative=beat["narrative"], outcomes=outcomes
     )

@@ -12,12 +12,10 @@ from uuid import UUID
 
 from django.db import connections
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.heartbeats.models import DailyUsage
 from apps.heartbeats.services.pulse import Limits
 from apps.tenants.scope import APP, current_tenant
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import fetch
 from arbor.heartbeat.usage import Amounts, Degradation, Scarcest, level_of, scarcest
 from arbor.ids import uuid7
 
@@ -37,11 +35,13 @@ LEFT JOIN heartbeats_dailyusage u
     ON u.tenant_id = a.tenant_id AND u.agent_id = a.id AND u.day = (now() AT TIME ZONE 'UTC')::date
 WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s
 """
-_NOTE_LEVEL = """
+_WRITE_LEVELS = """
 INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, level)
-VALUES (%(tenant)s, %(id)s, %(agent)s, (now() AT TIME ZONE 'UTC')::date, %(level)s)
+SELECT %(tenant)s, r.id, r.agent, (now() AT TIME ZONE 'UTC')::date, r.level
+FROM unnest(%(ids)s::uuid[], %(agents)s::uuid[], %(levels)s::text[]) AS r (id, agent, level) ORDER BY r.agent
 ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET level = excluded.level
 WHERE heartbeats_dailyusage.level <> excluded.level
+RETURNING agent_id
 """
 # A look that has read the limit as it was ends before those are brought forward whom it halts.
 _END_LOOKS = """
@@ -66,23 +66,23 @@ _sums: dict[UUID, tuple[float, Amounts]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
-    """How an agent stands with its day's budget."""
+class BudgetStatus:
+    """The level of a day's budget, and the amount that is scarcest."""
 
     level: Degradation = Degradation.NORMAL
     nearest: Scarcest | None = None
 
 
-def standing_of(limits: Limits, used: Amounts) -> Standing:
+def budget_status(limits: Limits, used: Amounts) -> BudgetStatus:
     """Return how far the day's budget is used up. One statement at most, and only where the tenant has a limit."""
     pairs = [("your", limits.own, used)]
     if limits.of_tenant is not None:
         pairs.append(("your tenant's", limits.of_tenant, tenant_used()))
     nearest = scarcest(pairs)
-    return Standing(level=level_of(nearest.left if nearest else None), nearest=nearest)
+    return BudgetStatus(level=level_of(nearest.left if nearest else None), nearest=nearest)
 
 
-def day_of(agent_id: UUID) -> Standing:
+def day_of(agent_id: UUID) -> BudgetStatus:
     """Return the same for what is asked without a heartbeat: conversations and errands. One statement, two at most."""
     ((beats, tokens, usd, all_beats, all_tokens, all_usd, *used),) = fetch(_DAY, agent=agent_id)
     tenant = Amounts(beats=all_beats, tokens=all_tokens, usd=all_usd)
@@ -90,7 +90,7 @@ def day_of(agent_id: UUID) -> Standing:
         own=Amounts(beats=beats, tokens=tokens, usd=usd),
         of_tenant=None if tenant == Amounts() else tenant,
     )
-    return standing_of(limits, Amounts(beats=used[0], tokens=used[1], usd=used[2]))
+    return budget_status(limits, Amounts(beats=used[0], tokens=used[1], usd=used[2]))
 
 
 def tenant_used() -> Amounts:
@@ -135,18 +135,14 @@ def used_today(agent_id: UUID) -> dict[str, Any]:
     }
 
 
-def note_level(*, agent_id: UUID, public_id: str, before: Degradation, standing: Standing) -> None:
-    """Put a change of level on record, once: the day's row remembers it. No statement while nothing changes."""
-    if standing.level is before:
-        return
-    changed = change(_NOTE_LEVEL, id=uuid7(), agent=agent_id, level=standing.level.value)
-    if not changed:
-        return
-    left = f"{standing.nearest.left:.0%} of its {standing.nearest.what}" if standing.nearest else "all of it"
-    record(
-        action=AuditAction.BUDGET_LEVEL,
-        actor=f"agent:{public_id}",
-        agent_id=agent_id,
-        message=f"the day's budget: {before} → {standing.level}, {left} left",
-        detail={"from": before.value, "to": standing.level.value},
+def write_levels(levels: Mapping[UUID, Degradation]) -> set[UUID]:
+    """Write the levels of agents' budgets; return the agents whose level was another one. One statement, none for none."""
+    if not levels:
+        return set()
+    rows = fetch(
+        _WRITE_LEVELS,
+        ids=[uuid7() for _ in levels],
+        agents=list(levels),
+        levels=[level.value for level in levels.values()],
     )
+    return {agent_id for (agent_id,) in rows}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -13,7 +12,7 @@ from apps.selves.models import Experience
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, insert_rows
 from arbor.ids import uuid7
-from arbor.selves.experiences import ABOUT_LENGTH, MOST_KEPT, Outcome
+from arbor.selves.experiences import ABOUT_LENGTH, MOST_KEPT, NewExperience
 
 _LET_GO = """
 DELETE FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id NOT IN (
@@ -21,16 +20,6 @@ DELETE FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agen
     ORDER BY tick DESC, id DESC LIMIT %(most)s
 )
 """
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NewExperience:
-    """An action that was paid for: what about, how it turned out, what it taught."""
-
-    action: str
-    about: str
-    outcome: Outcome
-    lesson: str
 
 
 def note_experiences(

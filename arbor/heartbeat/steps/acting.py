@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -183,9 +183,9 @@ def make(doing: Doing, decision: Decision) -> Act:
     """Store what the agent remembers, notices or makes, tied to the memories that it is made from."""
     beat = doing.beat
     wanted = making.MADE[decision.action](beat, decision)
-    materials: Sequence[UUID] = ()
+    materials: Collection[UUID] = ()
     if wanted.materials:
-        materials = yield OwnMemories(named=wanted.materials)
+        materials = yield OwnMemories(named=wanted.materials, required=True)
     placed: Placed = yield making.placing(beat, wanted.memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:

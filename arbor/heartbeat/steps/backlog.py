@@ -105,8 +105,8 @@ def goals(beat: Beat) -> Steps[Beat]:
     paths = paths_of("goal_updates", reply.goal_updates, beat.untaken)
     for path, update in zip(paths, reply.goal_updates, strict=True):
         changes.apply(path, changes.update, update)
-    result = changes.result()
-    return replace(result, state=without(result.state, changes.untried))
+    changed = changes.result()
+    return replace(changed, state=without(changed.state, changes.untried))
 
 
 def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apps.heartbeats.acts.desk import Desk, answer
+from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.models import Percept
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.guarding import crossed_by
 from arbor.heartbeat.quoting import clip
-from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.situation import PerceptView, Situation
 from arbor.selves.boundary_check import in_force
 from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
@@ -19,22 +19,22 @@ _ARRIVED = 5
 _ARRIVED_LENGTH = 500
 
 
-def observe(desk: Desk, decision: Decision) -> ActionResult:
+def observe(context: ActionContext, decision: Decision) -> ActionResult:
     """Look at the environment again: what waits stays for the next beat, which will take it in.
 
     It is held against the boundaries that its own words touch; by its meaning it is when it is taken in.
     """
-    situation, environment = desk.situation, desk.situation.environment
+    situation, environment = context.situation, context.situation.environment
     seen = [percept.id for percept in situation.percepts]
     arrived = list(
-        Percept.objects.filter(agent_id=desk.agent_id, heartbeat_id=None)
+        Percept.objects.filter(agent_id=context.agent_id, heartbeat_id=None)
         .exclude(id__in=seen)
         .order_by("at")[:_ARRIVED]
     )
     user = "is waiting" if environment.user_waiting else "is not waiting"
     since = environment.hours_since_user
     lines = [
-        f"It is {desk.now:%Y-%m-%d %H:%M} UTC. {situation.energy:g} of {situation.max_energy:g} {situation.energy_unit}"
+        f"It is {context.now:%Y-%m-%d %H:%M} UTC. {situation.energy:g} of {situation.max_energy:g} {situation.energy_unit}"
         " were there when this turn began.",
         f"A user {user}; "
         + ("none has ever been in touch." if since is None else f"the last contact was {since:.1f} h ago."),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.limits import posted_refusals
 from apps.contacts.services.outbox import Letter, post
-from apps.heartbeats.acts.desk import GLIMPSE, Desk, answer
+from apps.heartbeats.actions.context import GLIMPSE, ActionContext
 from apps.memories.services.remember import store
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.quoting import clip
-from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
+from arbor.heartbeat.results import ActionOutcome, ActionResult, answer, refused
 from arbor.memory.values import MemoryType, NewMemory
 
 #: As much as a lesson the agent drew: it will be asked about what it wrote.
@@ -18,45 +18,43 @@ IMPORTANCE = 0.7
 SUBJECT_LENGTH = 150
 
 
-def reach_out_user(desk: Desk, decision: Decision) -> ActionResult:
+def reach_out_user(context: ActionContext, decision: Decision) -> ActionResult:
     """Write to the agent's users."""
-    return _reach_out(desk, decision, Audience.USER)
+    return _reach_out(context, decision, Audience.USER)
 
 
-def reach_out_public(desk: Desk, decision: Decision) -> ActionResult:
+def reach_out_public(context: ActionContext, decision: Decision) -> ActionResult:
     """Write in public; agents of the tenant that it names hear of it."""
-    return _reach_out(desk, decision, Audience.PUBLIC)
+    return _reach_out(context, decision, Audience.PUBLIC)
 
 
-def _reach_out(desk: Desk, decision: Decision, audience: Audience) -> ActionResult:
+def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -> ActionResult:
     params = decision.params
     letter = Letter(
-        agent_id=desk.agent_id,
-        heartbeat_id=desk.heartbeat_id,
+        agent_id=context.agent_id,
+        heartbeat_id=context.heartbeat_id,
         index=decision.index,
         audience=audience,
         subject=params.get("subject") or _beginning(params["content"]),
         content=params["content"],
-        at=desk.now,
+        at=context.now,
         platform=params.get("platform") or "",
     )
     # What the beat saw may be old: an earlier turn of it may have written.
-    reason = posted_refusals(agent_id=desk.agent_id, key=letter.key, now=desk.now).get(decision.action)
+    reason = posted_refusals(agent_id=context.agent_id, key=letter.key, now=context.now).get(decision.action)
     if reason:
         return refused(decision.model_copy(update={"reason": reason}))
     posted = post(letter)
-    if audience is Audience.USER:
-        desk.state["last_reach_out_at"] = desk.now.isoformat()
     memory = NewMemory(
         content=f"I decided to write {_whom(audience)}: {letter.content}",
         type=MemoryType.EPISODIC,
         importance=IMPORTANCE,
-        occurred_at=desk.now,
-        source=desk.source,
+        occurred_at=context.now,
+        source=context.source,
         detail={"intent": params["intent"], "messages": [str(each.id) for each in posted]},
     )
     # Upkeep embeds it, with many others.
-    stored = store(agent_id=desk.agent_id, memories=[memory], vectors=None)
+    stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
     return answer(
         decision,
         ActionOutcome.SUCCESS,

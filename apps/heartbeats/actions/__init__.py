@@ -1,0 +1,32 @@
+"""Actions that services carry out at once, in the open transaction, by name: rare ones, and looks at what has changed.
+
+All other actions are steps of `arbor.heartbeat.steps.acting`: what they bring about is written with the beat's effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from apps.heartbeats.actions.connecting import connect_things
+from apps.heartbeats.actions.context import ActionContext
+from apps.heartbeats.actions.goals import review_goals
+from apps.heartbeats.actions.maintain import maintain
+from apps.heartbeats.actions.reach_out import reach_out_public, reach_out_user
+from apps.heartbeats.actions.sensing import observe
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.results import ActionResult
+
+#: A refusal of the domain is raised as ArborError before anything is written.
+type Action = Callable[[ActionContext, Decision], ActionResult]
+
+ACTIONS: Mapping[str, Action] = MappingProxyType(
+    {
+        "observe": observe,
+        "maintain": maintain,
+        "connect": connect_things,
+        "review_goals": review_goals,
+        "reach_out_user": reach_out_user,
+        "reach_out_public": reach_out_public,
+    }
+)

@@ -1,0 +1,28 @@
+"""The action that ties two things together."""
+
+from __future__ import annotations
+
+from apps.heartbeats.actions.context import ActionContext
+from apps.memories.services.graph import connect
+from apps.selves.services.evidence import note_evidence
+from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.walks import NOTE_LENGTH
+
+
+def connect_things(context: ActionContext, decision: Decision) -> ActionResult:
+    """Tie two things together; a tie that speaks for or against a belief counts as evidence."""
+    params = decision.params
+    made = connect(
+        agent_id=context.agent_id,
+        source_id=params["from_id"],
+        target_id=params["to_id"],
+        relation=Relation(params["relation"]),
+        note=decision.reasoning[:NOTE_LENGTH],
+        origin=context.source,
+    )
+    memories = [end.id for end in (made.source, made.target) if end.kind is NodeKind.MEMORY]
+    proposed = note_evidence(agent_id=context.agent_id, tie=made, source=context.source, now=context.now)
+    said = f"tied together as {made.relation}{f'; {proposed}' if proposed else ''}"
+    return answer(decision, ActionOutcome.SUCCESS, said, memories)

@@ -1,0 +1,273 @@
+"""Persist the progress of heartbeats under their leases: rows of beats and calls, usage, schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+from django.conf import settings
+
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.members import Member
+from apps.heartbeats.services.questions import packed_question
+from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.trace import step_json
+from apps.queues import enqueue
+from apps.tenants.encoding import to_json
+from apps.tenants.packing import pack, pack_text
+from apps.tenants.statements import fetch
+from arbor.errors import StaleLease
+from arbor.heartbeat.checkpoint import checkpoint_json
+from arbor.heartbeat.needs import Question
+from arbor.heartbeat.record import dropped_json
+from arbor.ids import uuid7
+
+log = structlog.get_logger(__name__)
+
+#: Added to the reason of a heartbeat that failed after its actions.
+ACTIONS_COMMITTED = "what it did before stands"
+
+_COLUMNS = """id uuid, agent_id uuid, slot_at timestamptz, trigger text, epoch bigint, status text, step int, number bigint,
+    mode text, energy_start float8, energy_end float8, energy_unit text, reasoning text, actions jsonb, goal_changes jsonb,
+    dropped jsonb, repairs jsonb, narrative text, emotional_valence float8, arousal float8, tier text, turns int2,
+    memory_id uuid, reason text, model text, own_ms float8, elapsed_ms float8, started_at timestamptz,
+    ended_at timestamptz, known bool"""
+_NAMES = ", ".join(column.split()[0] for column in _COLUMNS.split(","))
+#: Columns that are written when a heartbeat gets its row, and not again.
+_IDENTITY = frozenset({"id", "agent_id", "slot_at", "trigger", "epoch", "started_at", "known"})
+_CHANGED = [name for name in _NAMES.split(", ") if name not in _IDENTITY]
+_BLOBS = ("checkpoint", "situation", "trace")
+_INSERTED = ", ".join([*(name for name in _NAMES.split(", ") if name != "known"), *_BLOBS])
+# The rows of all heartbeats: text and numbers as JSON, what is packed as arrays of bytes beside them.
+_ROWS = f"""
+beats AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (
+        json_to_recordset(%(rows)s::json) AS ({_COLUMNS}),
+        unnest(%(checkpoints)s::bytea[]), unnest(%(situations)s::bytea[]), unnest(%(traces)s::bytea[])
+    ) AS r ({_NAMES}, checkpoint, situation, trace)
+), inserted AS (
+    INSERT INTO heartbeats_heartbeat (tenant_id, {_INSERTED})
+    SELECT %(tenant)s, {_INSERTED} FROM beats WHERE NOT known RETURNING id
+), updated AS (
+    UPDATE heartbeats_heartbeat h SET {", ".join(f"{name} = r.{name}" for name in _CHANGED)},
+        checkpoint = r.checkpoint, situation = coalesce(r.situation, h.situation), trace = h.trace || r.trace
+    FROM beats r
+    WHERE r.known AND h.tenant_id = %(tenant)s AND h.id = r.id AND h.epoch = r.epoch AND h.step = r.step - 1
+        AND h.status IN ('running', 'waiting')
+    RETURNING h.id
+)
+"""  # noqa: S608 (our own names)
+_SUSPEND = f"""
+WITH {_ROWS}, asked AS (
+    INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections,
+        reply, error, error_kind, attempts, requested_at)
+    SELECT %(tenant)s, c.id, c.agent_id, c.heartbeat_id, c.purpose, 'pending', c.model, c.request, c.sections, '', '', '',
+        0, now()
+    FROM ROWS FROM (
+        json_to_recordset(%(calls)s::json) AS (id uuid, agent_id uuid, heartbeat_id uuid, purpose text, model text),
+        unnest(%(requests)s::bytea[]), unnest(%(sections)s::bytea[])
+    ) AS c (id, agent_id, heartbeat_id, purpose, model, request, sections)
+), waiting AS (
+    UPDATE heartbeats_heartbeatschedule s SET state = 'running', lease_until = now() + %(lease)s
+    FROM beats r WHERE s.tenant_id = %(tenant)s AND s.agent_id = r.agent_id RETURNING s.agent_id
+)
+SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT count(*) FROM waiting)
+"""  # noqa: S608
+# Counts the beats, and lets each agent wait for its planned time, or for an earlier one that somebody brought about
+# meanwhile; it rests if it may no longer beat.
+_FINISH = f"""
+WITH {_ROWS}, counted AS (
+    INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, beats)
+    SELECT %(tenant)s, u.id, u.agent_id, (now() AT TIME ZONE 'UTC')::date, 1
+    FROM unnest(%(usage)s::uuid[], %(ran)s::uuid[]) AS u (id, agent_id) ORDER BY u.agent_id
+    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET beats = heartbeats_dailyusage.beats + 1
+), released AS (
+    UPDATE heartbeats_heartbeatschedule s SET attempts = 0, lease_until = NULL, slot_at = NULL, last_error = f.error,
+        state = CASE WHEN a.status = 'active' THEN 'idle' ELSE 'off' END,
+        next_due_at = CASE WHEN s.next_trigger = 'timer' AND s.next_due_at > now()
+            THEN coalesce(f.due, s.next_due_at) ELSE s.next_due_at END,
+        next_trigger = CASE WHEN s.next_trigger = 'timer' AND s.next_due_at > now() AND f.due IS NOT NULL
+            THEN f.trigger ELSE s.next_trigger END
+    FROM json_to_recordset(%(following)s::json) AS f (agent_id uuid, error text, due timestamptz, trigger text)
+    JOIN agents_agent a ON a.tenant_id = %(tenant)s AND a.id = f.agent_id
+    WHERE s.tenant_id = %(tenant)s AND s.agent_id = f.agent_id RETURNING s.agent_id
+)
+SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT count(*) FROM released)
+"""  # noqa: S608
+
+
+def suspend(members: Sequence[Member]) -> None:
+    """Store heartbeats as waiting, with their calls, and publish these after the commit. One statement for all.
+
+    Raises StaleLease when another worker has one of them.
+    """
+    if not members:
+        return
+    calls, requests, sections = [], [], []
+    for member in members:
+        assert member.progress is not None
+        suspension = member.progress.suspension
+        assert suspension is not None
+        question: Question = suspension.payload
+        call_id = uuid7()
+        calls.append(
+            {
+                "id": call_id,
+                "agent_id": member.agent.id,
+                "heartbeat_id": member.heartbeat_id,
+                "purpose": suspension.kind,
+                "model": question.model,
+            }
+        )
+        request, parts = packed_question(question)
+        requests.append(request)
+        sections.append(parts)
+        enqueue(
+            fulfil_message(
+                call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name
+            )
+        )
+    rows = _rows(members, status=HeartbeatStatus.WAITING, reasons=[""] * len(members))
+    values = {"calls": to_json(calls), "requests": requests, "sections": sections, "lease": waiting_lease()}
+    _check(fetch(_SUSPEND, **rows, **values), members)
+
+
+def finish(members: Sequence[Member], *, status: HeartbeatStatus, reason: str = "") -> None:
+    """End heartbeats and let their agents wait for the next ones, or rest. One statement for all.
+
+    `reason` goes before what a heartbeat itself has to say. Raises StaleLease when another worker has one of them.
+    """
+    if not members:
+        return
+    reasons = [_reason(member, status, reason) for member in members]
+    rows = _rows(members, status=status, reasons=reasons)
+    ran = [] if status == HeartbeatStatus.SKIPPED else [member.agent.id for member in members]
+    following = [
+        {
+            "agent_id": member.agent.id,
+            "error": why if status == HeartbeatStatus.FAILED else "",
+            "due": member.beat.next.due_at if member.beat and member.beat.next else None,
+            "trigger": member.beat.next.trigger if member.beat and member.beat.next else "timer",
+        }
+        for member, why in zip(members, reasons, strict=True)
+    ]
+    values = {"usage": [uuid7() for _ in ran], "ran": ran, "following": to_json(following)}
+    _check(fetch(_FINISH, **rows, **values), members)
+    for member, why in zip(members, reasons, strict=True):
+        log.info(
+            "heartbeat",
+            agent=member.agent.name,
+            status=str(status),
+            heartbeat_id=str(member.heartbeat_id),
+            mode=member.beat.mode if member.beat else "",
+            own_ms=round(member.own_ms, 1),
+            **({"reason": why} if why else {}),
+        )
+
+
+def _reason(member: Member, status: HeartbeatStatus, reason: str) -> str:
+    beat = member.beat
+    if status == HeartbeatStatus.DONE:
+        return ""
+    if status == HeartbeatStatus.SKIPPED:
+        return (beat.idle if beat else "") or reason
+    why = reason or (member.progress.fault if member.progress else "") or (beat.failure if beat else "")
+    acted = member.acted or (beat is not None and beat.has_acted)
+    return f"{why} ({ACTIONS_COMMITTED})" if acted else why
+
+
+def _check(counts: Sequence[tuple[Any, ...]], members: Sequence[Member]) -> None:
+    if counts != [(len(members), len(members))]:
+        raise StaleLease
+
+
+def _rows(
+    members: Sequence[Member], *, status: HeartbeatStatus, reasons: Sequence[str]
+) -> dict[str, Any]:
+    """Return the values of _ROWS, and count the heartbeats as written."""
+    rows, checkpoints, situations, traces = [], [], [], []
+    over = status not in (HeartbeatStatus.WAITING, HeartbeatStatus.RUNNING)
+    now = datetime.now(UTC)
+    for member, reason in zip(members, reasons, strict=True):
+        known = member.step is not None
+        steps = [step_json(step) for step in member.steps]
+        rows.append(
+            {
+                "id": member.heartbeat_id,
+                "agent_id": member.agent.id,
+                "slot_at": member.slot_at,
+                "trigger": member.trigger,
+                "epoch": member.epoch,
+                "known": known,
+                "status": status.value,
+                "step": 0 if member.step is None else member.step + 1,
+                "reason": reason,
+                "own_ms": member.own_ms,
+                "elapsed_ms": member.elapsed_ms,
+                "started_at": member.steps[0].started_at if member.steps else now,
+                "ended_at": now if over else None,
+                **_record(member),
+            }
+        )
+        checkpoints.append(
+            pack({}) if over or member.progress is None else pack_text(checkpoint_json(member.progress.checkpoint))
+        )
+        situations.append(_situation(member))
+        traces.append(pack(steps))
+        member.steps.clear()
+        member.step = 0 if member.step is None else member.step + 1
+    return {
+        "rows": to_json(rows),
+        "checkpoints": checkpoints,
+        "situations": situations,
+        "traces": traces,
+    }
+
+
+def _record(member: Member) -> dict[str, Any]:
+    """Return the columns that say what the heartbeat was."""
+    beat = member.beat
+    if beat is None:
+        return dict(_NOTHING_KNOWN)
+    record = beat.record
+    whole = record.whole
+    return {
+        "number": record.number,
+        "mode": record.mode,
+        "energy_start": record.energy_start,
+        "energy_end": record.energy_end,
+        "energy_unit": beat.situation.energy_unit,
+        "reasoning": whole.reasoning,
+        "actions": [deed.to_json() for deed in whole.deeds],
+        "goal_changes": [change.model_dump(mode="json") for change in whole.goal_changes],
+        "dropped": dropped_json(whole.dropped),
+        "repairs": whole.repairs,
+        "narrative": record.narrative,
+        "emotional_valence": record.emotional_valence,
+        "arousal": record.arousal,
+        "tier": record.tier,
+        "turns": record.turns,
+        "memory_id": record.memory_id,
+        "model": record.model,
+    }
+
+
+def _situation(member: Member) -> bytes | None:
+    """Return what the agent saw, packed; None where the row has it already."""
+    beat = member.beat
+    if beat is None or beat.view is None:
+        return None if member.step is not None else pack({})
+    if beat.view is member.stored_view:
+        return None
+    member.stored_view = beat.view
+    return pack_text(beat.view.model_dump_json().encode())
+
+
+def waiting_lease() -> timedelta:
+    """Return how long a heartbeat may wait for a model: its deadline, and the time its call waits for a worker."""
+    lease: timedelta = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S) + settings.ARBOR_QUEUE_LEASE
+    return lease
+
+

@@ -1,0 +1,266 @@
+"""Resolve leases to work: a heartbeat to start, one to resume, one to take over from a lost worker."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from apps.heartbeats.models import (
+    CallStatus,
+    ExternalCall,
+    Heartbeat,
+    HeartbeatSchedule,
+    HeartbeatStatus,
+    ScheduleState,
+)
+from apps.heartbeats.services.checkpoints import finish, waiting_lease
+from apps.heartbeats.services.members import BeatingAgent, Due, LastCall, Lease, Member, OpenBeat
+from apps.heartbeats.services.schedule import fulfil_message
+from apps.queues import enqueue
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import change, fetch
+from arbor.agents.lifecycle import AgentStatus
+from arbor.clock import Clock
+from arbor.errors import StaleLease
+from arbor.ids import uuid7
+
+# All rows of a batch are locked before anything else, in the order of their ids.
+_LOCK = """
+SELECT s.agent_id, s.epoch, s.state, s.slot_at, s.trigger, s.interval_s, s.attempts FROM heartbeats_heartbeatschedule s
+JOIN unnest(%(agents)s::uuid[], %(epochs)s::bigint[]) AS asked (agent_id, epoch)
+    ON asked.agent_id = s.agent_id AND asked.epoch = s.epoch
+WHERE s.tenant_id = %(tenant)s AND s.state IN ('queued', 'running')
+ORDER BY s.agent_id FOR UPDATE OF s
+"""
+# Not joined with the lock: a statement that has waited for a lock still sees the other rows as they were before.
+_AGENTS_AND_BEATS = """
+SELECT a.id, a.name, a.status, a.pipeline, h.id, h.status, h.epoch, h.step, h.slot_at, h.trigger, h.own_ms, h.elapsed_ms,
+    h.checkpoint, h.situation, h.energy_end IS NOT NULL, c.id, c.status, c.reply, c.error, c.error_kind
+FROM agents_agent a LEFT JOIN heartbeats_heartbeat h
+    ON h.tenant_id = a.tenant_id AND h.agent_id = a.id AND h.status IN ('running', 'waiting')
+LEFT JOIN LATERAL (
+    SELECT id, status, reply, error, error_kind FROM heartbeats_externalcall
+    WHERE tenant_id = %(tenant)s AND heartbeat_id = h.id ORDER BY requested_at DESC LIMIT 1
+) c ON true
+WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
+"""
+_RUN = """
+UPDATE heartbeats_heartbeatschedule SET state = 'running', lease_until = now() + %(lease)s
+WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
+"""
+_AT_STEP = """
+SELECT h.id FROM heartbeats_heartbeat h
+JOIN unnest(%(ids)s::uuid[], %(epochs)s::bigint[], %(steps)s::int[]) AS asked (id, epoch, step)
+    ON asked.id = h.id AND asked.epoch = h.epoch AND asked.step = h.step
+WHERE h.tenant_id = %(tenant)s AND h.status IN ('running', 'waiting')
+"""
+
+
+def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock) -> list[Due]:
+    """Lock the leases (agent, epoch) and return the heartbeats that can go on under them, in the order of their agents.
+
+    A lease that is stale, or under which there is nothing to do, is left out. Two statements, whatever the number.
+    """
+    locked = _lock(leases)
+    if not locked:
+        return []
+    found = _agents_and_beats([lease.agent_id for lease in locked])
+    due = [_resolve(lease, *found[lease.agent_id], clock) for lease in locked]
+    return [each for each in due if each is not None]
+
+
+def resolve_to_end(*, agent_id: UUID, epoch: int) -> Member | None:
+    """Return the heartbeat that this worker has held, only to end it; None when it is not its own, or waits for its call.
+
+    Neither its graph nor its checkpoint is read: a fault in them is among the reasons to end it.
+    """
+    for lease in _lock([(agent_id, epoch)]):
+        agent, beat = _agents_and_beats([agent_id])[agent_id]
+        if beat is not None and beat.status == HeartbeatStatus.WAITING and not beat.call.has_ended:
+            return None
+        return _ending(agent, beat, lease)
+    return None
+
+
+def run(agent_ids: Collection[UUID]) -> None:
+    """Let the leases of these agents run on while their transaction is not open: a lost one counts against the beat."""
+    change(_RUN, agents=sorted(agent_ids), lease=settings.ARBOR_RUN_LEASE)
+
+
+def fence(members: Sequence[Member]) -> None:
+    """Lock the leases and the heartbeats again; raises StaleLease when another worker has any of them."""
+    if len(_lock([(member.agent.id, member.epoch) for member in members])) < len(members):
+        raise StaleLease
+    stored = [(member.heartbeat_id, member.epoch, member.step) for member in members if member.step is not None]
+    if stored:
+        ids, epochs, steps = zip(*stored, strict=True)
+        if len(fetch(_AT_STEP, ids=list(ids), epochs=list(epochs), steps=list(steps))) < len(stored):
+            raise StaleLease
+
+
+def _lock(leases: Sequence[tuple[UUID, int]]) -> list[Lease]:
+    agents, epochs = zip(*leases, strict=True)
+    return [
+        Lease(
+            agent_id=agent_id,
+            epoch=epoch,
+            state=state,
+            slot_at=slot_at,
+            trigger=trigger,
+            interval_s=interval_s,
+            attempts=attempts,
+        )
+        for agent_id, epoch, state, slot_at, trigger, interval_s, attempts in fetch(
+            _LOCK, agents=list(agents), epochs=list(epochs)
+        )
+    ]
+
+
+def _agents_and_beats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[BeatingAgent, OpenBeat | None]]:
+    """Read agents, and their open heartbeats with their latest calls."""
+    found: dict[UUID, tuple[BeatingAgent, OpenBeat | None]] = {}
+    for agent_id, name, status, pipeline, *rest in fetch(_AGENTS_AND_BEATS, agents=list(agent_ids)):
+        agent = BeatingAgent(
+            id=agent_id, tenant_id=current_tenant(), name=name, status=status, pipeline=pipeline
+        )
+        beat = None
+        if rest[0]:
+            *own, call_id, call_status, reply, error, error_kind = rest
+            call = LastCall(
+                id=call_id, status=call_status, reply=reply, error=error, error_kind=error_kind
+            )
+            beat = OpenBeat(**dict(zip(_BEAT, own, strict=True)), call=call)
+        found[agent_id] = agent, beat
+    return found
+
+
+_BEAT = (
+    "id",
+    "status",
+    "epoch",
+    "step",
+    "slot_at",
+    "trigger",
+    "own_ms",
+    "elapsed_ms",
+    "checkpoint",
+    "situation",
+    "acted",
+)
+
+
+def _resolve(lease: Lease, agent: BeatingAgent, beat: OpenBeat | None, clock: Clock) -> Due | None:
+    """Return what there is to do under a lease; None when there is nothing."""
+    if lease.state != ScheduleState.QUEUED:
+        # The call it waits for has ended; anything else is a doubled message.
+        waiting = beat is not None and beat.status == HeartbeatStatus.WAITING
+        return _resume(agent, beat, lease) if beat is not None and waiting else None
+    if agent.status != AgentStatus.ACTIVE and beat is None:
+        _skip(lease, reason=f"the agent is {agent.status}")
+        return None
+    if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
+        reason = f"given up after {lease.attempts} workers were lost while it ran"
+        finish([_ending(agent, beat, lease)], status=HeartbeatStatus.FAILED, reason=reason)
+        return None
+    if beat is not None:
+        return _take_over(agent, beat, lease)
+    _note_missed(lease, clock)
+    return Due(lease=lease, agent=agent)
+
+
+def _resume(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
+    """Go on with a heartbeat whose call has ended; None while it has not."""
+    if not beat.call.has_ended:
+        return None
+    return Due(lease=lease, agent=agent, open=beat, result=beat.call.result)
+
+
+def _ending(agent: BeatingAgent, beat: OpenBeat | None, lease: Lease) -> Member:
+    return Member(
+        agent=agent,
+        heartbeat_id=beat.id if beat else uuid7(),
+        epoch=lease.epoch,
+        slot_at=beat.slot_at if beat else lease.slot_at,
+        trigger=beat.trigger if beat else lease.trigger,
+        step=beat.step if beat else None,
+        own_ms=beat.own_ms if beat else 0.0,
+        elapsed_ms=beat.elapsed_ms if beat else 0.0,
+        acted=beat is not None and beat.acted,
+    )
+
+
+# --- Rare cases ----------------------------------------------------------------------------------------
+
+
+def _take_over(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
+    """Go on with a heartbeat whose worker lost its lease."""
+    Heartbeat.objects.filter(id=beat.id).update(epoch=lease.epoch)
+    if beat.status != HeartbeatStatus.WAITING:
+        return Due(lease=lease, agent=agent, open=beat)
+    return _resume(agent, beat, lease) or _ask_again(agent, beat, lease)
+
+
+def _ask_again(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
+    """Hand out the call of a waiting heartbeat once more; whoever had it can no longer store a reply.
+
+    A call that a worker still has is left to it; a heartbeat whose call has ended meanwhile goes on.
+    """
+    call = ExternalCall.objects.select_for_update().filter(heartbeat_id=beat.id).latest("requested_at")
+    if call.status in (CallStatus.COMPLETE, CallStatus.FAILED):
+        _, now = _agents_and_beats([agent.id])[agent.id]
+        assert now is not None
+        return _resume(agent, now, lease)
+    waiting = waiting_lease()
+    if call.status == CallStatus.RUNNING and call.lease_until and call.lease_until > datetime.now(UTC):
+        waiting = call.lease_until - datetime.now(UTC) + settings.ARBOR_QUEUE_LEASE
+    else:
+        ExternalCall.objects.filter(id=call.id).update(
+            status=CallStatus.PENDING, attempts=call.attempts + 1, lease_until=None
+        )
+        enqueue(fulfil_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
+    HeartbeatSchedule.objects.filter(agent_id=agent.id).update(
+        state=ScheduleState.RUNNING, lease_until=Now() + waiting
+    )
+    return None
+
+
+def _skip(lease: Lease, *, reason: str) -> None:
+    _leave_receipt(lease, slot_at=lease.slot_at, reason=reason)
+    HeartbeatSchedule.objects.filter(agent_id=lease.agent_id).update(
+        state=ScheduleState.OFF, lease_until=None
+    )
+
+
+def _note_missed(lease: Lease, clock: Clock) -> None:
+    """Leave one receipt for the beats that were due meanwhile and are run as one."""
+    interval = timedelta(seconds=lease.interval_s)
+    missed = int((clock.now() - lease.slot_at) / interval)
+    if missed:
+        beats = "beat" if missed == 1 else "beats"
+        reason = f"{missed} {beats} fell due while no worker ran; run as one"
+        _leave_receipt(lease, slot_at=lease.slot_at + interval, reason=reason)
+
+
+def _leave_receipt(lease: Lease, *, slot_at: Any, reason: str) -> None:
+    Heartbeat.objects.bulk_create(
+        [
+            Heartbeat(
+                tenant_id=current_tenant(),
+                agent_id=lease.agent_id,
+                slot_at=slot_at,
+                trigger=lease.trigger,
+                status=HeartbeatStatus.SKIPPED,
+                epoch=lease.epoch,
+                reason=reason,
+                started_at=Now(),
+                ended_at=Now(),
+            )
+        ],
+        # A worker that takes over leaves the same receipt again.
+        ignore_conflicts=True,
+    )

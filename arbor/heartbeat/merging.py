@@ -1,0 +1,100 @@
+"""What happens to an agent's state while a heartbeat is under way, and what the heartbeat's end makes of it.
+
+| changed meanwhile by | column | the heartbeat's end |
+|---|---|---|
+| a conversation | working memory: who is there, the conversation | leaves it as it is |
+| a conversation | working memory: thoughts since the beat began | adds them after its own |
+| a conversation | working memory: talk since memory was tended | adds it to its own count |
+| a conversation | mood | adds the beat's share of the change to it |
+| a conversation | stale beats | leaves them, where they became fewer |
+| a person, a program | energy, ticks, bonus actions | adds the difference to what the beat leaves, within the bounds |
+| anybody | percepts | the beat has taken in those that its prompt showed; the others wait for the next one |
+| a person | goals, plans, intents | read anew and locked before the beat changes them |
+| a person | boundaries, policy, model, character | those that the beat found hold until its end |
+| a person | schedule, status of the agent | the end of the beat leaves an earlier time, and rests where it may not beat |
+| the beat alone | drives, what was learned, idle beats, notices, beats, unusable replies | overwrites them |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from arbor.heartbeat.energy import MAX_ENERGY
+from arbor.heartbeat.working_memory import MAX_THOUGHTS, WorkingMemory
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundState:
+    """Columns of the agent's state as the beat found them, or wrote them last."""
+
+    energy: float = 0.0
+    ticks_left: int = 0
+    bonus_actions: int = 0
+    mood: dict[str, Any] = field(default_factory=dict)
+    stale_beats: int = 0
+    #: Messages of people since its memory was tended.
+    talked: int = 0
+
+
+def merged_amount(wanted: float | None, *, found: float, now: float, most: float) -> float | None:
+    """Return an amount that the beat leaves, with what somebody else changed about it meanwhile; None: unchanged."""
+    if wanted is None or now == found:
+        return wanted
+    return min(most, max(0.0, wanted + now - found))
+
+
+def merged_mood(
+    wanted: dict[str, Any] | None,
+    *,
+    found: Mapping[str, Any],
+    now: Mapping[str, Any],
+    valence: float,
+    arousal: float,
+) -> dict[str, Any] | None:
+    """Return the mood after the beat; where a conversation moved it meanwhile, its own share is added to that."""
+    if wanted is None or now == found or now.get("valence") is None:
+        return wanted
+    return {
+        **now,
+        "valence": min(1.0, max(-1.0, float(now["valence"]) + valence)),
+        "arousal": min(1.0, max(0.0, float(now["arousal"]) + arousal)),
+    }
+
+
+def merged_stale_beats(wanted: int | None, *, found: int, now: int) -> int | None:
+    """Return the beats without anything new; a conversation meanwhile has brought something new."""
+    return now if wanted is not None and now < found else wanted
+
+
+def merged_memory(
+    wanted: WorkingMemory, *, now: WorkingMemory, found_talked: int, since: datetime
+) -> WorkingMemory:
+    """Return the working memory after the beat, with what a conversation has brought to mind since it began."""
+    meanwhile = [thought for thought in now.thoughts if thought.at > since]
+    return wanted.model_copy(
+        update={
+            "current_human": now.current_human,
+            "current_conversation": now.current_conversation,
+            "talked": wanted.talked + max(0, now.talked - found_talked),
+            "thoughts": [*wanted.thoughts, *meanwhile][-MAX_THOUGHTS:],
+        }
+    )
+
+
+def after_writing(found: FoundState, **written: Any) -> FoundState:
+    """Return what the beat finds from now on: what it has just written."""
+    return replace(found, **{name: value for name, value in written.items() if value is not None})
+
+
+__all__ = [
+    "MAX_ENERGY",
+    "FoundState",
+    "after_writing",
+    "merged_amount",
+    "merged_memory",
+    "merged_mood",
+    "merged_stale_beats",
+]
