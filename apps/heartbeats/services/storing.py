@@ -18,7 +18,7 @@ from apps.heartbeats.services.schedule import fulfil_message
 from apps.heartbeats.services.trace import step_json
 from apps.heartbeats.services.values import Walk
 from apps.queues import enqueue
-from apps.tenants.encoding import to_json
+from apps.tenants.packing import pack
 from apps.tenants.statements import bound, change, fetch, insert_of, update_of
 from arbor.errors import StaleLease
 from arbor.ids import uuid7
@@ -39,8 +39,8 @@ WHERE tenant_id = %(tenant)s AND id = %(beat)s AND epoch = %(epoch)s AND step = 
 _ASK = """
 INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections,
     reply, error, error_kind, attempts, requested_at)
-VALUES (%(tenant)s, %(call)s, %(agent)s, %(heartbeat_id)s, %(purpose)s, 'pending', %(model)s, %(request)s::jsonb,
-    %(sections)s::jsonb, '', '', '', 0, now())
+VALUES (%(tenant)s, %(call)s, %(agent)s, %(heartbeat_id)s, %(purpose)s, 'pending', %(model)s, %(request)s, %(sections)s,
+    '', '', '', 0, now())
 """
 _WAIT = """
 UPDATE heartbeats_heartbeatschedule SET lease_until = now() + %(lease)s
@@ -86,8 +86,8 @@ def suspend(walk: Walk, suspension: Suspension) -> None:
         agent=walk.agent_id,
         purpose=suspension.kind,
         model=payload["model"],
-        request=to_json(payload["request"]),
-        sections=to_json(stored_sections(payload["sections"], payload["request"])),
+        request=pack(payload["request"]),
+        sections=pack(stored_sections(payload["sections"], payload["request"])),
         lease=waiting_lease(),
     )
     enqueue(fulfil_message(call_id=call_id, tenant_id=walk.tenant_id, agent_name=walk.agent_name))
@@ -163,6 +163,7 @@ def _written(walk: Walk, **values: Any) -> tuple[str, dict[str, Any]]:
     if situation is not None and situation is not walk.seen:
         # A column of its own: what was seen is not written again with each checkpoint, nor when the beat ends.
         values["situation"] = walk.seen = situation
+        values["energy_unit"] = situation.energy_unit
     else:
         values.pop("situation", None)
     trace = [step_json(step) for step in walk.steps]

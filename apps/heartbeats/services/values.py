@@ -9,7 +9,7 @@ from uuid import UUID
 
 from apps.heartbeats.handlers.registry import HANDLERS
 from apps.heartbeats.models import CallStatus
-from apps.tenants.encoding import from_json
+from apps.tenants.packing import pack, unpack, unpack_text
 from arbor.heartbeat.context import revive_context
 from arbor.heartbeat.situation import Situation
 from arbor.ids import uuid7
@@ -74,9 +74,9 @@ class OpenBeat:
     slot_at: datetime
     trigger: str
     own_ms: float
-    #: `arbor.pipeline.progress.Checkpoint` as the text of JSON, and what the agent saw as that of a `Situation`.
-    checkpoint: str
-    situation: str
+    #: `arbor.pipeline.progress.Checkpoint` as packed JSON, and what the agent saw as that of a `Situation`.
+    checkpoint: bytes
+    situation: bytes
     #: Whether its actions were carried out, as far as it was stored.
     acted: bool
     call: LastCall
@@ -133,10 +133,10 @@ def new_walk(agent: Walker, lease: Lease) -> Walk:
 
 def stored_walk(agent: Walker, beat: OpenBeat, *, epoch: int) -> Walk:
     """Return the walk of a heartbeat from where it was last stored."""
-    stored = Checkpoint.from_json(from_json(beat.checkpoint))
+    stored = Checkpoint.from_json(unpack(beat.checkpoint))
     context = dict(stored.context)
     if "situation" not in context and beat.situation != _NOTHING:
-        context["situation"] = Situation.model_validate_json(beat.situation)
+        context["situation"] = Situation.model_validate_json(unpack_text(beat.situation))
     context = revive_context(context)
     return Walk(
         heartbeat_id=beat.id,
@@ -172,7 +172,7 @@ def ending_walk(agent: Walker, beat: OpenBeat | None, lease: Lease) -> Walk:
     )
 
 
-_NOTHING = "{}"
+_NOTHING = pack({})
 _NOWHERE = Graph(name="", nodes={}, edges={}, start="")
 
 
