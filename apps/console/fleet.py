@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, Min, QuerySet, Sum
-from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from apps.agents.models import Agent
@@ -157,9 +156,8 @@ def _low_budgets() -> Counter[str]:
 
 
 def _beats() -> QuerySet[Heartbeat]:
-    """Return heartbeats without their traces, which are wide; of what each saw, the unit of its budget."""
-    with_unit = Heartbeat.objects.annotate(unit=KT("situation__energy_unit"))
-    beats: QuerySet[Heartbeat] = with_unit.select_related("agent").only(
+    """Return heartbeats without their traces and what they saw, which are wide."""
+    beats: QuerySet[Heartbeat] = Heartbeat.objects.select_related("agent").only(
         "tenant_id",
         "number",
         "status",
@@ -173,6 +171,7 @@ def _beats() -> QuerySet[Heartbeat]:
         "narrative",
         "energy_start",
         "energy_end",
+        "energy_unit",
         "agent__name",
         "agent__tenant_id",
     )

@@ -138,7 +138,7 @@ def read_heartbeat(beat: Heartbeat) -> HeartbeatPage:
         before=neighbours.filter(started_at__lt=beat.started_at).order_by("-started_at").first(),
         after=neighbours.filter(started_at__gt=beat.started_at).order_by("started_at").first(),
         why_mode=_why_mode(beat),
-        unit=_unit(beat),
+        unit=beat.energy_unit or BudgetKind.ENERGY.value,
     )
 
 
@@ -150,11 +150,6 @@ def _why_mode(beat: Heartbeat) -> str:
         return ""
     # Chosen by other rules than today's: theirs are not known.
     return why_mode(seen) if mode_of(seen) == beat.mode else ""
-
-
-def _unit(beat: Heartbeat) -> str:
-    stored = beat.situation.get("energy_unit") if isinstance(beat.situation, dict) else None
-    return stored if isinstance(stored, str) and stored else BudgetKind.ENERGY.value
 
 
 def _goals(beat: Heartbeat) -> dict[str, Goal]:

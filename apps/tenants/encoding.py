@@ -15,11 +15,16 @@ def to_json(value: Any) -> str:
 
     Raises TypeError for what is no JSON. NaN becomes null, as it is no JSON either.
     """
+    return encoded(value).decode()
+
+
+def encoded(value: Any) -> bytes:
+    """Return a value as `to_json` does, in UTF-8."""
     try:
-        return orjson.dumps(value, default=_written).decode()
+        return orjson.dumps(value, default=_written)
     except TypeError:
         # Numbers beyond 64 bits, or halves of characters: rare, and the standard library knows them.
-        return json.dumps(value, default=_plain)
+        return json.dumps(value, default=_plain).encode()
 
 
 def from_json(text: str | bytes) -> Any:

@@ -1,11 +1,15 @@
-"""References within one tenant."""
+"""Fields of tenants' rows: references within one tenant, and JSON as compressed bytes."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Any
 
+from django.core.exceptions import FieldError
 from django.db import models
+from django.db.models.lookups import Exact
+
+from apps.tenants.packing import pack, unpack, unpack_list
 
 
 class OnDelete(StrEnum):
@@ -46,3 +50,52 @@ class TenantForeignKey(WithinTenant):
 
 class TenantOneToOne(WithinTenant, models.OneToOneField):  # type: ignore[type-arg]
     """A row that exists once for each row it refers to, and shares its key."""
+
+
+class PackedJSON(models.Field):  # type: ignore[type-arg]
+    """A value of JSON as compressed bytes (`packing`), which no query looks into."""
+
+    empty_strings_allowed = False
+
+    def __init__(self, **options: Any) -> None:
+        options["editable"] = False
+        super().__init__(**options)
+
+    def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
+        """Name the field's options for migrations."""
+        name, path, args, options = super().deconstruct()
+        options.pop("editable", None)
+        return name, path, list(args), options
+
+    def get_internal_type(self) -> str:
+        """Store bytes."""
+        return "BinaryField"
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        """Pack a value."""
+        return None if value is None else pack(value)
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        """Unpack a value."""
+        return None if value is None else self.unpacked(bytes(value))
+
+    def unpacked(self, packed: bytes) -> Any:
+        """Return the value that the bytes hold."""
+        return unpack(packed)
+
+    def get_lookup(self, lookup_name: str) -> Any:
+        """Compare whole values only: what is inside is for code that has read the row."""
+        found = super().get_lookup(lookup_name)
+        return found if found is not None and issubclass(found, Exact) else None
+
+    def get_transform(self, lookup_name: str) -> Any:
+        """Refuse to look into a value. Raises FieldError."""
+        raise FieldError(f"{self.name} is packed: no query can look into it for {lookup_name!r}")
+
+
+class PackedList(PackedJSON):
+    """A list that statements append to with `||`, one packed list after another."""
+
+    def unpacked(self, packed: bytes) -> Any:
+        """Return the items of all that was appended."""
+        return unpack_list(packed)

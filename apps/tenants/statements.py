@@ -17,6 +17,8 @@ from django.db import connections
 from django.db.models import JSONField, Model
 
 from apps.tenants.encoding import to_json
+from apps.tenants.fields import PackedJSON
+from apps.tenants.packing import pack, sql_literal
 from apps.tenants.postgresql.base import DatabaseWrapper
 from apps.tenants.scope import APP, current_tenant
 
@@ -135,13 +137,13 @@ def insert_of(model: type[Model], names: tuple[str, ...]) -> str:
 
 @cache
 def update_of(model: type[Model], names: tuple[str, ...], appended: tuple[str, ...] = ()) -> str:
-    """Return the statement that writes these fields of one row of a model, and appends to those lists of JSON.
+    """Return the statement that writes these fields of one row of a model, and appends to those lists.
 
     It may be part of another; `bound` gives its values, the row's `id` among them.
     """
     short = _short(model)
     changes = [f"{name} = %({short}_{name})s::{_type(model, name)}" for name in names]
-    changes += [f"{name} = {name} || %({short}_{name})s::jsonb" for name in appended]
+    changes += [f"{name} = {name} || %({short}_{name})s::{_type(model, name)}" for name in appended]
     return (
         f"UPDATE {model._meta.db_table} SET {', '.join(changes)}"  # noqa: S608 (our own names)
         f" WHERE tenant_id = %(tenant)s AND id = %({short}_id)s::uuid"
@@ -149,14 +151,21 @@ def update_of(model: type[Model], names: tuple[str, ...], appended: tuple[str, .
 
 
 def bound(model: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a row as `insert_of` and `update_of` take them, those of JSON fields written."""
-    short, written = _short(model), _written_fields(model)
-    return {f"{short}_{name}": to_json(value) if name in written else value for name, value in values.items()}
+    """Return the values of a row as `insert_of` and `update_of` take them, those of JSON written or packed."""
+    short, writers = _short(model), _writers(model)
+    return {
+        f"{short}_{name}": writers[name](value) if name in writers else value
+        for name, value in values.items()
+    }
 
 
 @cache
-def _written_fields(model: type[Model]) -> frozenset[str]:
-    return frozenset(field.attname for field in model._meta.concrete_fields if isinstance(field, JSONField))
+def _writers(model: type[Model]) -> dict[str, Callable[[Any], Any]]:
+    """Return how the fields of JSON are written, by name."""
+    fields: list[Any] = list(model._meta.concrete_fields)
+    written = {field.attname: to_json for field in fields if isinstance(field, JSONField)}
+    packed = {field.attname: pack for field in fields if isinstance(field, PackedJSON)}
+    return {**written, **packed}
 
 
 def _short(model: type[Model]) -> str:
@@ -170,6 +179,8 @@ def _type(model: type[Model], name: str) -> str:
 
 def _default(field: Any) -> str:
     value = field.get_default()
+    if isinstance(field, PackedJSON):
+        return sql_literal(value)
     if isinstance(field, JSONField):
         value = to_json(value)
     if isinstance(value, str):
@@ -214,7 +225,14 @@ def _columns(model: type[Model], names: Sequence[str]) -> str:
 
 def _as_json(rows: Sequence[Model], names: Sequence[str], *, new: bool = False) -> str:
     fields: list[Any] = [type(rows[0])._meta.get_field(name) for name in names]
-    return to_json([{field.attname: field.pre_save(row, new) for field in fields} for row in rows])
+    return to_json(
+        [{field.attname: _in_json(field, field.pre_save(row, new)) for field in fields} for row in rows]
+    )
+
+
+def _in_json(field: Any, value: Any) -> Any:
+    """Return a field's value as rows of JSON hold it; bytes as PostgreSQL reads them from text."""
+    return f"\\x{pack(value).hex()}" if isinstance(field, PackedJSON) and value is not None else value
 
 
 def write_rows(

@@ -66,6 +66,7 @@ class HeartbeatFactory(TenantRowFactory):
     epoch = factory.Sequence(lambda n: n + 1)
     energy_start = 10.0
     energy_end = 14.0
+    energy_unit = factory.LazyAttribute(lambda o: getattr(o, "situation", {}).get("energy_unit", ""))
     reasoning = "The map is not finished, so I look at what I know of the river."
     actions = factory.LazyFunction(
         lambda: [

@@ -67,8 +67,8 @@ def energy(value: float | None) -> str:
 
 @register.filter
 def spending(beat: Heartbeat) -> str:
-    """Write what a heartbeat had and what it left, in its unit; `unit` comes with the row."""
-    return cells.spending(beat.energy_start, beat.energy_end, getattr(beat, "unit", None) or "")
+    """Write what a heartbeat had and what it left, in its unit."""
+    return cells.spending(beat.energy_start, beat.energy_end, beat.energy_unit)
 
 
 @register.filter

@@ -6,7 +6,6 @@ import json
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.db.models.fields.json import KT
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
@@ -49,8 +48,7 @@ class HeartbeatAdmin(OwnPageAdmin):
         """Leave the wide parts to the page."""
         beats: QuerySet[Heartbeat] = super().get_queryset(request)
         if is_list(request):
-            # What its budget was counted in is part of what it saw.
-            beats = beats.annotate(unit=KT("situation__energy_unit")).defer(
+            beats = beats.defer(
                 "checkpoint", "situation", "reasoning", "actions", "goal_changes", "dropped", *self.unread
             )
         return beats
@@ -71,7 +69,7 @@ class HeartbeatAdmin(OwnPageAdmin):
     @admin.display(description="energy")
     def energy(self, beat: Heartbeat) -> str:
         """Show what it had and what it left."""
-        return cells.spending(beat.energy_start, beat.energy_end, getattr(beat, "unit", None) or "")
+        return cells.spending(beat.energy_start, beat.energy_end, beat.energy_unit)
 
     @admin.display(description="own time")
     def own_time(self, beat: Heartbeat) -> str:

@@ -13,7 +13,7 @@ from apps.heartbeats.handlers.terms import on_record
 from apps.heartbeats.models import CallStatus
 from apps.heartbeats.services.asked import request_json, request_of, sections_of
 from apps.providers import default_model
-from apps.tenants.encoding import from_json
+from apps.tenants.packing import unpack
 from apps.tenants.statements import fetch
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.context_budget import estimate_tokens
@@ -188,8 +188,8 @@ def _asked_before(context: Context) -> tuple[str, list[Message], list[dict[str, 
     ((asked, parts, reply),) = fetch(
         _ASKED, beat=UUID(context["heartbeat_id"]), purpose=CallPurpose.THINK.value, call=answered
     )
-    stored = from_json(asked)
-    request, before = request_of(stored), sections_of(from_json(parts), stored)
+    stored = unpack(asked)
+    request, before = request_of(stored), sections_of(unpack(parts), stored)
     if not answered:
         return request.system, [request.messages[0]], before
     messages = [

@@ -7,7 +7,7 @@ from django.db import models
 from apps.agents.models import Agent
 from apps.heartbeats.models.schedule import Trigger
 from apps.memories.models import Memory
-from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.fields import OnDelete, PackedJSON, PackedList, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 
@@ -44,11 +44,13 @@ class Heartbeat(TenantModel):
     #: Counts its checkpoints; a write from an earlier one finds no row.
     step = models.IntegerField(default=0)
     #: `arbor.pipeline.progress.Checkpoint` as JSON; empty when it has ended.
-    checkpoint = models.JSONField(default=dict)
+    checkpoint = PackedJSON(default=dict)
     energy_start = models.FloatField(null=True)
     energy_end = models.FloatField(null=True)
     #: What it saw (`arbor.heartbeat.situation.Situation` as JSON).
-    situation = models.JSONField(default=dict)
+    situation = PackedJSON(default=dict)
+    #: What its budget is counted in, as the situation says.
+    energy_unit = models.CharField(max_length=20, blank=True, default="", db_default="")
     #: Why it decided so, in the model's words.
     reasoning = models.TextField(blank=True)
     #: [{action, params, verdict, reason, cost, result, …}] in order.
@@ -72,7 +74,7 @@ class Heartbeat(TenantModel):
     #: `provider/model` that was asked.
     model = models.CharField(max_length=200, blank=True)
     #: The nodes it passed, in order (`apps.heartbeats.services.trace.Step` as JSON); read by `steps_of`.
-    trace = models.JSONField(default=list, db_default=[])
+    trace = PackedList(default=list)
     #: Time in Arbor's own code, the model's excluded, in milliseconds.
     own_ms = models.FloatField(default=0.0)
     started_at = models.DateTimeField()

@@ -8,7 +8,7 @@ from django.db import models
 
 from apps.agents.models import Agent
 from apps.heartbeats.models.beats import Heartbeat
-from apps.tenants.fields import TenantForeignKey
+from apps.tenants.fields import PackedJSON, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 
@@ -46,9 +46,9 @@ class ExternalCall(TenantModel):
     #: `provider/model` to ask.
     model = models.CharField(max_length=200)
     #: `arbor.models.ports.ModelRequest` as JSON: the prompt by section and as sent. An errand's is emptied after a while.
-    request = models.JSONField()
+    request = PackedJSON()
     #: The prompt's sections: [{name, text, tokens}].
-    sections = models.JSONField(default=list)
+    sections = PackedJSON(default=list)
     reply = models.TextField(blank=True)
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=40, blank=True)

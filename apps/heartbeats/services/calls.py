@@ -21,6 +21,7 @@ from apps.heartbeats.services.web_calls import ask_the_web
 from apps.providers import model_for
 from apps.queues import enqueue
 from apps.tenants.encoding import from_json
+from apps.tenants.packing import unpack
 from apps.tenants.scope import APP, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.errors import ModelError, WebFailed
@@ -108,7 +109,7 @@ def _take(*, call_id: UUID, tenant_id: UUID) -> Taken | None:
         tenant_id=tenant_id,
         agent_id=agent_id,
         model=model,
-        request=request_of(from_json(request)),
+        request=request_of(unpack(request)),
         attempt=attempt,
         subject=from_json(subject),
         failures=failures,

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.memories.services.rounds import Round, make_round
+from apps.tenants.packing import sql_literal
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change
 
@@ -14,7 +15,7 @@ from apps.tenants.statements import change
 STEP = 500
 
 # Along the index of what is still kept, those that were passed over left out.
-_OLD = """subject_key <> '' AND status = 'complete' AND request <> '{}'::jsonb
+_OLD = f"""subject_key <> '' AND status = 'complete' AND request <> {sql_literal({})}
     AND ended_at < now() - %(kept)s::interval"""
 _WAITING = f"""
 SELECT DISTINCT agent_id FROM (
@@ -23,7 +24,7 @@ SELECT DISTINCT agent_id FROM (
 ) old
 """  # noqa: S608 (our own words)
 _EMPTY = f"""
-UPDATE heartbeats_externalcall SET request = '{{}}'::jsonb, sections = '[]'::jsonb
+UPDATE heartbeats_externalcall SET request = {sql_literal({})}, sections = {sql_literal([])}
 WHERE tenant_id = %(tenant)s AND id IN (
     SELECT id FROM heartbeats_externalcall
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_OLD} ORDER BY ended_at LIMIT %(step)s

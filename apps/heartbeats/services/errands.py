@@ -22,6 +22,7 @@ from apps.heartbeats.services.ledger import Taken, charge_reply, note_truncated
 from apps.heartbeats.services.purposes import PURPOSES, subject_key
 from apps.heartbeats.services.schedule import fulfil_message
 from apps.queues import enqueue
+from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
@@ -108,8 +109,8 @@ def write_errand(*, agent_id: UUID, errand: Errand) -> tuple[UUID, str] | None:
         subject=Jsonb(errand.subject),
         key=subject_key(errand.subject),
         model=errand.model,
-        request=Jsonb(errand.request.to_json()),
-        sections=Jsonb(list(errand.sections)),
+        request=pack(errand.request.to_json()),
+        sections=pack(errand.sections),
         dropped=Jsonb(list(errand.left_out)),
         lease=settings.ARBOR_QUEUE_LEASE,
     )
@@ -198,7 +199,7 @@ def _ask_again(taken: Taken, again: _Again, values: Mapping[str, Any]) -> bool:
         **values,
         wait=again.wait,
         believed=again.wait or settings.ARBOR_QUEUE_LEASE,
-        request=Jsonb(again.request.to_json()),
+        request=pack(again.request.to_json()),
         model=again.model,
         subject=Jsonb(again.subject),
     )

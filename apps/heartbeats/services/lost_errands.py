@@ -16,6 +16,7 @@ from apps.heartbeats.services.schedule import fulfil_message
 from apps.heartbeats.services.usage import day_of
 from apps.memories.services.rounds import Round, make_round
 from apps.queues import enqueue
+from apps.tenants.packing import unpack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.models.handles import REFLEX
@@ -87,7 +88,7 @@ def _taken(tenant_id: UUID, agent_id: UUID, row: tuple[Any, ...]) -> Taken:
         tenant_id=tenant_id,
         agent_id=agent_id,
         model=model,
-        request=ModelRequest.from_json(json.loads(request)),
+        request=ModelRequest.from_json(unpack(request)),
         attempt=attempt,
         subject=json.loads(subject),
         failures=failures,

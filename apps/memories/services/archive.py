@@ -14,6 +14,7 @@ from apps.memories.services.clusters import mark_clusters_stale
 from apps.memories.services.neighborhoods import mark_stale
 from apps.memories.services.remember import count_terms, lock_minds, terms_of
 from apps.memories.services.waking import reinforce, take_up
+from apps.tenants.packing import sql_literal
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.retention import Retention
@@ -66,9 +67,9 @@ _PURGE = "DELETE FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(
 
 # What models were asked about a memory repeats its text: alone, within an episode, or in a conversation that it is a turn of
 # or that recalled it. One that is still open is ended; what else it was about is asked anew.
-_EMPTY_ERRANDS = """
-UPDATE heartbeats_externalcall c SET request = '{}'::jsonb, reply = '', error = '', dropped = '[]'::jsonb,
-    sections = '[]'::jsonb,
+_EMPTY_ERRANDS = f"""
+UPDATE heartbeats_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
+    sections = {sql_literal([])},
     status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
     ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL
 WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.subject_key <> '' AND (
@@ -85,7 +86,7 @@ WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.su
         WHERE recalled ->> 'id' = ANY(%(names)s::text[])
     )
 )
-"""
+"""  # noqa: S608 (our own words)
 # A turn of a conversation is the same text once more.
 _EMPTY_TURNS = """
 UPDATE contacts_chatmessage t SET content = '', detail = '{}'::jsonb, error = 'purged'

@@ -1,0 +1,109 @@
+"""What heartbeats saw and asked, stored as compressed bytes: also what an older version stored as jsonb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.exceptions import FieldError
+from psycopg.types.json import Jsonb
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import ExternalCall, Heartbeat
+from apps.heartbeats.services import storing
+from apps.heartbeats.services.asked import request_of
+from apps.tenants.encoding import encoded
+from apps.tenants.packing import pack
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import bound, change, fetch, insert_rows, update_of, write_rows
+from arbor.heartbeat.situation import Situation
+from config.servers.postgres import EmbeddedPostgres
+from tests.factories.heartbeats import HeartbeatFactory
+from tests.integration.heartbeats.beater import Script
+from tests.integration.heartbeats.conftest import REST, last_of, make_due
+from tests.integration.heartbeats.fleet import Fleet
+
+SEEN: dict[str, Any] = {"energy_unit": "actions", "text": "“ä”\n" * 2000, "list": [1, 2.5, None]}
+
+
+@pytest.fixture
+def beat(agent: Agent) -> Iterator[Heartbeat]:
+    with tenant_transaction(agent.tenant_id):
+        yield HeartbeatFactory(agent=agent, situation=SEEN, trace=[{"sequence": 1}])
+
+
+def test_a_row_comes_back_as_it_was(beat: Heartbeat) -> None:
+    assert Heartbeat.objects.get(id=beat.id).situation == SEEN
+    ((stored,),) = fetch("SELECT situation FROM heartbeats_heartbeat WHERE id = %(id)s", id=beat.id)
+    assert len(stored) < 500
+
+
+def test_a_list_is_appended_to(beat: Heartbeat) -> None:
+    statement = update_of(Heartbeat, ("status",), ("trace",))
+    for number in (2, 3):
+        step = {"sequence": number}
+        change(statement, **bound(Heartbeat, {"id": beat.id, "status": "done", "trace": [step]}))
+
+    assert Heartbeat.objects.get(id=beat.id).trace == [{"sequence": number} for number in (1, 2, 3)]
+
+
+def test_rows_are_inserted_and_written_by_number(beat: Heartbeat, agent: Agent) -> None:
+    slot_at = beat.slot_at - timedelta(hours=1)
+    new = HeartbeatFactory.build(agent=agent, tenant_id=agent.tenant_id, slot_at=slot_at, situation=SEEN)
+    insert_rows([new])
+    beat.situation = {}
+    write_rows([], [([beat], ("situation",))])
+
+    assert Heartbeat.objects.get(id=new.id).situation == SEEN
+    assert Heartbeat.objects.get(id=new.id).trace == new.trace
+    assert Heartbeat.objects.get(id=beat.id).situation == {}
+
+
+def test_no_query_looks_into_what_is_packed(beat: Heartbeat) -> None:
+    with pytest.raises(FieldError, match="packed"):
+        Heartbeat.objects.filter(situation__energy_unit="actions").exists()
+    with pytest.raises(FieldError):
+        Heartbeat.objects.filter(situation__contains={"list": []}).exists()
+
+
+def test_what_was_asked_is_stored_byte_for_byte(
+    fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+
+    def packed(value: Any) -> bytes:
+        written.append(pack(value))
+        return written[-1]
+
+    monkeypatch.setattr(storing, "pack", packed)
+    model = scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+
+    with tenant_transaction(agent.tenant_id):
+        call = ExternalCall.objects.get(heartbeat_id=last_of(agent).id)
+        ((stored,),) = fetch("SELECT request FROM heartbeats_externalcall WHERE id = %(id)s", id=call.id)
+    assert bytes(stored) == written[0]
+    assert encoded(request_of(call.request).to_json()) == encoded(model.requests[0].to_json())
+    assert Situation.model_validate(last_of(agent).situation).energy_unit == last_of(agent).energy_unit != ""
+
+
+def test_what_an_older_version_stored_is_read_and_appended_to(postgres: EmbeddedPostgres) -> None:
+    migration = import_module("apps.heartbeats.migrations.0010_packed")
+    with psycopg.connect(postgres.superuser_url) as session:
+        session.execute("CREATE TEMP TABLE old (situation jsonb, trace jsonb)")
+        session.execute("INSERT INTO old VALUES (%s, %s)", [Jsonb(SEEN), Jsonb([{"sequence": 1}])])
+        for column in ("situation", "trace"):
+            session.execute(f"ALTER TABLE old ALTER {column} {migration.PACKED.format(column)}")
+        session.execute("UPDATE old SET trace = trace || %s", [pack([{"sequence": 2, "node": "x" * 200}])])
+        row = session.execute("SELECT situation, trace FROM old").fetchone()
+    assert row is not None
+    fields = Heartbeat._meta
+    assert fields.get_field("situation").from_db_value(row[0], None, None) == SEEN
+    steps = fields.get_field("trace").from_db_value(row[1], None, None)
+    assert [step["sequence"] for step in steps] == [1, 2]
