@@ -60,6 +60,8 @@ class Memory(TenantModel):
     embedding_model = models.CharField(max_length=100, blank=True)
     #: BM25 document weights by hashed term.
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
+    #: The transaction that wrote the row last, set by a trigger: a process that has the mind at hand reads what changed.
+    revision = models.BigIntegerField(db_default=0, editable=False)
 
     class Meta(TenantModel.Meta):
         verbose_name_plural = "memories"
@@ -109,6 +111,7 @@ class Memory(TenantModel):
                 name="memories_memory_unembedded",
                 condition=models.Q(embedding__isnull=True, status="active"),
             ),
+            models.Index(fields=["tenant", "agent", "revision"], name="memories_memory_revised"),
         ]
 
     def __str__(self) -> str:

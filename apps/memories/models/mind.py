@@ -30,6 +30,9 @@ class Mind(TenantModel):
     counted_at = models.DateTimeField(null=True)
     #: When its clusters were last put in order; empty: never.
     clustered_at = models.DateTimeField(null=True)
+    #: The transaction that made the mind, moved it to another model or deleted memories, set by triggers: what a process
+    #: has at hand of it from before is of no use. What else changes is known by `Memory.revision`.
+    revision = models.BigIntegerField(db_default=0, editable=False)
 
     class Meta(TenantModel.Meta):
         indexes = [

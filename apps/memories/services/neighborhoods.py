@@ -127,7 +127,7 @@ WITH touched AS (
     SELECT near.id FROM memories_edge e CROSS JOIN LATERAL (
         VALUES (e.source_kind, e.source_id), (e.target_kind, e.target_id)
     ) near (kind, id)
-    WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND near.kind = 'memory'
+    WHERE e.tenant_id = %(tenant)s AND e.agent_id = ANY(%(agents)s::uuid[]) AND near.kind = 'memory'
         AND (e.source_id = ANY(%(ends)s::uuid[]) OR e.target_id = ANY(%(ends)s::uuid[]))
 )
 INSERT INTO memories_upkeep (tenant_id, memory_id, agent_id, stale, unclustered, unextracted, unweighed)
@@ -167,12 +167,18 @@ def mark_stale(memory_ids: Collection[UUID], *, listed: bool = True) -> int:
     """
     if not memory_ids:
         return 0
-    return change(_MARK, ids=sorted(set(memory_ids)), listed=listed, ends=[], agent=None)
+    return change(_MARK, ids=sorted(set(memory_ids)), listed=listed, ends=[], agents=[])
 
 
 def mark_around(agent_id: UUID, ends: Collection[UUID], memory_ids: Collection[UUID]) -> int:
     """Mark what an edge between these ends bears on: memories at its ends, and those one edge away. One statement."""
-    return change(_MARK, ids=sorted(set(memory_ids)), listed=False, ends=sorted(set(ends)), agent=agent_id)
+    return change(_MARK, ids=sorted(set(memory_ids)), listed=False, ends=sorted(set(ends)), agents=[agent_id])
+
+
+def mark_around_all(ends: Mapping[UUID, Collection[UUID]]) -> int:
+    """Mark what edges between memories bear on, for several agents: for each agent, the ends of its edges. One statement."""
+    ids = sorted({end for of_agent in ends.values() for end in of_agent})
+    return change(_MARK, ids=ids, listed=False, ends=ids, agents=sorted(ends))
 
 
 def refresh_neighborhoods() -> Round:

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import numpy as np
-
-from apps.memories.services.batch import Batch, Remembered
 from apps.memories.services.embedding import Vectors, embed_for_storage
 from apps.memories.services.minds import model_of
+from apps.memories.services.placement import Remembered, ToRemember
 from apps.memories.services.words import ALL_MEMORIES, count_terms, lock_minds, terms_of
+from apps.memories.services.writer import MemoryWriter
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
-from arbor.errors import Invalid
 from arbor.memory.values import NewMemory
 
 __all__ = ["ALL_MEMORIES", "Remembered", "count_terms", "lock_minds", "remember", "store", "terms_of"]
@@ -67,21 +65,9 @@ def store(
     more with episodic memories, up to five for what was remembered again, and two for what evolved. Raises Invalid for
     vectors that do not fit the memories or the model, and NotFound for the agent.
     """
-    if not memories:
-        return Remembered(ids=(), duplicates=frozenset())
-    _check_vectors(memories, vectors)
-    lock_minds([agent_id])
-    batch = Batch(agent_id, memories)
-    batch.place(vectors, model)
-    batch.write()
-    return batch.result()
-
-
-def _check_vectors(memories: Sequence[NewMemory], vectors: Vectors | None) -> None:
-    if vectors is None:
-        return
-    shape = np.shape(vectors)
-    if len(shape) != 2 or shape[0] != len(memories):
-        raise Invalid(f"vectors must be one row for each of {len(memories)} memories, got the shape {shape}")
-    if not np.isfinite(vectors).all():
-        raise Invalid("vectors must be finite numbers")
+    writer = MemoryWriter()
+    (remembered,) = writer.place(
+        [ToRemember(agent_id=agent_id, memories=memories, vectors=vectors, model=model)]
+    )
+    writer.write()
+    return remembered

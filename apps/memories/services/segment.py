@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,25 +11,30 @@ from uuid import UUID
 
 from django.conf import settings
 
+from apps.memories.services.mind_drafts import Insertion
+from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.segmentation import Section, segment
-from arbor.memory.values import MemoryType, NewMemory
+from arbor.memory.values import MemoryType
+
+#: An agent, and the name of a session of it.
+type _Session = tuple[UUID, str]
 
 # Those that may be near, the one that is open, and the latest.
 _NEAR = """
-SELECT e.id, r.session, e.started_at, e.last_at, e.size, e.ended_at IS NULL
-FROM json_to_recordset(%(rows)s::json) AS r(session text, first timestamptz, last timestamptz)
+SELECT e.id, r.agent, r.session, e.started_at, e.last_at, e.size, e.ended_at IS NULL
+FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, session text, first timestamptz, last timestamptz)
 CROSS JOIN LATERAL (
     SELECT id, started_at, last_at, size, ended_at FROM memories_episode
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = r.session
+    WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session
         AND last_at >= r.first - %(gap)s AND started_at <= r.last + %(gap)s
     UNION
     SELECT id, started_at, last_at, size, ended_at FROM memories_episode
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = r.session AND ended_at IS NULL
+    WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session AND ended_at IS NULL
     UNION (
         SELECT id, started_at, last_at, size, ended_at FROM memories_episode
-        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = r.session
+        WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session
         ORDER BY last_at DESC LIMIT 1
     )
 ) e
@@ -40,10 +44,10 @@ CROSS JOIN LATERAL (
 WRITE_EPISODES = """
 INSERT INTO memories_episode (tenant_id, agent_id, id, session, started_at, last_at, ended_at, size, summary,
     summarized_by, failures, failure)
-SELECT %(tenant)s, %(agent)s, r.id, r.session, r.started_at, r.last_at, CASE WHEN NOT r.open THEN now() END, r.size,
+SELECT %(tenant)s, r.agent, r.id, r.session, r.started_at, r.last_at, CASE WHEN NOT r.open THEN now() END, r.size,
     '', '', 0, ''
 FROM json_to_recordset(%(episodes)s::json) AS r(
-    id uuid, session text, started_at timestamptz, last_at timestamptz, open bool, size int
+    agent uuid, id uuid, session text, started_at timestamptz, last_at timestamptz, open bool, size int
 )
 ORDER BY r.open, r.id
 ON CONFLICT (tenant_id, id) DO UPDATE SET started_at = EXCLUDED.started_at, last_at = EXCLUDED.last_at,
@@ -57,8 +61,8 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET started_at = EXCLUDED.started_at, last
 class Episodes:
     """Where memories belong, and the rows of their episodes as WRITE_EPISODES reads them."""
 
-    #: By the memory's number in its batch: its episode, and its place there.
-    places: Mapping[int, tuple[UUID, int]]
+    #: By the memory's id: its episode, and its place there.
+    places: Mapping[UUID, tuple[UUID, int]]
     rows: Sequence[Mapping[str, Any]]
 
 
@@ -72,45 +76,65 @@ def episode_gap() -> timedelta:
     return gap
 
 
-def segment_memories(agent_id: UUID, memories: Mapping[int, NewMemory]) -> Episodes:
-    """Put the episodic ones of new memories into episodes. One statement, none if no memory is episodic."""
-    sessions: dict[str, list[int]] = defaultdict(list)
-    for number, memory in memories.items():
-        if memory.type is MemoryType.EPISODIC:
-            sessions[memory.session].append(number)
+def segment_memories(steps: Mapping[UUID, Sequence[Sequence[Insertion]]]) -> Episodes:
+    """Put the episodic ones of new memories of several agents into episodes, each step after those before it.
+
+    One statement, none if no memory is episodic.
+    """
+    sessions: dict[_Session, list[list[Insertion]]] = {}
+    for agent_id, of_agent in steps.items():
+        for step in of_agent:
+            for session, episodic in _by_session(step).items():
+                sessions.setdefault((agent_id, session), []).append(episodic)
     if not sessions:
         return Episodes(places={}, rows=())
-    known = _near(agent_id, {name: [memories[each] for each in of] for name, of in sessions.items()})
-    places: dict[int, tuple[UUID, int]] = {}
+    known = _near(sessions)
+    places: dict[UUID, tuple[UUID, int]] = {}
     rows: list[dict[str, Any]] = []
-    for session, numbers in sessions.items():
-        moments = [(memories[each].occurred_at, memories[each].position) for each in numbers]
-        found = segment(moments, known.get(session, ()), gap=episode_gap())
-        places.update(zip(numbers, found.places, strict=True))
-        rows += [_row(session, section) for section in found.changed]
+    for where, of_steps in sessions.items():
+        sections = {section.id: section for section in known.get(where, ())}
+        changed: set[UUID] = set()
+        for episodic in of_steps:
+            moments = [(each.memory.occurred_at, each.memory.position) for each in episodic]
+            found = segment(moments, list(sections.values()), gap=episode_gap())
+            places.update(zip((each.placed.id for each in episodic), found.places, strict=True))
+            sections.update({section.id: section for section in found.changed})
+            changed.update(section.id for section in found.changed)
+        rows += [_row(where, section) for section in sections.values() if section.id in changed]
     return Episodes(places=places, rows=rows)
 
 
-def _near(agent_id: UUID, sessions: Mapping[str, Sequence[NewMemory]]) -> dict[str, list[Section]]:
+def _by_session(step: Sequence[Insertion]) -> dict[str, list[Insertion]]:
+    found: dict[str, list[Insertion]] = defaultdict(list)
+    for insertion in step:
+        if insertion.memory.type is MemoryType.EPISODIC:
+            found[insertion.memory.session].append(insertion)
+    return found
+
+
+def _near(sessions: Mapping[_Session, Sequence[Sequence[Insertion]]]) -> dict[_Session, list[Section]]:
     asked = []
-    for session, memories in sessions.items():
-        times = [memory.occurred_at for memory in memories]
-        asked.append({"session": session, "first": min(times).isoformat(), "last": max(times).isoformat()})
-    found: dict[str, list[Section]] = defaultdict(list)
-    rows = fetch(_NEAR, agent=agent_id, rows=json.dumps(asked), gap=episode_gap())
-    for episode_id, session, started_at, last_at, size, is_open in rows:
-        found[session].append(
+    for (agent_id, session), of_steps in sessions.items():
+        times = [insertion.memory.occurred_at for episodic in of_steps for insertion in episodic]
+        asked.append({"agent": agent_id, "session": session, "first": min(times), "last": max(times)})
+    found: dict[_Session, list[Section]] = defaultdict(list)
+    for episode_id, agent_id, session, started_at, last_at, size, is_open in fetch(
+        _NEAR, rows=to_json(asked), gap=episode_gap()
+    ):
+        found[agent_id, session].append(
             Section(id=episode_id, started_at=started_at, last_at=last_at, size=size, open=is_open)
         )
     return found
 
 
-def _row(session: str, section: Section) -> dict[str, Any]:
+def _row(where: _Session, section: Section) -> dict[str, Any]:
+    agent_id, session = where
     return {
-        "id": str(section.id),
+        "agent": agent_id,
+        "id": section.id,
         "session": session,
-        "started_at": section.started_at.isoformat(),
-        "last_at": section.last_at.isoformat(),
+        "started_at": section.started_at,
+        "last_at": section.last_at,
         "open": section.open,
         "size": section.size,
     }

@@ -16,9 +16,12 @@ _LOCK = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigi
 #: May be part of another statement; `counted` gives its values.
 COUNT_TERMS = """
 INSERT INTO memories_term (tenant_id, agent_id, term, memories)
-SELECT %(tenant)s, %(agent)s, * FROM unnest(%(terms)s::int[], %(changes)s::int[])
+SELECT %(tenant)s, (%(counted_agents)s::uuid[])[c.agent], c.term, c.change
+FROM unnest(%(agent_numbers)s::int[], %(terms)s::int[], %(changes)s::int[]) AS c(agent, term, change)
 ON CONFLICT (tenant_id, agent_id, term) DO UPDATE SET memories = greatest(0, memories_term.memories + EXCLUDED.memories)
 """
+
+type _Words = Iterable[Mapping[int, float] | Sequence[int]]
 
 
 def lock_minds(agent_ids: Iterable[UUID]) -> None:
@@ -30,15 +33,34 @@ def lock_minds(agent_ids: Iterable[UUID]) -> None:
     fetch(_LOCK, places=places)
 
 
-def count_terms(agent_id: UUID, words: Iterable[Mapping[int, float] | Sequence[int]], *, sign: int) -> None:
+def count_terms(agent_id: UUID, words: _Words, *, sign: int) -> None:
     """Count in (`sign` 1) or out (-1) the terms of memories, in one statement. The agent's mind is locked."""
+    count_terms_of({agent_id: words}, sign=sign)
+
+
+def count_terms_of(words: Mapping[UUID, _Words], *, sign: int) -> None:
+    """Count the terms of several agents' memories in or out. One statement, none without memories. Minds are locked."""
     values = counted(words, sign=sign)
     if values["terms"]:
-        change(COUNT_TERMS, agent=agent_id, **values)
+        change(COUNT_TERMS, **values)
 
 
-def counted(words: Iterable[Mapping[int, float] | Sequence[int]], *, sign: int) -> dict[str, list[int]]:
-    """Return in how many memories each term occurs, as COUNT_TERMS reads it, in the order in which rows are locked."""
+def counted(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, list[Any]]:
+    """Return in how many memories of each agent each term occurs, as COUNT_TERMS reads it, in the order of the locks."""
+    agents = sorted(words)
+    numbers: list[int] = []
+    terms: list[int] = []
+    changes: list[int] = []
+    for number, agent_id in enumerate(agents, start=1):
+        counts = _counts(words[agent_id])
+        in_order = sorted(counts)
+        numbers += [number] * len(in_order)
+        terms += in_order
+        changes += [sign * counts[term] for term in in_order]
+    return {"counted_agents": agents, "agent_numbers": numbers, "terms": terms, "changes": changes}
+
+
+def _counts(words: _Words) -> Counter[int]:
     counts: Counter[int] = Counter()
     memories = 0
     for terms in words:
@@ -46,8 +68,7 @@ def counted(words: Iterable[Mapping[int, float] | Sequence[int]], *, sign: int) 
         memories += 1
     if memories:
         counts[ALL_MEMORIES] = memories
-    terms_in_order = sorted(counts)
-    return {"terms": terms_in_order, "changes": [sign * counts[term] for term in terms_in_order]}
+    return counts
 
 
 def terms_of(lexical: Any) -> list[int]:

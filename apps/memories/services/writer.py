@@ -2,43 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
 from uuid import UUID
 
-from apps.memories.services.batch import Remembered
-from apps.memories.services.embedding import Vectors
-from apps.memories.services.remember import store
+from apps.memories.services.memory_rows import write_drafts
+from apps.memories.services.mind_drafts import Key, MindDraft
+from apps.memories.services.minds import installation_model
+from apps.memories.services.near import Hits, find_near
+from apps.memories.services.placement import PlacementStep, Remembered, ToRemember
+from apps.memories.services.reinforcement import COLUMNS
+from apps.memories.services.segment import episode_gap
 from apps.memories.services.words import lock_minds
+from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.values import NewMemory
+from arbor.errors import NotFound
 
+# No row: there is no such agent. One at least: what its mind is, empty while it remembers nothing.
+_KNOWN = f"""
+SELECT a.id, k.embedding_model, k.embedding_dimension, m.content_hash, m.session, m.position, {COLUMNS}
+FROM agents_agent a
+LEFT JOIN memories_mind k ON k.tenant_id = %(tenant)s AND k.agent_id = a.id
+LEFT JOIN (
+    unnest(%(owners)s::int[], %(digests)s::bytea[]) AS asked(owner, digest)
+    JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.agent_id = (%(agents)s::uuid[])[asked.owner]
+        AND m.content_hash = asked.digest
+) ON m.agent_id = a.id
+WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
+"""  # noqa: S608
 
-@dataclass(frozen=True, kw_only=True)
-class ToRemember:
-    """Memories of one agent to store, with their vectors, if any, one for each memory in order."""
-
-    agent_id: UUID
-    memories: Sequence[NewMemory]
-    vectors: Vectors | None = None
-    #: The model that made the vectors.
-    model: EmbeddingModel | None = None
+type _Asked = tuple[int, ToRemember, Sequence[Key]]
 
 
 class MemoryWriter:
-    """Collect the memories of a transaction and write them at its end."""
+    """Store memories of several agents of a tenant in the transaction that is open.
+
+    `place` decides for each memory what it becomes, as often as memories come up; later calls meet what earlier ones
+    placed as if it had been stored. `write` writes all of it.
+    """
+
+    def __init__(self) -> None:
+        self._drafts: dict[UUID, MindDraft] = {}
+        self._locked: set[UUID] = set()
 
     def lock(self, agent_ids: Collection[UUID]) -> None:
-        """Lock the minds of these agents at once, in the order that excludes deadlocks. One statement, none if locked."""
-        if agent_ids:
-            lock_minds(agent_ids)
+        """Lock the minds of these agents, in the order that excludes deadlocks. One statement, none if they are locked.
+
+        `place` does it as well; whoever places in several calls locks all agents first.
+        """
+        if missing := set(agent_ids) - self._locked:
+            lock_minds(missing)
+            self._locked |= missing
 
     def place(self, wanted: Sequence[ToRemember]) -> list[Remembered]:
-        """Decide what each memory becomes: a new one, or one that exists already."""
-        return [
-            store(agent_id=each.agent_id, memories=each.memories, vectors=each.vectors, model=each.model)
-            for each in wanted
+        """Decide what each memory becomes, and return it for each of `wanted`, in order.
+
+        The same as `store` for one after the other, but that nothing is written yet. Up to three statements for all of
+        them: the locks, what is known, what is nearly the same; the last once more for an agent that is named twice.
+        Raises NotFound for an agent that does not exist, and Invalid for vectors that do not fit the model.
+        """
+        results = [Remembered(ids=(), duplicates=frozenset()) for _ in wanted]
+        asked = [
+            (place, each, [Key.of(memory) for memory in each.memories])
+            for place, each in enumerate(wanted)
+            if each.memories
         ]
+        self.lock({each.agent_id for _, each, _ in asked})
+        self._read_known(asked)
+        for together in _once_each(asked):
+            for place, remembered in self._place_step(together):
+                results[place] = remembered
+        return results
 
     def write(self) -> None:
-        """Write all that was placed."""
+        """Write all that was placed and is not written: nothing for nothing, two statements for new memories.
+
+        Up to six for what was remembered again, beside its records, and two for what evolved, however many the agents.
+        """
+        write_drafts(list(self._drafts.values()))
+
+    def _place_step(self, asked: Sequence[_Asked]) -> Iterator[tuple[int, Remembered]]:
+        now, gap = datetime.now(UTC), episode_gap()
+        steps = [
+            (place, PlacementStep(self._drafts[each.agent_id], each, keys, now=now, gap=gap))
+            for place, each, keys in asked
+        ]
+        searches = {place: search for place, step in steps if (search := step.search)}
+        if any(self._drafts[search.agent_id].hides_rows for search in searches.values()):
+            self.write()
+        found: dict[int, Hits] = dict(zip(searches, find_near(list(searches.values())), strict=True))
+        for place, step in steps:
+            yield place, step.decide(found.get(place, {}))
+
+    def _read_known(self, asked: Sequence[_Asked]) -> None:
+        """Read the minds of these agents, and their memories of these words, those that were not read before."""
+        wanted: dict[UUID, set[bytes]] = {}
+        for _, each, keys in asked:
+            digests = {key.digest for key in keys}
+            draft = self._drafts.get(each.agent_id)
+            unread = digests if draft is None else draft.unread(digests)
+            if draft is None or unread:
+                wanted.setdefault(each.agent_id, set()).update(unread)
+        if not wanted:
+            return
+        agents = sorted(wanted)
+        pairs = [
+            (owner, digest) for owner, agent_id in enumerate(agents, start=1) for digest in wanted[agent_id]
+        ]
+        rows = fetch(
+            _KNOWN,
+            agents=agents,
+            owners=[owner for owner, _ in pairs],
+            digests=[digest for _, digest in pairs],
+        )
+        for agent_id, name, dimension, digest, session, position, *row in rows:
+            draft = self._draft(agent_id, name, dimension)
+            if digest is not None:
+                draft.add_row(bytes(digest), session, position, row)
+        for agent_id in agents:
+            if agent_id not in self._drafts:
+                raise NotFound(f"there is no agent {agent_id} to remember this")
+            self._drafts[agent_id].mark_read(wanted[agent_id])
+
+    def _draft(self, agent_id: UUID, name: str | None, dimension: int) -> MindDraft:
+        draft = self._drafts.get(agent_id)
+        if draft is None:
+            exists = name is not None
+            model = (
+                EmbeddingModel(name=name, dimension=dimension) if name is not None else installation_model()
+            )
+            draft = self._drafts[agent_id] = MindDraft(agent_id, model, exists=exists)
+        return draft
+
+
+def _once_each(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
+    """Yield them in order, cut where an agent comes again: its second memories are to meet its first."""
+    together: list[_Asked] = []
+    seen: set[UUID] = set()
+    for each in asked:
+        if each[1].agent_id in seen:
+            yield together
+            together, seen = [], set()
+        together.append(each)
+        seen.add(each[1].agent_id)
+    if together:
+        yield together
