@@ -16,7 +16,7 @@ from apps.heartbeats.services.consolidation import consolidate, tend_episodes
 from apps.heartbeats.services.errand_prompts import empty_prompts
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.schedule import dispatch
-from apps.heartbeats.services.walk import advance_heartbeat
+from apps.heartbeats.services.walk import advance_heartbeats
 from apps.memories.services.activation import trim_activations
 from apps.memories.services.buffer import tend_buffers
 from apps.memories.services.clustering import tend_clusters
@@ -28,7 +28,7 @@ from apps.memories.services.upkeep import expire_memories, trim_embedding_cache
 from apps.queues import TENANT_HEADER, Task, gathered
 from arbor.errors import TenantRequired
 from workers.app import app
-from workers.batches import Arguments, at_once, in_turn
+from workers.batches import Arguments, at_once
 from workers.schedule import entries
 
 
@@ -50,14 +50,12 @@ def tick() -> None:
 
 @app.task(name=Task.ADVANCE.value, bind=True)
 def advance(self: CeleryTask[Any, Any], *, agent_id: str, epoch: int, also: Arguments = ()) -> None:
-    """Walk an agent's heartbeat on, and then those of others of its tenant."""
+    """Walk heartbeats of agents of one tenant on, together."""
     tenant_id = tenant_of(self)
     with gathered():
-        in_turn(
-            lambda agent_id, epoch: advance_heartbeat(
-                agent_id=UUID(agent_id), tenant_id=tenant_id, epoch=epoch
-            ),
-            [{"agent_id": agent_id, "epoch": epoch}, *also],
+        named = [{"agent_id": agent_id, "epoch": epoch}, *also]
+        advance_heartbeats(
+            tenant_id=tenant_id, leases=[(UUID(each["agent_id"]), each["epoch"]) for each in named]
         )
 
 

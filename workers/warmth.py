@@ -11,10 +11,10 @@ from typing import Any
 import structlog
 from celery.signals import worker_init
 
-from apps.heartbeats.handlers.registry import HANDLERS
 from apps.memories.services.embedding import ask, embedder
 from apps.queues import Queue
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
+from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
 
 log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from apps.console import cells
 from apps.console.stored import dicts_in, pretty, text_of
 from apps.heartbeats.models import ExternalCall, LedgerEntry
-from apps.heartbeats.services.asked import sections_of
+from arbor.heartbeat.questions import sections_of
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.parsing import parse_reply
 from arbor.models.ports import CallPurpose

@@ -46,7 +46,7 @@ def read_stages(
     for step in steps:
         stage = Stage(
             name=step.node,
-            note="" if step.phase == "inside" else "no transaction open",
+            note="",
             kind="step",
             look=step.outcome,
             milliseconds=step.duration_ms,

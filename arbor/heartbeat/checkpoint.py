@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from types import MappingProxyType
+from typing import Any, TypedDict, get_type_hints
 
 import orjson
 from pydantic import TypeAdapter
@@ -14,17 +16,39 @@ from arbor.pipeline.progress import Checkpoint
 
 #: Set anew for each leg, written with it, or stored in a column of its own (what the agent saw).
 _NOT_STORED = frozenset({"moment", "view", "opening", "focus", "prompt", "effects", "character"})
-_BEAT: TypeAdapter[Beat] = TypeAdapter(Beat)
+
+
+def _defaults() -> dict[str, Any]:
+    found = {}
+    for column in fields(Beat):
+        if column.name in _NOT_STORED:
+            continue
+        made = column.default_factory() if column.default_factory is not MISSING else column.default
+        found[column.name] = made
+    return found
+
+
+#: The stored fields with their defaults; a field at its default is not written.
+_DEFAULTS: Mapping[str, Any] = MappingProxyType(_defaults())
+_HINTS = {name: hint for name, hint in get_type_hints(Beat).items() if name in _DEFAULTS}
+_STORED: TypeAdapter[dict[str, Any]] = TypeAdapter(
+    TypedDict("_Stored", _HINTS, total=False)  # type: ignore[misc]
+)
 
 
 def checkpoint_json(checkpoint: Checkpoint[Beat]) -> bytes:
     """Return a checkpoint as JSON text; the situation of its beat is stored apart."""
-    beat = _BEAT.dump_json(checkpoint.state, exclude=set(_NOT_STORED), exclude_defaults=True)
-    return orjson.dumps({**checkpoint.position(), "beat": orjson.Fragment(beat)})
+    beat = checkpoint.state
+    known = {
+        name: value for name, default in _DEFAULTS.items() if (value := getattr(beat, name)) != default
+    }
+    return orjson.dumps({**checkpoint.position(), "beat": orjson.Fragment(_STORED.dump_json(known))})
 
 
-def read_checkpoint(stored: bytes | str, *, situation: Situation, moment: Moment) -> Checkpoint[Beat]:
+def read_checkpoint(
+    stored: bytes | str, *, situation: Situation, moment: Moment
+) -> Checkpoint[Beat]:
     """Return the checkpoint of a stored heartbeat that goes on at this moment."""
     written: dict[str, Any] = orjson.loads(stored)
-    beat = _BEAT.validate_python(written["beat"], strict=False)
-    return Checkpoint.at(written, replace(beat, view=situation, moment=moment))
+    known = _STORED.validate_python(written["beat"])
+    return Checkpoint.at(written, Beat(**known, view=situation, moment=moment))

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from arbor.heartbeat.energy import MAX_ENERGY
 from arbor.heartbeat.working_memory import MAX_THOUGHTS, WorkingMemory
 
 
@@ -88,13 +87,3 @@ def after_writing(found: FoundState, **written: Any) -> FoundState:
     """Return what the beat finds from now on: what it has just written."""
     return replace(found, **{name: value for name, value in written.items() if value is not None})
 
-
-__all__ = [
-    "MAX_ENERGY",
-    "FoundState",
-    "after_writing",
-    "merged_amount",
-    "merged_memory",
-    "merged_mood",
-    "merged_stale_beats",
-]

@@ -14,11 +14,11 @@ from rich.markup import escape
 from apps.agents.models import Agent
 from apps.console.pipeline_picture import draw_pipeline
 from apps.console.pipeline_svg import svg_of
-from apps.heartbeats.handlers.registry import HANDLERS
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.rehearsal import Rehearsal, Script, rehearse
+from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.outcomes import NODE_OUTCOMES, Outcome
 from config.cli.main import ExitCode

@@ -74,7 +74,6 @@ def step_line(step: Step) -> dict[str, Any]:
     return {
         "sequence": step.sequence,
         "node": step.node,
-        "phase": step.phase,
         "outcome": step.outcome,
         "duration_ms": round(step.duration_ms, 2),
         "changed": list(step.changed),

@@ -1,49 +1,66 @@
-"""What changes about an agent at every heartbeat, written: its narrow row, by one statement."""
+"""The narrow row of an agent's state, written by every heartbeat: those of several agents by one statement."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import JSONField
 
 from apps.agents.models import AgentState
 from apps.tenants.encoding import to_json
 from apps.tenants.scope import APP
 from apps.tenants.statements import change
 
+#: Columns that a heartbeat writes.
+_COLUMNS = (
+    "energy",
+    "bonus_actions",
+    "ticks_left",
+    "drives",
+    "mood",
+    "learned",
+    "stale_beats",
+    "idle_beats",
+    "notices",
+    "last_reach_out_at",
+    "beats",
+    "nops",
+    "last_beat_at",
+    "working_memory",
+)
 
-def write_state(*, agent_id: UUID, columns: Mapping[str, Any]) -> None:
-    """Write these columns of an agent's state, in the open transaction; none is no statement.
 
-    Raises FieldDoesNotExist for what is no column.
+def write_states(columns: Mapping[UUID, Mapping[str, Any]]) -> None:
+    """Write columns of agents' states, in the open transaction; None leaves a column as it is. One statement for all.
+
+    `working_memory` is given as JSON text, other columns of JSON as values. Raises KeyError for a column that no
+    heartbeat writes.
     """
-    if columns:
-        names = tuple(sorted(columns))
-        change(_statement(names), agent=agent_id, **state_values(columns))
-
-
-def state_changes(names: Sequence[str]) -> str:
-    """Return the SET clause that writes these columns, from values of their names."""
-    connection = connections[APP]
-    kinds = {name: AgentState._meta.get_field(name).db_type(connection) for name in names}
-    return ", ".join(f"{name} = %({name})s::{kind}" for name, kind in kinds.items())
-
-
-def state_values(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns' values as statements take them."""
-    return {
-        name: to_json(value) if isinstance(AgentState._meta.get_field(name), JSONField) else value
-        for name, value in columns.items()
-    }
+    rows = [
+        {"agent_id": agent_id, **{name: written for name, written in changes.items() if written is not None}}
+        for agent_id, changes in columns.items()
+    ]
+    if unknown := {name for changes in columns.values() for name in changes} - set(_COLUMNS):
+        raise KeyError(f"no heartbeat writes {', '.join(sorted(unknown))}")
+    rows = [row for row in rows if len(row) > 1]
+    if rows:
+        change(_statement(), rows=to_json(rows))
 
 
 @cache
-def _statement(names: tuple[str, ...]) -> str:
+def _statement() -> str:
+    connection = connections[APP]
+    kinds = {name: AgentState._meta.get_field(name).db_type(connection) for name in _COLUMNS}
+    # JSON text within JSON comes as a string of it.
+    kinds["working_memory"] = "text"
+    given = {name: f"r.{name}" for name in _COLUMNS} | {"working_memory": "r.working_memory::jsonb"}
+    changes = ", ".join(f"{name} = coalesce({given[name]}, s.{name})" for name in _COLUMNS)
+    columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
     return (
-        f"UPDATE agents_agentstate SET {state_changes(names)}"  # noqa: S608 (our own names)
-        " WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
+        f"UPDATE agents_agentstate s SET {changes}"  # noqa: S608 (our own names)
+        f" FROM json_to_recordset(%(rows)s::json) AS r (agent_id uuid, {columns})"
+        " WHERE s.tenant_id = %(tenant)s AND s.agent_id = r.agent_id"
     )

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from apps.agents.models import BuiltinTemplate, Template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.handlers.registry import HANDLERS
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.template import TemplateSource, TemplateSpec, load_builtin_templates, parse_template
 from arbor.errors import AlreadyExists, NotFound, TemplateInvalid
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.graph import load_graph
 
 

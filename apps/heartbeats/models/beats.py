@@ -75,8 +75,10 @@ class Heartbeat(TenantModel):
     model = models.CharField(max_length=200, blank=True)
     #: The nodes it passed, in order (`apps.heartbeats.services.trace.Step` as JSON); read by `steps_of`.
     trace = PackedList(default=list)
-    #: Time in Arbor's own code, the model's excluded, in milliseconds.
+    #: Time in Arbor's own code, the model's excluded, in milliseconds: its share of the batches that it went in, and
+    #: how long these took.
     own_ms = models.FloatField(default=0.0)
+    elapsed_ms = models.FloatField(default=0.0, db_default=0.0)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connections
 
 from apps.heartbeats.models import CallStatus
-from apps.heartbeats.services.asked import request_of
+from arbor.heartbeat.questions import request_of
 from apps.heartbeats.services.errands import settle_errand, stumble
 from apps.heartbeats.services.ledger import CHARGE, Taken, charge_failure, note_truncated, reply_charge
 from apps.heartbeats.services.schedule import advance_message

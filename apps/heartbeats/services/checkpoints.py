@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 
-from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.members import Member
 from apps.heartbeats.services.questions import packed_question
 from apps.heartbeats.services.schedule import fulfil_message
@@ -19,6 +19,7 @@ from apps.tenants.encoding import to_json
 from apps.tenants.packing import pack, pack_text
 from apps.tenants.statements import fetch
 from arbor.errors import StaleLease
+from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.checkpoint import checkpoint_json
 from arbor.heartbeat.needs import Question
 from arbor.heartbeat.record import dropped_json
@@ -97,6 +98,9 @@ WITH {_ROWS}, counted AS (
 SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT count(*) FROM released)
 """  # noqa: S608
 
+_NOTHING = pack({})
+_NO_ROWS: dict[str, Any] = {"rows": "[]", "checkpoints": [], "situations": [], "traces": []}
+
 
 def suspend(members: Sequence[Member]) -> None:
     """Store heartbeats as waiting, with their calls, and publish these after the commit. One statement for all.
@@ -131,18 +135,60 @@ def suspend(members: Sequence[Member]) -> None:
         )
     rows = _rows(members, status=HeartbeatStatus.WAITING, reasons=[""] * len(members))
     values = {"calls": to_json(calls), "requests": requests, "sections": sections, "lease": waiting_lease()}
-    _check(fetch(_SUSPEND, **rows, **values), members)
+    _check(fetch(_SUSPEND, **rows, **values), written=len(members), scheduled=len(members))
 
 
-def finish(members: Sequence[Member], *, status: HeartbeatStatus, reason: str = "") -> None:
+def finish(members: Sequence[Member], *, status: HeartbeatStatus) -> None:
     """End heartbeats and let their agents wait for the next ones, or rest. One statement for all.
 
-    `reason` goes before what a heartbeat itself has to say. Raises StaleLease when another worker has one of them.
+    Raises StaleLease when another worker has one of them.
     """
     if not members:
         return
-    reasons = [_reason(member, status, reason) for member in members]
+    reasons = [_reason(member, status) for member in members]
     rows = _rows(members, status=status, reasons=reasons)
+    _release(members, reasons, status=status, rows=rows, written=len(members))
+
+
+def end_unknown(member: Member, *, reason: str) -> None:
+    """End a heartbeat of which nothing is known but its row, as failed; its record is left as it was stored."""
+    why = f"{reason} ({ACTIONS_COMMITTED})" if member.acted else reason
+    now = datetime.now(UTC)
+    values: dict[str, Any] = {
+        "status": HeartbeatStatus.FAILED,
+        "checkpoint": {},
+        "reason": why,
+        "own_ms": member.own_ms,
+        "elapsed_ms": member.elapsed_ms,
+        "ended_at": now,
+    }
+    if member.step is None:
+        Heartbeat.objects.create(
+            id=member.heartbeat_id,
+            tenant_id=member.agent.tenant_id,
+            agent_id=member.agent.id,
+            slot_at=member.slot_at,
+            trigger=member.trigger,
+            epoch=member.epoch,
+            started_at=now,
+            **values,
+        )
+    else:
+        beat = Heartbeat.objects.filter(id=member.heartbeat_id, step=member.step)
+        if not beat.update(step=member.step + 1, epoch=member.epoch, **values):
+            raise StaleLease
+    _release([member], [why], status=HeartbeatStatus.FAILED, rows=_NO_ROWS, written=0)
+
+
+def _release(
+    members: Sequence[Member],
+    reasons: Sequence[str],
+    *,
+    status: HeartbeatStatus,
+    rows: dict[str, Any],
+    written: int,
+) -> None:
+    """Write rows of heartbeats that end, count them as used, and release their schedules; log their ends."""
     ran = [] if status == HeartbeatStatus.SKIPPED else [member.agent.id for member in members]
     following = [
         {
@@ -154,7 +200,7 @@ def finish(members: Sequence[Member], *, status: HeartbeatStatus, reason: str = 
         for member, why in zip(members, reasons, strict=True)
     ]
     values = {"usage": [uuid7() for _ in ran], "ran": ran, "following": to_json(following)}
-    _check(fetch(_FINISH, **rows, **values), members)
+    _check(fetch(_FINISH, **rows, **values), written=written, scheduled=len(members))
     for member, why in zip(members, reasons, strict=True):
         log.info(
             "heartbeat",
@@ -167,19 +213,20 @@ def finish(members: Sequence[Member], *, status: HeartbeatStatus, reason: str = 
         )
 
 
-def _reason(member: Member, status: HeartbeatStatus, reason: str) -> str:
-    beat = member.beat
+def _reason(member: Member, status: HeartbeatStatus) -> str:
+    beat, progress = member.beat, member.progress
+    assert beat is not None
+    assert progress is not None
     if status == HeartbeatStatus.DONE:
         return ""
     if status == HeartbeatStatus.SKIPPED:
-        return (beat.idle if beat else "") or reason
-    why = reason or (member.progress.fault if member.progress else "") or (beat.failure if beat else "")
-    acted = member.acted or (beat is not None and beat.has_acted)
-    return f"{why} ({ACTIONS_COMMITTED})" if acted else why
+        return beat.idle
+    why = progress.fault or beat.failure
+    return f"{why} ({ACTIONS_COMMITTED})" if beat.has_acted else why
 
 
-def _check(counts: Sequence[tuple[Any, ...]], members: Sequence[Member]) -> None:
-    if counts != [(len(members), len(members))]:
+def _check(counts: Sequence[tuple[Any, ...]], *, written: int, scheduled: int) -> None:
+    if counts != [(written, scheduled)]:
         raise StaleLease
 
 
@@ -191,6 +238,9 @@ def _rows(
     over = status not in (HeartbeatStatus.WAITING, HeartbeatStatus.RUNNING)
     now = datetime.now(UTC)
     for member, reason in zip(members, reasons, strict=True):
+        beat, progress = member.beat, member.progress
+        assert beat is not None
+        assert progress is not None
         known = member.step is not None
         steps = [step_json(step) for step in member.steps]
         rows.append(
@@ -208,13 +258,11 @@ def _rows(
                 "elapsed_ms": member.elapsed_ms,
                 "started_at": member.steps[0].started_at if member.steps else now,
                 "ended_at": now if over else None,
-                **_record(member),
+                **_record(beat),
             }
         )
-        checkpoints.append(
-            pack({}) if over or member.progress is None else pack_text(checkpoint_json(member.progress.checkpoint))
-        )
-        situations.append(_situation(member))
+        checkpoints.append(_NOTHING if over else pack_text(checkpoint_json(progress.checkpoint)))
+        situations.append(_situation(member, beat))
         traces.append(pack(steps))
         member.steps.clear()
         member.step = 0 if member.step is None else member.step + 1
@@ -226,11 +274,8 @@ def _rows(
     }
 
 
-def _record(member: Member) -> dict[str, Any]:
+def _record(beat: Beat) -> dict[str, Any]:
     """Return the columns that say what the heartbeat was."""
-    beat = member.beat
-    if beat is None:
-        return dict(_NOTHING_KNOWN)
     record = beat.record
     whole = record.whole
     return {
@@ -254,13 +299,10 @@ def _record(member: Member) -> dict[str, Any]:
     }
 
 
-def _situation(member: Member) -> bytes | None:
+def _situation(member: Member, beat: Beat) -> bytes | None:
     """Return what the agent saw, packed; None where the row has it already."""
-    beat = member.beat
-    if beat is None or beat.view is None:
-        return None if member.step is not None else pack({})
-    if beat.view is member.stored_view:
-        return None
+    if beat.view is None or beat.view is member.stored_view:
+        return None if member.step is not None else _NOTHING
     member.stored_view = beat.view
     return pack_text(beat.view.model_dump_json().encode())
 

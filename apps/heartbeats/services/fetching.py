@@ -26,7 +26,8 @@ from apps.memories.services.embedding import embed_for_storage, embed_query, emb
 from apps.memories.services.partial import on_the_tip_of_the_tongue
 from apps.memories.services.provenance import require_memories
 from apps.memories.services.recall import Recaller
-from apps.memories.services.writer import MemoryWriter, ToRemember
+from apps.memories.services.placement import ToRemember
+from apps.memories.services.writer import MemoryWriter
 from apps.selves.services import proposals
 from apps.selves.services.peers import note_meetings
 from apps.selves.services.promotion import look_for_proposals

@@ -18,7 +18,7 @@ from apps.heartbeats.models import (
     HeartbeatStatus,
     ScheduleState,
 )
-from apps.heartbeats.services.checkpoints import finish, waiting_lease
+from apps.heartbeats.services.checkpoints import end_unknown, waiting_lease
 from apps.heartbeats.services.members import BeatingAgent, Due, LastCall, Lease, Member, OpenBeat
 from apps.heartbeats.services.schedule import fulfil_message
 from apps.queues import enqueue
@@ -165,7 +165,7 @@ def _resolve(lease: Lease, agent: BeatingAgent, beat: OpenBeat | None, clock: Cl
         return None
     if lease.attempts >= settings.ARBOR_MAX_ATTEMPTS:
         reason = f"given up after {lease.attempts} workers were lost while it ran"
-        finish([_ending(agent, beat, lease)], status=HeartbeatStatus.FAILED, reason=reason)
+        end_unknown(_ending(agent, beat, lease), reason=reason)
         return None
     if beat is not None:
         return _take_over(agent, beat, lease)

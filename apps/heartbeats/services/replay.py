@@ -10,7 +10,7 @@ from django.db import connections
 
 from apps.contacts.services.limits import seen_refusals
 from apps.heartbeats.models import CallStatus, ExternalCall, Heartbeat
-from apps.heartbeats.services.asked import request_of, sections_of
+from arbor.heartbeat.questions import request_of, sections_of
 from apps.providers import model_for
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound

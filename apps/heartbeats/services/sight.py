@@ -69,7 +69,7 @@ LEFT JOIN agents_agentpolicy p ON p.tenant_id = a.tenant_id AND p.agent_id = a.i
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
 """  # noqa: S608 (our own statements)
 # Parts of it are also read for one agent alone; here that agent is the row's.
-_SIGHT = _SIGHT.replace("%(agent)s", "a.id")
+_SIGHT = _SIGHT.replace("%(agent)s", "s.agent_id")
 
 
 def see_agents(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:

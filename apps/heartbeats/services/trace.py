@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -19,8 +19,6 @@ class Step:
     sequence: int
     node: str
     handler: str
-    #: A `arbor.pipeline.outcomes.Phase`: inside or outside.
-    phase: str
     #: An `Outcome`, or `waiting`.
     outcome: str
     #: What it changed, one line each.
@@ -29,11 +27,20 @@ class Step:
     duration_ms: float
 
 
+#: What an older version wrote besides is left out.
+_FIELDS = frozenset(field.name for field in fields(Step))
+
+
 def steps_of(beat: Heartbeat) -> list[Step]:
     """Return the nodes that a heartbeat has passed, in order."""
     return [
-        Step(**{**each, "started_at": datetime.fromisoformat(each["started_at"])})
-        for each in beat.trace or ()
+        Step(
+            **{
+                **{name: value for name, value in step.items() if name in _FIELDS},
+                "started_at": datetime.fromisoformat(step["started_at"]),
+            }
+        )
+        for step in beat.trace or ()
     ]
 
 
@@ -43,7 +50,6 @@ def step_json(step: StepRecord) -> dict[str, Any]:
         "sequence": step.seq,
         "node": step.node,
         "handler": step.handler,
-        "phase": step.phase.value,
         "outcome": "waiting" if step.suspended else step.outcome.value,
         "changed": step.changed,
         "started_at": step.started_at,

@@ -1,109 +1,201 @@
-"""A heartbeat walked from where it stands to its next suspension or its end, in short transactions.
+"""Walk the heartbeats of a batch from where they are to their next suspensions or their ends.
 
-Law 2: each transaction first locks the schedule row under its epoch (the lease's token) and the heartbeat at its step.
-A worker whose lease was lost finds no row, and writes nothing. Steps that changed nothing are not stored when the walk
-leaves the database: whoever takes over repeats them.
+Law 2: each transaction first locks the schedule rows under their epochs (the tokens of the leases). A worker whose lease
+was lost finds no row, and writes nothing. Thinking is pure, and everything is written at the end of a leg: whatever goes
+wrong before, the transaction is rolled back, and each heartbeat of the batch is walked by itself, where a fault ends that
+heartbeat only.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connections
 
-from apps.heartbeats.handlers.registry import HANDLERS
-from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.storing import fence, finish, store, stored_checkpoint, suspend
-from apps.heartbeats.services.taking import retake, take
-from apps.heartbeats.services.values import Walk
-from apps.tenants.scope import tenant_transaction
+from apps.heartbeats.services.committing import commit, fail
+from apps.heartbeats.services.fetching import Asked, Fetcher, Refusal, embeds_elsewhere, next_kind
+from apps.heartbeats.services.leases import fence, resolve_to_end, run
+from apps.heartbeats.services.loading import load_batch
+from apps.heartbeats.services.members import Member
+from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.errors import StaleLease
-from arbor.pipeline.engine import Outcome, Phase, Progress, ProgressStatus, advance
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.needs import Embedding
+from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.pipeline.engine import Progress, advance
 
 log = structlog.get_logger(__name__)
 
-_ENDED = {
-    Outcome.SUCCESS: HeartbeatStatus.DONE,
-    Outcome.PARTIAL: HeartbeatStatus.DONE,
-    Outcome.SKIPPED: HeartbeatStatus.SKIPPED,
-    Outcome.FAILURE: HeartbeatStatus.FAILED,
-    Outcome.RETRY: HeartbeatStatus.FAILED,
-}
+type Lease = tuple[UUID, int]
+
+
+class BatchFailed(Exception):
+    """A batch of several heartbeats could not be walked together; nothing of it was written."""
+
+
+def advance_heartbeats(
+    *, tenant_id: UUID, leases: Sequence[Lease], clock: Clock | None = None
+) -> set[UUID]:
+    """Walk agents' heartbeats on under these leases (agent, epoch), until each waits for a model or has ended.
+
+    Returns the agents whose heartbeats went on: a stale or doubled message is left out, and nothing is done for it.
+    """
+    clock = clock or SystemClock()
+    if len(leases) > 1:
+        try:
+            return _Leg(tenant_id, leases, clock).walk()
+        except BatchFailed as failed:
+            log.warning("batch_failed", heartbeats=len(leases), error=repr(failed.__cause__))
+    return {lease[0] for lease in leases if _advance_one(tenant_id, lease, clock)}
 
 
 def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int, clock: Clock | None = None) -> bool:
-    """Walk the agent's heartbeat on under this lease, until it waits for a model or has ended.
+    """Walk one agent's heartbeat on under this lease. Returns False when the message was stale or doubled."""
+    return bool(advance_heartbeats(tenant_id=tenant_id, leases=[(agent_id, epoch)], clock=clock))
 
-    Returns False when the message was stale or doubled: nothing is done then.
-    """
-    clock = clock or SystemClock()
-    started = time.perf_counter()
+
+def _advance_one(tenant_id: UUID, lease: Lease, clock: Clock) -> bool:
+    agent_id, epoch = lease
     try:
-        with tenant_transaction(tenant_id):
-            walk = take(agent_id=agent_id, epoch=epoch, clock=clock)
-            if walk is None:
-                log.info("stale_message", agent_id=str(agent_id), epoch=epoch)
-                return False
-            progress = _walk_inside(walk, started, clock)
-        while progress.status is ProgressStatus.CROSSING:
-            started = time.perf_counter()
-            progress = _step(walk, Phase.OUTSIDE, clock)
-            if progress.status is not ProgressStatus.CROSSING:
-                raise RuntimeError(
-                    f"a node outside a transaction may not end or suspend, yet it {progress.status}"
-                )
-            with tenant_transaction(tenant_id):
-                fence(walk)
-                progress = _walk_inside(walk, started, clock)
+        return bool(_Leg(tenant_id, [lease], clock).walk())
     except StaleLease:
-        log.warning("stale_lease", agent_id=str(agent_id), epoch=epoch)
+        log.warning("lease_lost", agent_id=str(agent_id), epoch=epoch)
         return False
     except (OperationalError, InterfaceError):
         # The database went away: the lease brings the heartbeat back.
         raise
     except Exception as error:
-        # A fault in a handler would come again at each retry: it is this heartbeat's failure, recorded as such.
+        # A fault in a step would come again at each retry: it is this heartbeat's failure, recorded as such.
         log.exception("heartbeat_fault", agent_id=str(agent_id), epoch=epoch)
-        _fail(agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, error=error)
+        with tenant_transaction(tenant_id):
+            member = resolve_to_end(agent_id=agent_id, epoch=epoch)
+            if member is not None:
+                fail(member, error)
     return True
 
 
-def _fail(*, agent_id: UUID, tenant_id: UUID, epoch: int, error: Exception) -> None:
-    """End the heartbeat as failed, from where it was last stored."""
-    with tenant_transaction(tenant_id):
-        walk = retake(agent_id=agent_id, epoch=epoch)
-        if walk is not None:
-            notes = "; ".join(getattr(error, "__notes__", ()))
-            finish(walk, HeartbeatStatus.FAILED, reason=f"{type(error).__name__}: {error} {notes}".strip())
+@dataclass(slots=True)
+class _Thought:
+    """A heartbeat that is thinking: its generator, and what it needs to go on."""
+
+    member: Member
+    walking: Generator[Any, Any, Progress[Beat]]
+    need: Any = None
+
+    def go_on(self, answer: Any) -> None:
+        """Think on with an answer, to the next need or to the end of the leg."""
+        try:
+            if isinstance(answer, Refusal):
+                self.need = self.walking.throw(answer.error)
+            else:
+                self.need = self.walking.send(answer)
+        except StopIteration as stop:
+            self.need, self.member.progress = None, stop.value
 
 
-def _walk_inside(walk: Walk, started: float, clock: Clock) -> Progress:
-    """Walk the nodes that run in the transaction that is open, and store how far it came."""
-    progress = _step(walk, Phase.INSIDE, clock)
-    walk.own_ms += (time.perf_counter() - started) * 1000
-    if progress.status is ProgressStatus.SUSPENDED and progress.suspension is not None:
-        suspend(walk, progress.suspension)
-    elif progress.status is ProgressStatus.FINISHED:
-        finish(walk, _ENDED[progress.outcome or Outcome.FAILURE], reason=progress.fault)
-    elif any(step.changed for step in walk.steps):
-        store(walk, status=HeartbeatStatus.RUNNING, checkpoint=stored_checkpoint(walk))
-    return progress
+class _Leg:
+    """One leg of several heartbeats: load, think, fetch, think on, commit."""
+
+    def __init__(self, tenant_id: UUID, leases: Sequence[Lease], clock: Clock) -> None:
+        self._tenant_id = tenant_id
+        self._leases = leases
+        self._clock = clock
+        self._fetcher = Fetcher(tenant_id, clock.now())
+        self._thoughts: list[_Thought] = []
+        self._spent_s = 0.0
+
+    def walk(self) -> set[UUID]:
+        """Walk the leg; raises BatchFailed for a batch of several, and for a single heartbeat whatever went wrong."""
+        try:
+            return self._walk()
+        except (OperationalError, InterfaceError) as error:
+            if len(self._leases) == 1 or not connections[APP].is_usable():
+                raise
+            raise BatchFailed from error
+        except Exception as error:
+            # Whatever it is: nothing was written, and the heartbeats are walked one by one.
+            if len(self._leases) == 1:
+                raise
+            raise BatchFailed from error
+
+    def _walk(self) -> set[UUID]:
+        started = time.perf_counter()
+        with tenant_transaction(self._tenant_id):
+            self._thoughts = [self._thinking(member) for member in load_batch(self._leases, clock=self._clock)]
+            members = [thought.member for thought in self._thoughts]
+            if len(members) < len(self._leases):
+                log.info("messages_stale", stale=len(self._leases) - len(members))
+            for thought in self._thoughts:
+                thought.go_on(None)
+            outside = self._think()
+            if not outside:
+                self._commit(members, started)
+            else:
+                run([member.agent.id for member in members])
+        while outside:
+            # Vectors that come over the network: outside of any transaction (law 3).
+            self._spent_s += time.perf_counter() - started
+            answers = self._fetcher.embed([self._asked(thought) for thought in outside])
+            started = time.perf_counter()
+            with tenant_transaction(self._tenant_id):
+                fence(members)
+                for thought, answer in zip(outside, answers, strict=True):
+                    thought.go_on(answer)
+                outside = self._think()
+                if not outside:
+                    self._commit(members, started)
+        return {member.agent.id for member in members}
+
+    def _thinking(self, member: Member) -> _Thought:
+        assert member.checkpoint is not None
+        walking = advance(
+            member.agent.graph,
+            member.checkpoint,
+            HANDLERS,
+            clock=self._clock,
+            resume_with=member.result,
+            observer=member.steps.append,
+        )
+        return _Thought(member=member, walking=walking)
+
+    def _think(self) -> list[_Thought]:
+        """Answer needs until all heartbeats are through their legs; return those that wait for something outside."""
+        while waiting := [thought for thought in self._thoughts if thought.need is not None]:
+            kind = next_kind([self._asked(thought) for thought in waiting])
+            some = [thought for thought in waiting if type(thought.need) is kind]
+            asked = [self._asked(thought) for thought in some]
+            answers: Sequence[Any]
+            if kind is not Embedding or not embeds_elsewhere(asked):
+                answers = self._fetcher.answer(kind, asked)
+            elif self._fetcher.is_committed_to:
+                # What is locked may not wait for a network: words alone decide, and maintenance embeds what is stored.
+                log.warning("embedding_skipped", reason="a transaction is open", heartbeats=len(asked))
+                answers = [{} for _ in asked]
+            else:
+                self._fetcher.read_meanings(asked)
+                return some
+            for thought, answer in zip(some, answers, strict=True):
+                thought.go_on(answer)
+        return []
+
+    def _asked(self, thought: _Thought) -> Asked:
+        return Asked(member=thought.member, need=thought.need)
+
+    def _commit(self, members: Sequence[Member], started: float) -> None:
+        """Write everything; the time up to the last statement is shared by the heartbeats."""
+
+        def charge() -> None:
+            elapsed_ms = (self._spent_s + time.perf_counter() - started) * 1000
+            for member in members:
+                member.elapsed_ms += elapsed_ms
+                member.own_ms += elapsed_ms / len(members)
+
+        commit(members, self._fetcher, charge=charge)
 
 
-def _step(walk: Walk, phase: Phase, clock: Clock) -> Progress:
-    progress = advance(
-        walk.graph,
-        walk.checkpoint,
-        HANDLERS,
-        phase=phase,
-        clock=clock,
-        resume_with=walk.result,
-        observer=walk.steps.append,
-    )
-    if progress.status is not ProgressStatus.CROSSING or not progress.checkpoint.waiting:
-        walk.result = None
-    walk.checkpoint = progress.checkpoint
-    return progress

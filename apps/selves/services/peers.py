@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import PeerModel
 from apps.tenants.scope import current_tenant
+from arbor.heartbeat.needs import Meeting
 from arbor.heartbeat.reply import PeerNote, PeerOutcome
 from arbor.selves.trust import impression
 
@@ -23,15 +23,6 @@ MOST_PEERS = 200
 #: Of what somebody cares for, the latest; ours.
 MOST_INTERESTS = 10
 INTEREST_LENGTH = 100
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Meeting:
-    """Somebody who was met in a beat: who it was, and what the agent says of it. `peer_id` is empty for a person."""
-
-    name: str
-    peer_id: str
-    note: PeerNote | None
 
 
 def note_meetings(

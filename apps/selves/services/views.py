@@ -16,12 +16,11 @@ from arbor.heartbeat.self_views import (
     PreferenceView,
     ProposalView,
 )
+from arbor.heartbeat.steps.feeling import USER
 from arbor.selves.drives import Drive, in_touch, read_drives
 from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
 
-#: How the name of a peer that is no agent is written: somebody who writes to the agent as its user.
-USER = "user"
 
 
 def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
@@ -45,21 +44,6 @@ def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
         "experiences": [ExperienceView.model_validate(each) for each in seen["experiences"]],
         "peers": [_peer(each, seen) for each in seen["peers"]],
     }
-
-
-def stored_self(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return, as JSON, what a heartbeat needs of the self as it is stored: to hold boundaries, and to feel in the end."""
-    contact: datetime | None = seen["last_user_contact_at"]
-    return {
-        **{name: seen[name] for name in ("drives", "mood", "learned", "tone", "boundaries")},
-        "contact": contact.isoformat() if contact else None,
-    }
-
-
-def contact_of(stored: Mapping[str, Any] | None) -> datetime | None:
-    """Return when a user was last in touch, from what `stored_self` returned; None if nobody ever was."""
-    contact = (stored or {}).get("contact")
-    return datetime.fromisoformat(contact) if contact else None
 
 
 def _peer(row: Mapping[str, Any], seen: Mapping[str, Any]) -> PeerView:

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from apps.agents.models import Agent
 from apps.heartbeats.models import ExternalCall, Heartbeat
 from apps.heartbeats.services import storing
-from apps.heartbeats.services.asked import request_of
+from arbor.heartbeat.questions import request_of
 from apps.tenants.encoding import encoded
 from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction

@@ -11,7 +11,7 @@ from apps.agents.services.policy import set_policy
 from apps.audit.models import AuditEvent
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.heartbeats.models import ExternalCall, HeartbeatStatus, LedgerEntry, Percept
-from apps.heartbeats.services.asked import sections_of
+from arbor.heartbeat.questions import sections_of
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import (
     Memory,

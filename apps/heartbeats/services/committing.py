@@ -1,0 +1,317 @@
+"""Commit the effects of the heartbeats of a batch: one statement per table for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import zip_longest
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from apps.agents.services.dormancy import make_dormant
+from apps.agents.services.state import write_states
+from apps.audit.models import AuditAction, AuditEvent
+from apps.goals.services.backlogs import save_backlogs
+from apps.goals.services.links import link_memories
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
+from apps.heartbeats.services.fetching import Fetcher
+from apps.heartbeats.services.members import Member
+from apps.heartbeats.services.usage import write_levels
+from apps.memories.services.activation import note_recalls
+from apps.memories.services.buffer import hold_for
+from apps.memories.services.code import keep_code
+from apps.memories.services.provenance import Tie, draw_ties
+from apps.selves.models import Experience
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import change, fetch, insert_rows
+from arbor.errors import TransitionIllegal
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.effects import AuditNote, Effects
+from arbor.heartbeat.energy import MAX_ENERGY
+from arbor.heartbeat.merging import (
+    after_writing,
+    merged_amount,
+    merged_memory,
+    merged_mood,
+    merged_stale_beats,
+)
+from arbor.goals.plans import GoalLink
+from arbor.heartbeat.steps.recording import NOPS_TO_DORMANCY, NOPS_TO_WARN
+from arbor.heartbeat.working_memory import WorkingMemory, as_stored
+from arbor.ids import uuid7
+from arbor.memory.relations import Relation
+from arbor.pipeline.engine import Outcome, ProgressStatus
+from arbor.selves.experiences import ABOUT_LENGTH
+
+log = structlog.get_logger(__name__)
+
+_ENDED = {
+    Outcome.SUCCESS: HeartbeatStatus.DONE,
+    Outcome.PARTIAL: HeartbeatStatus.DONE,
+    Outcome.SKIPPED: HeartbeatStatus.SKIPPED,
+    Outcome.FAILURE: HeartbeatStatus.FAILED,
+    Outcome.RETRY: HeartbeatStatus.FAILED,
+}
+#: Ticks and bonus actions have no bound that a beat would have to respect.
+_UNBOUNDED = float(2**31 - 1)
+
+_TAKE_IN = """
+UPDATE heartbeats_percept p SET heartbeat_id = r.beat
+FROM unnest(%(ids)s::uuid[], %(beats)s::uuid[]) AS r (id, beat)
+WHERE p.tenant_id = %(tenant)s AND p.id = r.id
+"""
+# Somebody may have talked to an agent while it thought, or given it ticks: read again, and merged.
+_STATES = """
+SELECT agent_id, energy, ticks_left, bonus_actions, mood::json, stale_beats, nops, working_memory::json
+FROM agents_agentstate WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
+ORDER BY agent_id FOR UPDATE
+"""
+
+
+def commit(members: Sequence[Member], fetcher: Fetcher, *, charge: Callable[[], None]) -> None:
+    """Write everything that these heartbeats bring about, in the open transaction, and how far they have come.
+
+    Memories come first, for the rows of heartbeats refer to them; those rows before what refers to the heartbeats, where
+    they are new. `charge` is called before the last statement: it counts the time up to there. Raises StaleLease when
+    another worker has one of them.
+    """
+    effects = [(member, member.beat.effects) for member in members if member.beat is not None]
+    _write_memories(effects, fetcher)
+    rowless = [member for member in members if member.step is None and _ended_as(member) == HeartbeatStatus.DONE]
+    if rowless:
+        charge()
+        _write_progress(rowless)
+    save_backlogs([each.backlog for _, each in effects if each.backlog is not None])
+    _write_about_beats(effects)
+    _write_states(members)
+    if not rowless:
+        charge()
+    _write_progress([member for member in members if member not in rowless])
+
+
+def _ended_as(member: Member) -> HeartbeatStatus | None:
+    """Return the status with which a heartbeat ends; None: it is suspended."""
+    progress = member.progress
+    assert progress is not None
+    if progress.status is ProgressStatus.SUSPENDED:
+        return None
+    return _ENDED[progress.outcome or Outcome.FAILURE]
+
+
+def _write_progress(members: Sequence[Member]) -> None:
+    suspend([member for member in members if _ended_as(member) is None])
+    for status in (HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED, HeartbeatStatus.FAILED):
+        finish([member for member in members if _ended_as(member) == status], status=status)
+
+
+def _write_memories(effects: Sequence[tuple[Member, Effects]], fetcher: Fetcher) -> None:
+    fetcher.writer.write()
+    ties = []
+    for member, each in effects:
+        beat = member.beat
+        assert beat is not None
+        pairs = [(made, source, Relation.DERIVED_FROM) for made, sources in each.derived for source in sources]
+        if beat.memory_id is not None:
+            pairs += [(learned, beat.memory_id, Relation.LEARNED_FROM) for learned in each.learned]
+        ties += [
+            Tie(
+                agent_id=beat.agent_id,
+                source_id=made,
+                target_id=source,
+                relation=relation,
+                origin=beat.source,
+            )
+            for made, source, relation in pairs
+        ]
+    draw_ties(ties)
+    # Each recall counts by itself: of several of one agent, the first ones together, then the second ones.
+    recalls = [[(member.agent.id, scores) for scores in each.recalls] for member, each in effects]
+    for round_ in zip_longest(*recalls):
+        note_recalls(dict(filter(None, round_)))
+
+
+def _write_about_beats(effects: Sequence[tuple[Member, Effects]]) -> None:
+    """Write what refers to the heartbeats, and what goes with them."""
+    beats = [(member.beat, each) for member, each in effects if member.beat is not None]
+    link_memories(
+        [
+            GoalLink(goal_id=UUID(goal_id), memory_id=beat.memory_id, kind=kind)
+            for beat, each in beats
+            if beat.memory_id is not None
+            for goal_id, kind in dict.fromkeys(each.goal_links)
+        ]
+    )
+    insert_rows([row for beat, each in beats for row in _experiences(beat, each)])
+    levels = write_levels({beat.agent_id: each.level.after for beat, each in beats if each.level})
+    insert_rows([row for beat, each in beats for row in _audit(beat, each, levels)])
+    heard = [(percept_id, beat.heartbeat_id) for beat, each in beats for percept_id in each.heard]
+    if heard:
+        change(_TAKE_IN, ids=[one for one, _ in heard], beats=[beat for _, beat in heard])
+    hold_for({beat.agent_id: each.held for beat, each in beats if each.held})
+    for beat, each in beats:
+        keep_code(agent_id=beat.agent_id, texts=each.code, source=beat.source)
+
+
+def _experiences(beat: Beat, effects: Effects) -> Iterable[Experience]:
+    now = datetime.now(UTC)
+    for experience in effects.experiences:
+        yield Experience(
+            id=uuid7(),
+            tenant_id=beat.tenant_id,
+            agent_id=beat.agent_id,
+            heartbeat_id=beat.heartbeat_id,
+            tick=beat.situation.beat_number,
+            action=experience.action,
+            about=experience.about[:ABOUT_LENGTH],
+            outcome=experience.outcome.value,
+            lesson=experience.lesson,
+            at=now,
+        )
+
+
+def _audit(beat: Beat, effects: Effects, levels: set[UUID]) -> Iterable[AuditEvent]:
+    notes: list[AuditNote] = list(effects.audit)
+    level = effects.level
+    if level is not None and beat.agent_id in levels:
+        notes.append(
+            AuditNote(
+                action=AuditAction.BUDGET_LEVEL,
+                message=f"the day's budget: {level.before} → {level.after}, {level.left} left",
+                detail={"from": level.before.value, "to": level.after.value},
+            )
+        )
+    for note in notes:
+        yield AuditEvent(
+            id=uuid7(),
+            tenant_id=current_tenant(),
+            action=AuditAction(note.action),
+            actor=f"agent:{beat.situation.public_id}",
+            agent_id=beat.agent_id,
+            message=note.message,
+            detail=note.detail,
+        )
+
+
+def _write_states(members: Sequence[Member]) -> None:
+    """Write the agents' states, merged with what has happened to them since the beats began."""
+    writing = {member.agent.id: member for member in members if _writes_state(member)}
+    if not writing:
+        return
+    columns = {
+        agent_id: _columns(writing[agent_id], *now)
+        for agent_id, *now in fetch(_STATES, agents=sorted(writing))
+    }
+    write_states(columns)
+    for agent_id, written in columns.items():
+        _remember_written(writing[agent_id], written)
+    for member in writing.values():
+        if member.beat is not None and member.beat.effects.nop:
+            _count_nop(member, member.beat)
+
+
+def _writes_state(member: Member) -> bool:
+    beat = member.beat
+    if beat is None:
+        return False
+    # A beat that only waits, and has done nothing yet, leaves the state to its end.
+    return _ended_as(member) is not None or beat.has_acted
+
+
+def _columns(
+    member: Member,
+    energy: float,
+    ticks_left: int,
+    bonus_actions: int,
+    mood: Mapping[str, Any],
+    stale_beats: int,
+    nops: int,
+    working_memory: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the columns of the agent's state that the beat writes, and remember them as found for its next leg."""
+    beat = member.beat
+    assert beat is not None
+    state, found, moved = beat.state, beat.found, beat.moved
+    failed = _ended_as(member) == HeartbeatStatus.FAILED
+    if failed and not beat.has_acted:
+        # What was noticed before a heartbeat that did nothing: who looks at it wants to know. Ticks of an unusable reply.
+        ticks = merged_amount(state.ticks_left, found=found.ticks_left, now=ticks_left, most=_UNBOUNDED)
+        nop = {"nops": nops + 1, "ticks_left": ticks} if beat.effects.nop else {}
+        return {"notices": state.notices, **nop}
+    columns: dict[str, Any] = {
+        "energy": merged_amount(state.energy, found=found.energy, now=energy, most=MAX_ENERGY),
+        "ticks_left": merged_amount(
+            state.ticks_left, found=found.ticks_left, now=ticks_left, most=_UNBOUNDED
+        ),
+        "bonus_actions": merged_amount(
+            state.bonus_actions, found=found.bonus_actions, now=bonus_actions, most=_UNBOUNDED
+        ),
+        "mood": merged_mood(
+            state.mood,
+            found=found.mood,
+            now=mood or {},
+            valence=moved.valence if moved else 0.0,
+            arousal=moved.arousal if moved else 0.0,
+        ),
+        "stale_beats": merged_stale_beats(state.stale_beats, found=found.stale_beats, now=stale_beats),
+        "drives": state.drives,
+        "learned": state.learned,
+        "idle_beats": state.idle_beats,
+        "notices": state.notices,
+        "last_reach_out_at": state.last_reach_out_at,
+    }
+    if beat.effects.nop:
+        columns["nops"] = nops + 1
+    afterwards = beat.effects.afterwards
+    if afterwards is not None:
+        memory = merged_memory(
+            afterwards.working_memory,
+            now=WorkingMemory.model_validate(working_memory or {}),
+            found_talked=found.talked,
+            since=beat.situation.environment.now,
+        )
+        columns |= {
+            "beats": afterwards.beats,
+            "nops": 0,
+            "last_beat_at": beat.now,
+            "working_memory": as_stored(memory),
+        }
+    return columns
+
+
+def _remember_written(member: Member, written: Mapping[str, Any]) -> None:
+    """Let the heartbeat's next leg know what it has written: whatever differs by then is somebody else's doing."""
+    progress = member.progress
+    assert progress is not None
+    beat = progress.checkpoint.state
+    found = after_writing(
+        beat.found,
+        energy=written.get("energy"),
+        ticks_left=written.get("ticks_left"),
+        bonus_actions=written.get("bonus_actions"),
+    )
+    checkpoint = replace(progress.checkpoint, state=replace(beat, found=found))
+    member.progress = replace(progress, checkpoint=checkpoint)
+
+
+def _count_nop(member: Member, beat: Beat) -> None:
+    """Warn of replies that could not be used; after too many the agent becomes dormant."""
+    if beat.effects.dormant:
+        # A person may have paused or stopped it meanwhile: then it rests already.
+        with suppress(TransitionIllegal):
+            make_dormant(agent_id=beat.agent_id, reason=beat.effects.dormant)
+    elif beat.nops >= NOPS_TO_WARN:
+        log.warning(
+            "replies_unusable", agent=member.agent.name, in_a_row=beat.nops, dormant_at=NOPS_TO_DORMANCY
+        )
+
+
+def fail(member: Member, error: Exception) -> None:
+    """End a heartbeat as failed by a fault, from where it was last stored."""
+    notes = "; ".join(getattr(error, "__notes__", ()))
+    end_unknown(member, reason=f"{type(error).__name__}: {error} {notes}".strip())
+
