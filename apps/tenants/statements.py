@@ -20,6 +20,7 @@ from apps.tenants.encoding import to_json
 from apps.tenants.fields import PackedJSON
 from apps.tenants.packing import pack, sql_literal
 from apps.tenants.postgresql.base import DatabaseWrapper
+from apps.tenants.postgresql.blobs import Blobs
 from apps.tenants.scope import APP, current_tenant
 
 #: A value's place in a statement, and a percent sign that is meant.
@@ -64,13 +65,18 @@ def run[T](statement: str, values: dict[str, Any], read: Callable[[Any], T], *, 
 
 
 def _written(value: Any) -> Any:
-    """Return a list of ids or numbers as PostgreSQL writes an array; the driver does it element by element."""
-    if type(value) is list and value and set(map(type, value)) <= _PLAIN:
-        return f"{{{','.join(map(str, value))}}}"
+    """Return a list of ids, numbers or bytes as PostgreSQL writes an array; the driver does it element by element."""
+    if type(value) is list and value:
+        types = set(map(type, value))
+        if types <= _PLAIN:
+            return f"{{{','.join(map(str, value))}}}"
+        if bytes in types and types <= _BLOBS:
+            return Blobs(value)
     return value
 
 
 _PLAIN = frozenset({UUID, int, float})
+_BLOBS = frozenset({bytes, type(None)})
 
 
 def _execute(
