@@ -20,6 +20,7 @@ from apps.tenants.encoding import to_json
 from apps.tenants.fields import PackedJSON
 from apps.tenants.packing import pack, sql_literal
 from apps.tenants.postgresql.base import DatabaseWrapper
+from apps.tenants.postgresql.blobs import Blobs
 from apps.tenants.scope import APP, current_tenant
 
 #: A value's place in a statement, and a percent sign that is meant.
@@ -64,13 +65,18 @@ def run[T](statement: str, values: dict[str, Any], read: Callable[[Any], T], *, 
 
 
 def _written(value: Any) -> Any:
-    """Return a list of ids or numbers as PostgreSQL writes an array; the driver does it element by element."""
-    if type(value) is list and value and set(map(type, value)) <= _PLAIN:
-        return f"{{{','.join(map(str, value))}}}"
+    """Return a list of ids, numbers or bytes as PostgreSQL writes an array; the driver does it element by element."""
+    if type(value) is list and value:
+        types = set(map(type, value))
+        if types <= _PLAIN:
+            return f"{{{','.join(map(str, value))}}}"
+        if bytes in types and types <= _BLOBS:
+            return Blobs(value)
     return value
 
 
 _PLAIN = frozenset({UUID, int, float})
+_BLOBS = frozenset({bytes, type(None)})
 
 
 def _execute(
@@ -101,15 +107,6 @@ def _numbered(statement: str) -> tuple[str, tuple[str, ...]]:
         return f"${numbers.setdefault(place[1], len(numbers) + 1)}"
 
     return _PLACE.sub(numbered, statement), tuple(numbers)
-
-
-def fetch_rows[T: Model](model: type[T], condition: str, **values: Any) -> list[T]:
-    """Return the tenant's rows of a model that meet a condition written in SQL, which may end in ORDER BY or FOR UPDATE.
-
-    For models whose fields hold what the driver returns: none of JSON.
-    """
-    names, statement = _select_statement(model)
-    return [model.from_db(APP, names, row) for row in fetch(f"{statement} AND {condition}", **values)]
 
 
 def insert_rows(rows: Sequence[Model]) -> None:
@@ -189,32 +186,11 @@ def _default(field: Any) -> str:
 
 
 @cache
-def _select_statement(model: type[Model]) -> tuple[list[str], str]:
-    fields: list[Any] = list(model._meta.concrete_fields)
-    assert not any(hasattr(field, "from_db_value") for field in fields), model
-    columns = ", ".join(field.column for field in fields)
-    return (
-        [field.attname for field in fields],
-        f"SELECT {columns} FROM {model._meta.db_table} WHERE tenant_id = %(tenant)s",  # noqa: S608
-    )
-
-
-@cache
 def _insert_statement(model: type[Model]) -> str:
     names = [str(field.column) for field in model._meta.concrete_fields]
     return (
         f"INSERT INTO {model._meta.db_table} ({', '.join(names)}) SELECT {', '.join(names)}"  # noqa: S608 (our own names)
         f" FROM jsonb_to_recordset(%(rows)s) AS new ({_columns(model, names)})"
-    )
-
-
-@cache
-def _update_statement(model: type[Model], names: tuple[str, ...]) -> str:
-    changes = ", ".join(f"{name} = new.{name}" for name in names)
-    return (
-        f"UPDATE {model._meta.db_table} old SET {changes}"  # noqa: S608
-        f" FROM jsonb_to_recordset(%(rows)s) AS new ({_columns(model, ('id', *names))})"
-        " WHERE old.tenant_id = %(tenant)s AND old.id = new.id"
     )
 
 
@@ -235,27 +211,6 @@ def _in_json(field: Any, value: Any) -> Any:
     return f"\\x{pack(value).hex()}" if isinstance(field, PackedJSON) and value is not None else value
 
 
-def write_rows(
-    inserted: Sequence[Sequence[Model]], updated: Sequence[tuple[Sequence[Model], tuple[str, ...]]]
-) -> None:
-    """Write rows of several models by at most two statements: first those that changed, then those that are new.
-
-    `inserted` has the rows of each model, `updated` also the fields that are written. References among rows that are
-    inserted together hold: PostgreSQL checks them when the statement is done.
-    """
-    changes = [
-        (_update_statement(type(rows[0]), fields), _as_json(rows, ("id", *fields)))
-        for rows, fields in updated
-        if rows
-    ]
-    _run_together(changes)
-    news = []
-    for rows in filter(None, inserted):
-        names = [field.attname for field in type(rows[0])._meta.concrete_fields]
-        news.append((_insert_statement(type(rows[0])), _as_json(rows, names, new=True)))
-    _run_together(news)
-
-
 def write_values(
     inserted: Sequence[tuple[type[Model], Sequence[Mapping[str, Any]]]],
     updated: Sequence[tuple[type[Model], Sequence[Mapping[str, Any]]]],
@@ -263,14 +218,23 @@ def write_values(
     """Write rows of several models, given as values by column, by at most two statements: changed ones, then new ones.
 
     All rows of one model have the same columns. A changed row has its `id`; a new one is the current tenant's, and columns
-    that it lacks get their defaults. References among new rows hold, as for `write_rows`.
+    that it lacks get their defaults. References among new rows hold: PostgreSQL checks them when the statement is done.
     """
-    _run_together(
-        [(_update_of_columns(model, tuple(rows[0])), to_json(rows)) for model, rows in updated if rows]
-    )
-    _run_together(
-        [(_insert_of_columns(model, tuple(rows[0])), to_json(rows)) for model, rows in inserted if rows]
-    )
+    changes = [
+        (
+            _update_of_columns(model, tuple(rows[0])),
+            {"rows": to_json(rows), "ids": [row["id"] for row in rows]},
+        )
+        for model, rows in updated
+        if rows
+    ]
+    _run_together(changes)
+    news = [
+        (_insert_of_columns(model, tuple(rows[0])), {"rows": to_json(rows)})
+        for model, rows in inserted
+        if rows
+    ]
+    _run_together(news)
 
 
 @cache
@@ -289,19 +253,26 @@ def _insert_of_columns(model: type[Model], names: tuple[str, ...]) -> str:
 
 @cache
 def _update_of_columns(model: type[Model], names: tuple[str, ...]) -> str:
+    # By the ids once more: the planner cannot count rows of JSON, and would rather read the whole table of the tenant.
     changes = ", ".join(f"{name} = new.{name}" for name in names if name != "id")
     return (
         f"UPDATE {model._meta.db_table} old SET {changes}"  # noqa: S608 (our own names)
         f" FROM json_to_recordset(%(rows)s) AS new ({_columns(model, names)})"
-        " WHERE old.tenant_id = %(tenant)s AND old.id = new.id"
+        " WHERE old.tenant_id = %(tenant)s AND old.id = new.id AND old.id = ANY(%(ids)s::uuid[])"
     )
 
 
-def _run_together(writes: Sequence[tuple[str, str]]) -> None:
-    """Run writes to different tables as one statement."""
+def _run_together(writes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """Run writes to different tables as one statement; their values are numbered, so that each has its own."""
     if not writes:
         return
-    named = [statement.replace("%(rows)s", f"%(rows{place})s") for place, (statement, _) in enumerate(writes)]
-    before = ", ".join(f"write{place} AS ({statement})" for place, statement in enumerate(named[:-1]))
-    whole = f"WITH {before} {named[-1]}" if before else named[-1]
-    change(whole, **{f"rows{place}": rows for place, (_, rows) in enumerate(writes)})
+    values: dict[str, Any] = {}
+    numbered: list[str] = []
+    for place, (statement, own) in enumerate(writes):
+        for name, value in own.items():
+            statement = statement.replace(f"%({name})s", f"%({name}{place})s")
+            values[f"{name}{place}"] = value
+        numbered.append(statement)
+    *before, last = numbered
+    parts = ", ".join(f"write{place} AS ({statement})" for place, statement in enumerate(before))
+    change(f"WITH {parts} {last}" if parts else last, **values)

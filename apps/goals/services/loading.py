@@ -64,12 +64,14 @@ SELECT a.id,
         FROM goals_plan p
         WHERE p.tenant_id = %(tenant)s AND p.agent_id = a.id AND p.status IN ('draft', 'active')),
     (SELECT json_agg(json_build_array(c.parent_id, c.state, c.goals)) FROM (
-        SELECT child.parent_id, child.state, count(*) AS goals FROM goals_goal parent
-        JOIN goals_goal child ON child.tenant_id = %(tenant)s AND child.parent_id = parent.id
-            AND child.state IN ('completed', 'abandoned')
+        SELECT parent.id AS parent_id, ended.state, ended.goals FROM goals_goal parent CROSS JOIN LATERAL (
+            SELECT child.state, count(*) AS goals FROM goals_goal child
+            WHERE child.tenant_id = %(tenant)s AND child.parent_id = parent.id
+                AND child.state IN ('completed', 'abandoned')
+            GROUP BY child.state
+        ) ended
         WHERE parent.tenant_id = %(tenant)s AND parent.agent_id = a.id
             AND parent.state IN ('active', 'queued', 'backburner')
-        GROUP BY child.parent_id, child.state
     ) c),
     ({EXPERIENCED})
 FROM unnest(%(agents)s::uuid[]) AS a (id)

@@ -11,6 +11,7 @@ from psycopg import ClientCursor, OperationalError
 from psycopg.adapt import Loader
 from psycopg.pq import ExecStatus
 
+from apps.tenants.postgresql.blobs import Blobs, BlobsDumper, BlobsTextDumper
 from apps.tenants.postgresql.prepared import Statements
 from apps.tenants.postgresql.reals import Reals, RealsDumper, RealsTextDumper
 from apps.tenants.scope import APP, current_scope, scope_settings
@@ -42,6 +43,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection.prepared_max = PREPARED_MOST
         connection.adapters.register_dumper(Reals, RealsTextDumper)
         connection.adapters.register_dumper(Reals, RealsDumper)
+        connection.adapters.register_dumper(Blobs, BlobsTextDumper)
+        connection.adapters.register_dumper(Blobs, BlobsDumper)
         prepares = not issubclass(connection.cursor_factory, ClientCursor)
         # A pool gives the same connection again and again.
         if self.alias == APP and prepares and connection.prepare_threshold is not None:
