@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 
 from apps.contacts.services.talked import who_talked
-from apps.goals.services.backlogs import load_backlogs
+from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.actions import ACTIONS
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.models import ExternalCall
@@ -94,9 +94,17 @@ class Fetcher:
 
     def answer(self, kind: type, asked: Sequence[Asked]) -> list[Any]:
         """Return the answers to needs of one kind, in order, in the open transaction; a `Refusal` where one is refused."""
+        if kind in _AMONG_ROWS:
+            self._flush()
         answers = _ANSWERS[kind](self, asked)
         self.is_committed_to = self.is_committed_to or kind in _COMMITTING
         return answers
+
+    def _flush(self) -> None:
+        """Write what was placed and changed so far, for a service that reads and writes the rows themselves."""
+        self.writer.write()
+        self.writer = MemoryWriter()
+        save_backlogs(self._backlogs.values())
 
     def read_meanings(self, asked: Sequence[Asked]) -> None:
         """Read what of each query is to be embedded, in the open transaction. One statement for all agents at most."""
@@ -316,6 +324,8 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[Asked]], list[Any]]] = Mappi
         needs.Meetings: _one_by_one(Fetcher._met),
     }
 )
+#: Kinds that services answer which look at memories and goals, and write them.
+_AMONG_ROWS = frozenset({needs.DecideProposal, needs.Service})
 #: Kinds whose answers lock or write.
 _COMMITTING = frozenset(
     {
