@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from bench.figures import table
 from bench.installation import Installation
 from bench.progress import say
 from bench.stub_process import RunningStub, stub_model
+from config.interpreter import this_interpreter
 
 #: What each statement cost, by the database's own account.
 _STATISTICS = {
@@ -39,10 +41,12 @@ def _measured(command: Callable[..., dict[str, Any]]) -> click.Command:
     """Make a command of a measurement: it prints the figures."""
 
     def run(as_json: bool, **options: Any) -> None:
-        figures = {"benchmark": command.__name__, **command(**options)}
+        python = this_interpreter()
+        figures = {"benchmark": command.__name__, "python": asdict(python), **command(**options)}
         if as_json:
             click.echo(json.dumps(figures))
             return
+        figures["python"] = str(python)
         for name in [name for name, value in figures.items() if isinstance(value, dict)]:
             del figures[name]  # one benchmark's within another's: in JSON
         tables = {name: figures.pop(name) for name in list(figures) if isinstance(figures[name], list)}
