@@ -36,6 +36,13 @@ from bench.stub_process import stub_model
     help="Of each agent, at the start.",
 )
 @click.option(
+    "--lone",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Beats measured at the end, one at a time without load.",
+)
+@click.option(
     "--not-durable",
     is_flag=True,
     help="Let the servers write as those of the tests do: without waiting for the disk.",
