@@ -3,63 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import json
-import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
-import django
 
-from bench.figures import table
-from bench.installation import Installation
-from bench.progress import say
-from bench.stub_process import RunningStub, stub_model
-
-#: What each statement cost, by the database's own account.
-_STATISTICS = {
-    "shared_preload_libraries": "pg_stat_statements",
-    "pg_stat_statements.max": "1000",
-    "pg_stat_statements.track_planning": "on",
-}
+from bench.runner import asking, cli, measured, on_servers
+from bench.stub_process import stub_model
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def cli() -> None:
-    """Measure Arbor. Each benchmark sets up its own servers and data, and removes them.
-
-    Progress goes to standard error; with --json, the last line of standard output is one JSON object.
-    """
-
-
-def _measured(command: Callable[..., dict[str, Any]]) -> click.Command:
-    """Make a command of a measurement: it prints the figures."""
-
-    def run(as_json: bool, **options: Any) -> None:
-        figures = {"benchmark": command.__name__, **command(**options)}
-        if as_json:
-            click.echo(json.dumps(figures))
-            return
-        for name in [name for name, value in figures.items() if isinstance(value, dict)]:
-            del figures[name]  # one benchmark's within another's: in JSON
-        tables = {name: figures.pop(name) for name in list(figures) if isinstance(figures[name], list)}
-        width = max(map(len, figures))
-        for name, value in figures.items():
-            click.echo(f"{name:<{width}}  {value}")
-        for name, rows in tables.items():
-            click.echo(f"\n{name}\n{table(rows)}")
-
-    made = click.command(name=command.__name__, help=command.__doc__)(run)
-    made.params[:0] = getattr(command, "__click_params__", [])[::-1]
-    made.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."))
-    cli.add_command(made)
-    return made
-
-
-@_measured
+@measured
 @click.option("--agents", type=click.IntRange(min=1), default=500, show_default=True)
 @click.option("--tenants", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option(
@@ -81,6 +36,13 @@ def _measured(command: Callable[..., dict[str, Any]]) -> click.Command:
     help="Of each agent, at the start.",
 )
 @click.option(
+    "--lone",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Beats measured at the end, one at a time without load.",
+)
+@click.option(
     "--not-durable",
     is_flag=True,
     help="Let the servers write as those of the tests do: without waiting for the disk.",
@@ -88,9 +50,9 @@ def _measured(command: Callable[..., dict[str, Any]]) -> click.Command:
 def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str, Any]:
     """Complete heartbeats per second: real dispatcher, workers and beat, and a stub in the model's place."""
     with stub_model(latency_s=latency_ms / 1000) as stub:
-        return _on_servers(
+        return on_servers(
             "bench.heartbeats",
-            settings=_asking(stub),
+            settings=asking(stub),
             durable=not not_durable,
             stub=stub,
             latency_ms=latency_ms,
@@ -98,7 +60,7 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
         )
 
 
-@_measured
+@measured
 @click.option("--agents", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option("--tenants", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--beats", type=click.IntRange(min=1), default=200, show_default=True, help="In whole rounds.")
@@ -112,10 +74,10 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
 def profile(**options: Any) -> dict[str, Any]:
     """Where a heartbeat's own work goes: processor time by leg, node, statement and function, in one process."""
     with stub_model() as stub:
-        return _on_servers("bench.profile", settings=_asking(stub), **options)
+        return on_servers("bench.profile", settings=asking(stub), **options)
 
 
-@_measured
+@measured
 @click.option(
     "--memories", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of each agent."
 )
@@ -126,20 +88,20 @@ def profile(**options: Any) -> dict[str, Any]:
 )
 def recall(**options: Any) -> dict[str, Any]:
     """One recall, end to end: by the index alone, and side by side the same query through the table."""
-    return _on_servers("bench.recall", **options)
+    return on_servers("bench.recall", **options)
 
 
-@_measured
+@measured
 @click.option("--memories", type=click.IntRange(min=1), default=20_000, show_default=True)
 @click.option("--batch", type=click.IntRange(min=1), default=500, show_default=True)
 @click.option("--agents", type=click.IntRange(min=1), default=4, show_default=True)
 @click.option("--alone", is_flag=True, help="Facts in no session, each compared with all that are there.")
 def store(**options: Any) -> dict[str, Any]:
     """Memories stored per second, embedded and indexed, in batches."""
-    return _on_servers("bench.store", **options)
+    return on_servers("bench.store", **options)
 
 
-@_measured
+@measured
 @click.option(
     "--data",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -154,10 +116,10 @@ def store(**options: Any) -> dict[str, Any]:
 )
 def locomo(**options: Any) -> dict[str, Any]:
     """Evidence recall on real dialogs, one agent for each, with no language model."""
-    return _on_servers("bench.locomo", **options)
+    return on_servers("bench.locomo", **options)
 
 
-@_measured
+@measured
 @click.option(
     "--data",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -176,67 +138,43 @@ def memory(**options: Any) -> dict[str, Any]:
     return importlib.import_module("bench.memory").measure(**options)  # type: ignore[no-any-return]
 
 
-@_measured
+@measured
 @click.option("--memories", type=click.IntRange(min=1), default=10_000, show_default=True)
 def neighborhoods(**options: Any) -> dict[str, Any]:
     """Neighborhoods computed per second, of one agent with so many memories."""
-    return _on_servers("bench.neighborhoods", **options)
+    return on_servers("bench.neighborhoods", **options)
 
 
-@_measured
+@measured
 @click.option(
     "--memories", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of each agent."
 )
 @click.option("--agents", type=click.IntRange(min=1), default=10, show_default=True)
 def reembed(**options: Any) -> dict[str, Any]:
     """Moving one agent to vectors of another length: how long, and what recall costs before, meanwhile, afterwards."""
-    return _on_servers("bench.reembed", **options)
+    return on_servers("bench.reembed", **options)
 
 
-@_measured
+@measured
 @click.option("--agents", type=click.IntRange(min=1), default=100_000, show_default=True)
 @click.option("--tenants", type=click.IntRange(min=1), default=20, show_default=True)
 def dispatch(**options: Any) -> dict[str, Any]:
     """The dispatcher: a tick when nobody is due, and claims per second when all are."""
-    return _on_servers("bench.dispatch", **options)
+    return on_servers("bench.dispatch", **options)
 
 
-@_measured
+@measured
 @click.option("--rounds", type=click.IntRange(min=10), default=200, show_default=True)
 def runtime(**options: Any) -> dict[str, Any]:
     """The Python API: loading a full agent, storing its working memory, one tick in this process."""
-    return _on_servers("bench.runtime", **options)
+    return on_servers("bench.runtime", **options)
 
 
-@_measured
+@measured
 @click.option("--rounds", type=click.IntRange(min=10), default=2_000, show_default=True)
 def goals(**options: Any) -> dict[str, Any]:
     """Goal prioritization: a full backlog put in order, without a database."""
     return importlib.import_module("bench.goals").measure(**options)  # type: ignore[no-any-return]
-
-
-def _asking(stub: RunningStub) -> dict[str, str]:
-    """Return the settings that put the stub in the model's place."""
-    return {"OPENAI_BASE_URL": stub.base_url, "ARBOR_DEFAULT_MODEL": "openai/stub"}
-
-
-def _on_servers(
-    module: str, *, settings: Mapping[str, str] | None = None, durable: bool = True, **options: Any
-) -> dict[str, Any]:
-    """Run `measure` of the module on an installation of its own."""
-    # Measured as workers run it.
-    wishes = {"ARBOR_PREPARED_STATEMENTS": "true", **(settings or {})}
-    with Installation(settings=wishes, postgres_settings=_STATISTICS, durable=durable, say=say) as place:
-        os.environ.update(place.env)
-        os.environ.setdefault("ARBOR_LOG_LEVEL", "WARNING")
-        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-        # The settings are read now, when the servers are named; so are the modules that need them.
-        django.setup()
-        say("migrating")
-        importlib.import_module("bench.database").migrate()
-        figures: dict[str, Any] = importlib.import_module(module).measure(place, **options)
-        say("cleaning up")
-    return figures
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import cycle
+from itertools import batched
 from uuid import UUID
 
 from apps.agents.services.creation import create_agent
@@ -16,6 +16,8 @@ from bench.progress import say
 #: Kinds of agents with different characters, goals and actions.
 TEMPLATES = ("Researcher", "Scout", "Monitor", "Diagnostician", "CodeReviewer")
 ACTOR = "bench"
+#: Agents made in one transaction: a commit waits for the disk.
+_TOGETHER = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +33,19 @@ def populate(
 ) -> list[Inhabitant]:
     """Make that many active agents, spread over the tenants, from that template or from several in turn."""
     say(f"making {agents} agents of {tenants} tenants")
-    owners = cycle([create_tenant(slug=f"bench-{n}", name=f"Bench {n}").id for n in range(tenants)])
-    made: list[Inhabitant] = []
-    for number, name in zip(range(agents), cycle([template] if template else TEMPLATES), strict=False):
-        tenant_id = next(owners)
-        with tenant_transaction(tenant_id):
-            agent = create_agent(name=f"Agent {number}", template_name=name, actor=ACTOR, interval=interval)
-            start_agent(agent_id=agent.id, actor=ACTOR)
-        made.append(Inhabitant(tenant_id=tenant_id, agent_id=agent.id))
-    return made
+    templates = [template] if template else TEMPLATES
+    made: dict[int, Inhabitant] = {}
+    for place in range(tenants):
+        tenant_id = create_tenant(slug=f"bench-{place}", name=f"Bench {place}").id
+        for numbers in batched(range(place, agents, tenants), _TOGETHER, strict=False):
+            with tenant_transaction(tenant_id):
+                for number in numbers:
+                    agent = create_agent(
+                        name=f"Agent {number}",
+                        template_name=templates[number % len(templates)],
+                        actor=ACTOR,
+                        interval=interval,
+                    )
+                    start_agent(agent_id=agent.id, actor=ACTOR)
+                    made[number] = Inhabitant(tenant_id=tenant_id, agent_id=agent.id)
+    return [made[number] for number in range(agents)]

@@ -64,29 +64,74 @@ else
     fi
 fi
 
-# --- Python 3.13: any that is there, else uv's own ----------------------------------------------------
+# --- Python 3.13: the fastest build that is there, else uv's own ----------------------------------------
 
-is_wanted() { "$1" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$wanted')" 2>/dev/null; }
+tab=$(printf '\t')
 
-find_python() {
-    found=$("$uv" python find --system --no-python-downloads "$wanted" 2>/dev/null || true)
-    for python in "$found" \
-        "${PYENV_ROOT:-$HOME/.pyenv}"/versions/$wanted*/bin/python$wanted \
-        "$HOME"/.pyenv/versions/$wanted*/bin/python$wanted; do
-        if [ -n "$python" ] && [ -x "$python" ] && is_wanted "$python"; then
-            printf '%s\n' "$python"
-            return
-        fi
-    done
-    # None here: uv downloads one when it makes the environment.
-    printf '%s\n' "$wanted"
+# Every path where a Python may be, each once. uv knows its own and those on the PATH.
+candidates() {
+    {
+        "$uv" python list --only-installed "$wanted" 2>/dev/null | sed 's/^[^ ]* *//; s/ -> .*//' || true
+        "$uv" python find --system --no-python-downloads "$wanted" 2>/dev/null || true
+        (
+            set -f
+            IFS=:
+            for folder in $PATH:/usr/bin:/usr/local/bin; do
+                for name in python$wanted python3 python; do printf '%s\n' "$folder/$name"; done
+            done
+        )
+        for found in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/$wanted*/bin/python$wanted \
+            "$HOME"/.pyenv/versions/$wanted*/bin/python$wanted; do
+            printf '%s\n' "$found"
+        done
+    } | awk 'NF && !seen[$0]++'
 }
 
-if ! is_wanted "$venv/bin/python"; then
-    python=$(find_python)
-    say "making .venv with Python $python"
+# What a Python says of itself, by config/interpreter.py: version, grade (0 is the fastest), build, path. Nothing for
+# another version, for a shim that answers with an error, and for a build that the locked packages do not fit.
+describe() {
+    described=$("$1" -I -S config/interpreter.py 2>/dev/null </dev/null) || return 0
+    case $described in "$wanted$tab"*) printf '%s\n' "$described" ;; esac
+}
+
+find_python() {
+    candidates | while IFS= read -r python; do
+        if [ -x "$python" ]; then
+            described=$(describe "$python")
+            printf '%s\n' "$described"
+            case $described in "$wanted${tab}0$tab"*) break ;; esac
+        fi
+    done | awk -F '\t' 'NF && (best == "" || $2 < grade) { best = $0; grade = $2 } END { print best }'
+}
+
+# Splits a description into $grade, $build and $python.
+read_description() {
+    IFS=$tab read -r _ grade build python <<DESCRIPTION
+$1
+DESCRIPTION
+}
+
+existing=$(describe "$venv/bin/python")
+if [ -z "$existing" ]; then
+    found=$(find_python)
+    if [ -n "$found" ]; then
+        read_description "$found"
+        say "making .venv with $python: $build"
+    else
+        # None here: uv downloads one, which is optimized, when it makes the environment.
+        python=$wanted
+        say "making .venv with a Python $wanted that uv downloads"
+    fi
     rm -rf "$venv"
     "$uv" venv --quiet --no-project --python "$python" "$venv" || fail "no Python $wanted was found, and none could be downloaded"
+else
+    # Processes may run from it, so it is not made anew for speed alone.
+    read_description "$existing"
+    has=$grade
+    if [ "$has" != 0 ]; then read_description "$(find_python)"; fi
+    if [ "${grade:-$has}" -lt "$has" ]; then
+        say "$python is a faster build than that of .venv: stop Arbor, remove .venv and run this again to use it"
+    fi
 fi
 
 # --- The packages, exactly as locked ------------------------------------------------------------------

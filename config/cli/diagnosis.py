@@ -14,6 +14,7 @@ from config.cli.checks.database import (
     check_vectors,
 )
 from config.cli.checks.finding import Finding, Verdict, fail
+from config.cli.checks.interpreter import check_interpreter
 from config.cli.checks.keys import check_keys, check_master_key
 from config.cli.checks.models import check_backlog, check_embedder, check_minds, check_model
 from config.cli.checks.processes import (
@@ -28,6 +29,7 @@ from config.cli.checks.web import check_web
 
 def diagnose() -> Iterator[Finding]:
     """Look at everything, one check after the other; what needs the database is left out when it is away."""
+    yield check_interpreter()
     yield check_master_key()
     database = check_database()
     yield database

@@ -23,7 +23,7 @@ _MARKS = {
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_context
 def doctor(context: click.Context, as_json: bool) -> None:
-    """Check database, roles, vectors, keys, beat, workers, broker, model and embedder. Exit code 1: something fails."""
+    """Check interpreter, database, roles, vectors, keys, beat, workers, broker, model and embedder. Exit code 1: something fails."""
     findings = []
     for finding in diagnose():
         findings.append(finding)

@@ -1,0 +1,109 @@
+"""A running fleet under measurement: its processes, and the rows in which they record their work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psutil
+import psycopg
+
+from bench.installation import Installation, PartProcess
+from bench.progress import say
+from bench.stub_process import RunningStub
+
+#: Agents are made due again this often: well under the dispatcher's period.
+AGAIN_EVERY_S = 0.1
+_GIVE_UP_AFTER_S = 120.0
+
+_DUE_NOW = (
+    "UPDATE heartbeats_heartbeatschedule SET next_due_at = now()"
+    " WHERE state = 'idle' AND next_due_at > now() + interval '1 second'"
+)
+_ENDED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status IN ('done', 'failed')"
+_UNDER_WAY = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle'"
+#: Slots with two heartbeats, heartbeats with two memories of themselves, and agents that counted more beats than they had.
+DOUBLED = """
+SELECT (SELECT count(*) FROM (SELECT 1 FROM heartbeats_heartbeat WHERE status = 'done' GROUP BY agent_id, slot_at
+            HAVING count(*) > 1) slots)
+    + (SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE session = 'heartbeats' GROUP BY source
+            HAVING count(*) > 1) memories)
+    + (SELECT count(*) FROM agents_agentstate s WHERE s.beats <> (SELECT count(*) FROM heartbeats_heartbeat h
+            WHERE h.agent_id = s.agent_id AND h.status = 'done'))
+"""
+
+
+def start_parts(place: Installation, names: Sequence[str]) -> list[PartProcess]:
+    """Start these parts of `arbor up`, and return them once all are ready."""
+    say(f"starting {', '.join(names)}")
+    parts = [place.part(name) for name in names]
+    for part in parts:
+        part.start()
+    for part in parts:
+        part.wait_ready()
+    return parts
+
+
+def one(database: psycopg.Connection[Any], statement: str, values: Mapping[str, Any] | None = None) -> Any:
+    """Return the first column of a statement's only row."""
+    row = database.execute(statement, values).fetchone()
+    assert row is not None
+    return row[0]
+
+
+class Fleet:
+    """The running workers, and the database that knows what they did."""
+
+    def __init__(
+        self,
+        *,
+        database: psycopg.Connection[Any],
+        parts: Sequence[PartProcess],
+        place: Installation,
+        stub: RunningStub,
+    ) -> None:
+        self.database = database
+        self._parts = parts
+        self._servers = {"postgres": place.postgres.pid, "valkey": place.valkey.pid, "stub": stub.pid}
+
+    def ended(self) -> int:
+        """Return how many heartbeats have been done or have failed."""
+        return int(one(self.database, _ENDED))
+
+    def run_until(self, *, ended: int) -> None:
+        """Make all agents due again and again until so many heartbeats have ended."""
+        last, moved = -1, time.monotonic()
+        while True:
+            self.database.execute(_DUE_NOW)
+            now_ended = self.ended()
+            if now_ended >= ended:
+                return
+            if now_ended != last:
+                last, moved = now_ended, time.monotonic()
+            if time.monotonic() - moved > _GIVE_UP_AFTER_S:
+                raise RuntimeError(f"no heartbeat has ended for {_GIVE_UP_AFTER_S:.0f} s:\n{self.log_ends()}")
+            time.sleep(AGAIN_EVERY_S)
+
+    def drain(self) -> None:
+        """Wait until no heartbeat is under way: only then can all be counted."""
+        deadline = time.monotonic() + _GIVE_UP_AFTER_S
+        while one(self.database, _UNDER_WAY):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"heartbeats are still under way:\n{self.log_ends()}")
+            time.sleep(AGAIN_EVERY_S)
+
+    def log_ends(self) -> str:
+        """Return the last lines of each part's log."""
+        return "\n".join(f"--- {part.name}\n{part.log_end(10)}" for part in self._parts)
+
+    def cpu_s(self) -> dict[str, float]:
+        """Return the processor time used so far, by part and server."""
+        used = {part.name: _cpu_of(part.pid) for part in self._parts}
+        return used | {name: _cpu_of(pid) for name, pid in self._servers.items() if pid is not None}
+
+
+def _cpu_of(pid: int) -> float:
+    main = psutil.Process(pid)
+    processes = (main, *main.children(recursive=True))
+    return sum(sum(times[:2]) for times in (process.cpu_times() for process in processes))

@@ -1,0 +1,92 @@
+"""The frame around every benchmark: servers of its own before, the printed figures after."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import click
+import django
+
+from bench.figures import table
+from bench.installation import Installation
+from bench.progress import say
+from bench.stub_process import RunningStub
+from config.interpreter import this_interpreter
+
+#: Have the database account for each statement.
+_STATISTICS = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.max": "1000",
+    "pg_stat_statements.track_planning": "on",
+}
+#: A benchmark that sets this figure to False found a fault; the command then ends with exit code 1.
+EXACTLY_ONCE = "exactly_once"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Measure Arbor. Each benchmark sets up its own servers and data, and removes them.
+
+    Progress goes to standard error; with --json, the last line of standard output is one JSON object.
+    """
+
+
+def measured(command: Callable[..., dict[str, Any]]) -> click.Command:
+    """Turn a function that returns figures into a command that prints them."""
+
+    def run(as_json: bool, **options: Any) -> None:
+        python = this_interpreter()
+        figures = {"benchmark": command.__name__, "python": asdict(python), **command(**options)}
+        if as_json:
+            click.echo(json.dumps(figures))
+        else:
+            _print({**figures, "python": str(python)})
+        if figures.get(EXACTLY_ONCE) is False:
+            sys.exit(1)
+
+    made = click.command(name=command.__name__, help=command.__doc__)(run)
+    made.params[:0] = getattr(command, "__click_params__", [])[::-1]
+    made.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."))
+    cli.add_command(made)
+    return made
+
+
+def _print(figures: dict[str, Any]) -> None:
+    for name in [name for name, value in figures.items() if isinstance(value, dict)]:
+        del figures[name]  # figures within figures: in JSON
+    tables = {name: figures.pop(name) for name in list(figures) if isinstance(figures[name], list)}
+    width = max(map(len, figures))
+    for name, value in figures.items():
+        click.echo(f"{name:<{width}}  {value}")
+    for name, rows in tables.items():
+        click.echo(f"\n{name}\n{table(rows)}")
+
+
+def asking(stub: RunningStub) -> dict[str, str]:
+    """Return the settings that have agents ask the stub."""
+    return {"OPENAI_BASE_URL": stub.base_url, "ARBOR_DEFAULT_MODEL": "openai/stub"}
+
+
+def on_servers(
+    module: str, *, settings: Mapping[str, str] | None = None, durable: bool = True, **options: Any
+) -> dict[str, Any]:
+    """Run `measure` of the module on an installation of its own."""
+    # Measured as workers run it.
+    wishes = {"ARBOR_PREPARED_STATEMENTS": "true", **(settings or {})}
+    with Installation(settings=wishes, postgres_settings=_STATISTICS, durable=durable, say=say) as place:
+        os.environ.update(place.env)
+        os.environ.setdefault("ARBOR_LOG_LEVEL", "WARNING")
+        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+        # The settings are read now, when the servers are named; so are the modules that need them.
+        django.setup()
+        say("migrating")
+        importlib.import_module("bench.database").migrate()
+        figures: dict[str, Any] = importlib.import_module(module).measure(place, **options)
+        say("cleaning up")
+    return figures
