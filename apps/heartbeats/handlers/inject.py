@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from apps.goals.services.views import scale_of
 from apps.heartbeats.handlers.goal_changes import Changes
 from apps.heartbeats.models import PerceptKind
 from arbor.agents.genome import AgentRole, AgentTraits
@@ -16,6 +15,7 @@ from arbor.goals.injection import Circumstances, Rule, has_recovered, injected_g
 from arbor.goals.ordering import Scale, weigh
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.goal_sight import scale_of
 from arbor.heartbeat.goal_views import GoalView
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.usage import Degradation

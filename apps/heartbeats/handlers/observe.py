@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
-from apps.goals.services.views import view_circumstances, view_goals
+from apps.goals.services.views import view_circumstances
 from apps.heartbeats.handlers.terms import model_in, own_boundaries
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.boundary_vectors import as_json, embedded, example_vectors
@@ -36,6 +36,7 @@ from arbor.errors import EmbeddingFailed
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetKind, Holdings, budget_of
 from arbor.heartbeat.focus import focus_text, mode_of
+from arbor.heartbeat.goal_sight import view_goals
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.situation import (
     Environment,
