@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -28,6 +28,7 @@ from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.phrases import WordLists
 from arbor.selves.boundary_check import BoundaryRule, Vector, in_force
 from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+from arbor.values import replace
 
 #: Actions by which a heartbeat may spend what the limits of its budget allow; texts by their vectors.
 type Vectors = Mapping[str, Vector]
@@ -128,7 +129,7 @@ class PromptParts:
     sections: tuple[dict[str, Any], ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class StateChanges:
     """Columns of the agent's state that the beat changes; None: unchanged. All are absolute values."""
 
@@ -172,7 +173,7 @@ class Inquiry:
     answer: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Beat:
     """One heartbeat of one agent. A step returns another one, by `replace`.
 

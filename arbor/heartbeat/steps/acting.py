@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -34,6 +34,7 @@ from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.values import replace
 
 #: The length of a text within the line that the agent reads at its next beat.
 GLIMPSE = 160

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
@@ -22,6 +21,7 @@ from arbor.heartbeat.steps.opening import opening_of
 from arbor.heartbeat.usage import Degradation
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.values import replace
 
 #: `PerceptKind` of what happens around an agent.
 _ENVIRONMENT = "environment"

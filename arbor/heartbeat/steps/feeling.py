@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +28,7 @@ from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import after_beat, in_touch, read_drives
 from arbor.selves.emotions import Event, baseline_of, change_of, read_mood
 from arbor.selves.experiences import NewExperience, Outcome, lesson
+from arbor.values import replace
 
 #: The name of a peer that is no agent: somebody who writes to the agent as its user.
 USER = "user"

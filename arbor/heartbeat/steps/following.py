@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 from arbor.heartbeat.beat import Beat
@@ -13,6 +12,7 @@ from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.turns import follow_up_text, goes_on, merge_replies
 from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult
+from arbor.values import replace
 
 
 def follow_up(beat: Beat) -> NodeResult[Beat]:

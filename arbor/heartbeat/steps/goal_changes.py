@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -25,6 +24,7 @@ from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult
+from arbor.values import replace
 
 
 class Changes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +26,7 @@ from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult, Steps, Suspension
+from arbor.values import replace
 from arbor.web.answers import Answer, answer_request, appraise_request, read_answer, read_appraisal
 from arbor.web.calls import WEB_HANDLE, web_request
 from arbor.web.lookup import Findings

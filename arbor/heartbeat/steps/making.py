@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,7 @@ from arbor.memory.filters import RecallFilter
 from arbor.memory.importance import appraise, at_least
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
+from arbor.values import replace
 
 #: A lesson the agent drew itself is worth more to it than a thing it merely noted.
 INSIGHT_IMPORTANCE = 0.7

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
@@ -32,6 +31,7 @@ from arbor.memory.importance import appraise
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.values import replace
 
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6

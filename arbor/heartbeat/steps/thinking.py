@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
@@ -21,6 +20,7 @@ from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult, Outcome, Steps, Suspension
+from arbor.values import replace
 
 #: Errors that end a call without a word about the question: another model may answer it.
 OUT_OF_REACH = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
