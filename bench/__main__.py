@@ -61,6 +61,29 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
 
 
 @measured
+@click.option(
+    "--calls", type=click.IntRange(min=20), default=1_500, show_default=True, help="Pending at the start."
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=500,
+    show_default=True,
+    help="Tasks at once in the process (ARBOR_MODEL_THREADS).",
+)
+@click.option(
+    "--latency-s", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Of the stub model."
+)
+def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
+    """Model calls waiting at once in one model worker process, and its memory, connections and rate."""
+    with stub_model(latency_s=latency_s) as stub:
+        settings = {**asking(stub), "ARBOR_MODEL_THREADS": str(threads)}
+        return on_servers(
+            "bench.calls", settings=settings, stub=stub, threads=threads, latency_s=latency_s, **options
+        )
+
+
+@measured
 @click.option("--agents", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option("--tenants", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--beats", type=click.IntRange(min=1), default=200, show_default=True, help="In whole rounds.")
