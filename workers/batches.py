@@ -36,7 +36,8 @@ def at_once(work: Callable[..., object], batch: Arguments) -> None:
         in_turn(work, batch)
         return
     others = [_threads.submit(_released, work, arguments) for arguments in batch[1:]]
-    first = _fault_of(work, batch[0])
+    # Its connection goes back before the others are waited for: they may need it to end.
+    first = _released(work, batch[0])
     _raise_last([first, *(each.result() for each in others)])
 
 
@@ -54,7 +55,7 @@ def _released(work: Callable[..., object], arguments: Mapping[str, Any]) -> Exce
     try:
         return _fault_of(work, arguments)
     finally:
-        # As `workers.connections` does after a task: this thread has none of Celery's signals.
+        # As `workers.connections` does after a task: it has none of Celery's signals, or not yet.
         close_old_connections()
 
 
