@@ -11,9 +11,9 @@ from django.utils.safestring import SafeString
 from apps.console import cells
 from apps.console.stored import dicts_in, pretty, text_of
 from apps.heartbeats.models import ExternalCall, LedgerEntry
-from arbor.heartbeat.questions import sections_of
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.parsing import parse_reply
+from arbor.heartbeat.questions import sections_of
 from arbor.models.ports import CallPurpose
 
 

@@ -31,6 +31,8 @@ class Scope:
     tenant_id: UUID | None = None
     user_id: int | None = None
     across: bool = False
+    #: Statements are planned once for all values: for transactions of fixed statements that look rows up by their keys.
+    generic_plans: bool = False
 
 
 _scope: ContextVar[Scope | None] = ContextVar("arbor_scope", default=None)
@@ -54,17 +56,21 @@ def current_tenant() -> UUID:
 
 def scope_settings(scope: Scope | None) -> dict[str, str]:
     """Return the transaction-local settings of a scope; empty strings match no row."""
-    return {
+    settings = {
         TENANT_SETTING: str(scope.tenant_id) if scope and scope.tenant_id else "",
         USER_SETTING: str(scope.user_id) if scope and scope.user_id else "",
     }
+    if scope is not None and scope.generic_plans:
+        settings["plan_cache_mode"] = "force_generic_plan"
+    return settings
 
 
 @contextmanager
-def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
+def tenant_transaction(tenant_id: UUID, *, generic_plans: bool = False) -> Iterator[None]:
     """Open a transaction in which exactly this tenant's rows exist.
 
-    Entered again for the same tenant it joins the outer transaction.
+    Entered again for the same tenant it joins the outer transaction. With `generic_plans` no statement in it is planned
+    for its values: planning what a batch of heartbeats sees would take longer than reading it.
     Raises TenantMismatch when another tenant's transaction, or a cross-tenant view, is open.
     """
     outer = _scope.get()
@@ -78,7 +84,7 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
             yield
         return
     user_id = outer.user_id if outer else None
-    with _scoped(Scope(tenant_id=tenant_id, user_id=user_id)):
+    with _scoped(Scope(tenant_id=tenant_id, user_id=user_id, generic_plans=generic_plans)):
         yield
 
 

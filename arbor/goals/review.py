@@ -98,20 +98,24 @@ def flag_goal(goal: Reviewed, now: datetime) -> tuple[GoalFlag, ...]:
     """
     if not goal.state.is_open:
         return ()
+    found: list[GoalFlag] = []
+    if goal.blocker.strip():
+        found.append(GoalFlag.BLOCKED)
     active = goal.state is GoalState.ACTIVE
-    idle = goal.intents_open == 0
-    found = {
-        GoalFlag.BLOCKED: bool(goal.blocker.strip()),
-        GoalFlag.STALE: active
-        and goal.layer is not GoalLayer.ASPIRATION
-        and now - goal.touched_at > STALE_AFTER,
-        GoalFlag.OVERDUE: goal.deadline is not None and goal.deadline < now,
-        GoalFlag.CONTRADICTED: bool(goal.contradiction),
-        GoalFlag.DEAD_LETTERED: active and goal.intents > 0 and idle and goal.intents_done == 0,
-        GoalFlag.REPLAN: active and idle and goal.plan is PlanStatus.ABANDONED,
-        GoalFlag.CARRIED_OUT: active and idle and goal.plan is PlanStatus.COMPLETED,
-    }
-    return tuple(flag for flag, holds in found.items() if holds)
+    if active and goal.layer is not GoalLayer.ASPIRATION and now - goal.touched_at > STALE_AFTER:
+        found.append(GoalFlag.STALE)
+    if goal.deadline is not None and goal.deadline < now:
+        found.append(GoalFlag.OVERDUE)
+    if goal.contradiction:
+        found.append(GoalFlag.CONTRADICTED)
+    if active and goal.intents_open == 0:
+        if goal.intents > 0 and goal.intents_done == 0:
+            found.append(GoalFlag.DEAD_LETTERED)
+        if goal.plan is PlanStatus.ABANDONED:
+            found.append(GoalFlag.REPLAN)
+        elif goal.plan is PlanStatus.COMPLETED:
+            found.append(GoalFlag.CARRIED_OUT)
+    return tuple(found)
 
 
 def relevance(goal: Reviewed, *, themes: Sequence[str], now: datetime) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from arbor.goals.priority import NOVELTY_BY_SOURCE, NOVELTY_OTHERWISE, REWARD_BY_SOURCE, SOCIAL_BY_SOURCE
 from arbor.goals.values import GoalSource
@@ -33,6 +35,13 @@ class Experienced:
 
     mean: float
     goals: int
+
+
+def read_experienced(found: Mapping[str, Sequence[Any]]) -> dict[GoalSource, Experienced]:
+    """Return what goals came to by their source, from JSON: {source: [mean, goals]}."""
+    return {
+        GoalSource(source): Experienced(mean=mean, goals=goals) for source, (mean, goals) in found.items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -31,9 +31,9 @@ def _defaults() -> dict[str, Any]:
 #: The stored fields with their defaults; a field at its default is not written.
 _DEFAULTS: Mapping[str, Any] = MappingProxyType(_defaults())
 _HINTS = {name: hint for name, hint in get_type_hints(Beat).items() if name in _DEFAULTS}
-_STORED: TypeAdapter[dict[str, Any]] = TypeAdapter(
-    TypedDict("_Stored", _HINTS, total=False)  # type: ignore[misc]
-)
+#: Made of the fields of `Beat`, so the type checker knows none of them.
+_typed_dict: Any = TypedDict
+_STORED: TypeAdapter[dict[str, Any]] = TypeAdapter(_typed_dict("_Stored", _HINTS, total=False))
 
 
 def checkpoint_json(checkpoint: Checkpoint[Beat]) -> bytes:

@@ -14,7 +14,7 @@ from arbor.goals.hierarchy import Child
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, PlanRow, StepRow
-from arbor.goals.satisfaction import Experienced
+from arbor.goals.satisfaction import read_experienced
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 
 #: What the latest goals came to is what the next of their source is expected to bring.
@@ -92,13 +92,6 @@ def lock_rows(agent_ids: Collection[UUID]) -> dict[UUID, BacklogRows]:
     return {
         agent_id: _backlog(agent_id, goals[agent_id], intents, plans, children, experienced)
         for agent_id, intents, plans, children, experienced in fetch(_BESIDE, agents=agents)
-    }
-
-
-def read_experienced(found: Mapping[str, Any]) -> dict[GoalSource, Experienced]:
-    """Return what `EXPERIENCED` found, as values."""
-    return {
-        GoalSource(source): Experienced(mean=mean, goals=goals) for source, (mean, goals) in found.items()
     }
 
 

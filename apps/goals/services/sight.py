@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
@@ -13,43 +13,48 @@ from arbor.goals.injection import EXHAUSTED_BEATS
 #: Of each goal, an agent sees the last so many notes.
 NOTES_SHOWN = 3
 
-#: What a goal goes against: a belief, a memory or a side of the self that a relation ties to it as contradicting.
+#: What a goal goes against: a belief, a memory or a side of the self that a relation ties to it as contradicting. Each is
+#: looked up by its id: joined, a table that is small when the statement is planned is read as a whole ever after.
 _CONTRADICTION = """
-    SELECT coalesce(b.statement, m.content, s.content) FROM (
+    SELECT against.said FROM (
         SELECT target_id AS id FROM memories_edge WHERE tenant_id = g.tenant_id AND agent_id = g.agent_id
             AND source_id = g.id AND relation = 'contradicts'
         UNION ALL
         SELECT source_id FROM memories_edge WHERE tenant_id = g.tenant_id AND agent_id = g.agent_id
             AND target_id = g.id AND relation = 'contradicts'
     ) other
-    LEFT JOIN selves_belief b ON b.tenant_id = g.tenant_id AND b.id = other.id AND b.status <> 'dropped'
-    LEFT JOIN memories_memory m ON m.tenant_id = g.tenant_id AND m.id = other.id AND m.status = 'active'
-    LEFT JOIN selves_identityaspect s
-        ON s.tenant_id = g.tenant_id AND s.id = other.id AND s.status <> 'dropped'
-    WHERE coalesce(b.id, m.id, s.id) IS NOT NULL LIMIT 1
+    CROSS JOIN LATERAL (SELECT coalesce(
+        (SELECT statement FROM selves_belief
+            WHERE tenant_id = g.tenant_id AND id = other.id AND status <> 'dropped'),
+        (SELECT content FROM memories_memory
+            WHERE tenant_id = g.tenant_id AND id = other.id AND status = 'active'),
+        (SELECT content FROM selves_identityaspect
+            WHERE tenant_id = g.tenant_id AND id = other.id AND status <> 'dropped')
+    ) AS said) against
+    WHERE against.said IS NOT NULL LIMIT 1
 """
-#: Memories tied to a goal that were on the mind within a day.
+#: Whether a memory tied to a goal was on the mind within a day.
 _PRESENT = """
-    SELECT count(*) FROM goals_goalmemorylink l
+    SELECT FROM goals_goalmemorylink l
     JOIN memories_activation x ON x.tenant_id = l.tenant_id AND x.memory_id = l.memory_id
     WHERE l.tenant_id = g.tenant_id AND l.goal_id = g.id AND x.at > now() - interval '1 day'
 """
-#: `a` is the agent's row, `s` its state.
+#: `a` is the agent's row, `s` its state. Rows are arrays, in the order in which `arbor.heartbeat.goal_sight` unpacks them.
 GOALS_SEEN = f"""
-    (SELECT coalesce(json_agg(goal), '[]') FROM (
-        SELECT g.id, g.title, g.description, g.state, g.layer, g.source, g.fraction, g.deadline, g.touched_at,
-            g.parent_id, g.expected_reward, g.effort, g.emotional_valence, g.rule, ARRAY(
+    (SELECT coalesce(json_agg(json_build_array(
+            g.id, g.title, g.description, g.state, g.layer, g.source, g.fraction, g.deadline, g.touched_at, g.parent_id,
+            g.expected_reward, g.effort, g.emotional_valence, g.rule, ARRAY(
                 SELECT n.text FROM goals_progressnote n WHERE n.tenant_id = g.tenant_id AND n.goal_id = g.id
-                ORDER BY n.at DESC LIMIT %(notes)s
-            ) AS notes,
+                ORDER BY n.at DESC, n.id DESC LIMIT %(notes)s
+            ),
             CASE WHEN g.blocked_by_goal_id IS NULL THEN g.blocked_by ELSE coalesce((
                 SELECT b.title FROM goals_goal b WHERE b.tenant_id = g.tenant_id AND b.id = g.blocked_by_goal_id
                     AND b.state IN ('active', 'queued', 'backburner')
-            ), '') END AS blocker,
-            CASE WHEN g.state <> 'backburner' THEN ({_CONTRADICTION}) END AS contradiction,
-            CASE WHEN g.state = 'queued' THEN ({_PRESENT}) ELSE 0 END AS present_memories,
-            step.intents, step.intents_open, step.intents_done, step.actions,
-            plan.status AS plan, plan.reason AS plan_reason
+            ), '') END,
+            CASE WHEN g.state <> 'backburner' THEN ({_CONTRADICTION}) END,
+            g.state = 'queued' AND EXISTS ({_PRESENT}),
+            step.intents, step.intents_open, step.intents_done, step.actions, plan.status, plan.reason
+        )), '[]')
         FROM goals_goal g
         CROSS JOIN LATERAL (
             SELECT count(*) AS intents, count(*) FILTER (WHERE i.status IN ('pending', 'locked')) AS intents_open,
@@ -60,29 +65,31 @@ GOALS_SEEN = f"""
         LEFT JOIN LATERAL (
             SELECT p.status, p.reason FROM goals_plan p
             WHERE p.tenant_id = g.tenant_id AND p.goal_id = g.id AND p.status <> 'draft'
-            ORDER BY p.created_at DESC LIMIT 1
+            ORDER BY p.created_at DESC, p.id DESC LIMIT 1
         ) plan ON true
         WHERE g.tenant_id = a.tenant_id AND g.agent_id = a.id AND g.state IN ('active', 'queued', 'backburner')
-    ) goal) AS goals,
-    (SELECT coalesce(json_agg(intent ORDER BY intent.id), '[]') FROM (
-        SELECT i.id, i.goal_id, i.action, i.description, i.status, i.attempts, i.ticks_used, i.tick_limit, i.locked_at,
+    ) AS goals,
+    (SELECT coalesce(json_agg(json_build_array(
+            i.id, i.goal_id, i.action, i.description, i.status, i.attempts, i.ticks_used, i.tick_limit, i.locked_at,
             i.status = 'locked' AND EXISTS (
                 SELECT FROM heartbeats_heartbeat h WHERE h.tenant_id = i.tenant_id AND h.id = i.locked_by
                     AND h.status IN ('running', 'waiting')
-            ) AS held
+            )
+        ) ORDER BY i.id), '[]')
         FROM goals_intent i
         WHERE i.tenant_id = a.tenant_id AND i.agent_id = a.id AND i.status IN ('pending', 'locked')
-    ) intent) AS intents,
-    (SELECT coalesce(json_agg(plan), '[]') FROM (
-        SELECT p.id, p.goal_id, p.status, p.risk, p.estimated_ticks, p.estimated_cost, p.dependencies, (
-            SELECT coalesce(json_agg(step ORDER BY step.position), '[]') FROM (
-                SELECT position, action, description, precondition, postcondition, status FROM goals_planstep
-                WHERE tenant_id = p.tenant_id AND plan_id = p.id
-            ) step
-        ) AS steps
+    ) AS intents,
+    (SELECT coalesce(json_agg(json_build_array(
+            p.id, p.goal_id, p.status, p.risk, p.estimated_ticks, p.estimated_cost, p.dependencies, (
+                SELECT json_agg(json_build_array(
+                    step.position, step.action, step.description, step.precondition, step.postcondition, step.status
+                ) ORDER BY step.position)
+                FROM goals_planstep step WHERE step.tenant_id = p.tenant_id AND step.plan_id = p.id
+            )
+        ) ORDER BY p.id), '[]')
         FROM goals_plan p
         WHERE p.tenant_id = a.tenant_id AND p.agent_id = a.id AND p.status IN ('draft', 'active')
-    ) plan) AS plans,
+    ) AS plans,
     s.learned::json AS learned,
     ({EXPERIENCED}) AS experienced
 """  # noqa: S608 (our own statements)
@@ -96,25 +103,22 @@ CIRCUMSTANCES_SEEN = f"""
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel
         WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS standing
 """  # noqa: S608 (our own number)
-_ALONE = f"""
-SELECT {GOALS_SEEN} FROM agents_agent a
+_OF_AGENTS = f"""
+SELECT a.id, {GOALS_SEEN} FROM agents_agent a
 LEFT JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
-WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s
+WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
 """  # noqa: S608 (our own statements)
 _NAMES = ("goals", "intents", "plans", "learned", "experienced")
 
 
 def goal_values() -> dict[str, Any]:
-    """Return the statement's values, besides `tenant` and `agent`."""
+    """Return the statement's values, besides `tenant`."""
     return {"notes": NOTES_SHOWN}
 
 
-def see_goals(agent_id: UUID) -> dict[str, Any]:
-    """Return what an agent sees of its goals, by the names of the columns; empty for one that is not there. One query."""
-    rows = fetch(_ALONE, agent=agent_id, **goal_values())
-    return dict(zip(_NAMES, rows[0], strict=True)) if rows else {}
-
-
-def moment(written: str | datetime | None) -> datetime | None:
-    """Return a time that the database wrote as JSON."""
-    return datetime.fromisoformat(written) if isinstance(written, str) else written
+def see_goals(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
+    """Return what agents see of their goals, by the names of the columns; nothing for one that is not there. One query."""
+    found: dict[UUID, dict[str, Any]] = {agent_id: {} for agent_id in agent_ids}
+    for agent_id, *columns in fetch(_OF_AGENTS, agents=list(agent_ids), **goal_values()):
+        found[agent_id] = dict(zip(_NAMES, columns, strict=True))
+    return found

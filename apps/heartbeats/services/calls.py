@@ -13,7 +13,6 @@ from django.conf import settings
 from django.db import connections
 
 from apps.heartbeats.models import CallStatus
-from arbor.heartbeat.questions import request_of
 from apps.heartbeats.services.errands import settle_errand, stumble
 from apps.heartbeats.services.ledger import CHARGE, Taken, charge_failure, note_truncated, reply_charge
 from apps.heartbeats.services.schedule import advance_message
@@ -26,6 +25,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.errors import ModelError, WebFailed
 from arbor.heartbeat.json_text import storable
+from arbor.heartbeat.questions import request_of
 from arbor.models.ports import CallPurpose, ModelReply
 
 log = structlog.get_logger(__name__)

@@ -30,6 +30,7 @@ from apps.selves.models import Experience
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch, insert_rows
 from arbor.errors import TransitionIllegal
+from arbor.goals.plans import GoalLink
 from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.effects import AuditNote, Effects
 from arbor.heartbeat.energy import MAX_ENERGY
@@ -40,7 +41,6 @@ from arbor.heartbeat.merging import (
     merged_mood,
     merged_stale_beats,
 )
-from arbor.goals.plans import GoalLink
 from arbor.heartbeat.steps.recording import NOPS_TO_DORMANCY, NOPS_TO_WARN
 from arbor.heartbeat.working_memory import WorkingMemory, as_stored
 from arbor.ids import uuid7

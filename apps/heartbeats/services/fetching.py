@@ -24,9 +24,9 @@ from apps.memories.models import Memory
 from apps.memories.services.buffer import BufferSearch, search_buffers
 from apps.memories.services.embedding import embed_for_storage, embed_query, embeds_here
 from apps.memories.services.partial import on_the_tip_of_the_tongue
+from apps.memories.services.placement import ToRemember
 from apps.memories.services.provenance import require_memories
 from apps.memories.services.recall import Recaller
-from apps.memories.services.placement import ToRemember
 from apps.memories.services.writer import MemoryWriter
 from apps.selves.services import proposals
 from apps.selves.services.peers import note_meetings

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.goals.services.views import circumstances_of, scale_of, view_goals
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.leases import resolve
 from apps.heartbeats.services.members import Due, Member
@@ -46,6 +45,7 @@ from arbor.heartbeat.beat import Beat, BudgetTerms, Moment, Opening, Routing, Ru
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetKind, Holdings, budget_of
 from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.failure_modes import Pulse
+from arbor.heartbeat.goal_sight import circumstances_of, scale_of, view_goals
 from arbor.heartbeat.merging import FoundState
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.situation import Environment, LastBeat, Situation

@@ -10,10 +10,10 @@ from apps.heartbeats.models import CallStatus
 from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.needs import CallResult
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.engine import Checkpoint, Progress, StepRecord
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.values import Graph
-from arbor.heartbeat.steps.registry import HANDLERS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,11 +10,11 @@ from django.db import connections
 
 from apps.contacts.services.limits import seen_refusals
 from apps.heartbeats.models import CallStatus, ExternalCall, Heartbeat
-from arbor.heartbeat.questions import request_of, sections_of
 from apps.providers import model_for
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.questions import request_of, sections_of
 from arbor.heartbeat.replay import RecordedBeat, decide_reply
 from arbor.heartbeat.situation import Situation
 from arbor.models.handles import REFLEX, Handle

@@ -126,7 +126,7 @@ class _Leg:
 
     def _walk(self) -> set[UUID]:
         started = time.perf_counter()
-        with tenant_transaction(self._tenant_id):
+        with tenant_transaction(self._tenant_id, generic_plans=True):
             self._thoughts = [self._thinking(member) for member in load_batch(self._leases, clock=self._clock)]
             members = [thought.member for thought in self._thoughts]
             if len(members) < len(self._leases):
@@ -143,7 +143,7 @@ class _Leg:
             self._spent_s += time.perf_counter() - started
             answers = self._fetcher.embed([self._asked(thought) for thought in outside])
             started = time.perf_counter()
-            with tenant_transaction(self._tenant_id):
+            with tenant_transaction(self._tenant_id, generic_plans=True):
                 fence(members)
                 for thought, answer in zip(outside, answers, strict=True):
                     thought.go_on(answer)

@@ -14,6 +14,7 @@ from arbor.web.calls import WEB_HANDLE
 from arbor.web.lookup import look_up
 from arbor.web.plan import Depth, plan_inquiry
 
+
 def ask_the_web(request: ModelRequest, *, deadline_s: float) -> ModelReply:
     """Search and read, with no transaction open; the reply's text is the findings as JSON.
 

@@ -22,7 +22,6 @@ from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
 
 
-
 def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
     """Return the situation's fields about the self, by name, from what `see` read."""
     drives = in_touch(read_drives(seen["drives"], now), seen["last_user_contact_at"])

@@ -1,0 +1,176 @@
+"""An agent's goals, plans and intents as a heartbeat sees them, and the issues that a review of them finds.
+
+The rows come from the columns of `apps.goals.services.sight.GOALS_SEEN`: arrays of JSON in the order that the functions
+here unpack. They are our own rows, and not checked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
+
+from arbor.agents.genome import AgentGenome, AgentTraits
+from arbor.goals.injection import BALANCED, Circumstances
+from arbor.goals.intents import IntentStatus, is_stale_lock
+from arbor.goals.ordering import Scale, weigh
+from arbor.goals.plans import PlanStatus
+from arbor.goals.priority import PriorityWeights
+from arbor.goals.review import Reviewed, flag_goal, review
+from arbor.goals.satisfaction import read_experienced
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView, StepView
+
+
+class GoalsInView(TypedDict):
+    """Fields of a situation; goals and issues come most important first."""
+
+    goals: list[GoalView]
+    intents: list[IntentView]
+    plans: list[PlanView]
+    issues: list[IssueView]
+
+
+def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> GoalsInView:
+    """Return what a situation says of goals, given by the columns of `GOALS_SEEN`.
+
+    `seen["themes"]`, if it is there, are what the mind is on.
+    """
+    scale = scale_of(seen, traits=traits, now=now)
+    looked = [_view_goal(row, scale) for row in seen.get("goals", ())]
+    looked.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
+    issues = review([reviewed for _, reviewed in looked], themes=_texts_of(seen.get("themes", ())), now=now)
+    return GoalsInView(
+        goals=[view for view, _ in looked],
+        intents=[_view_intent(row, now) for row in seen.get("intents", ())],
+        plans=view_plans(seen),
+        issues=[IssueView(advice=issue.advice, text=issue.text, goal_id=issue.goal_id) for issue in issues],
+    )
+
+
+def view_plans(seen: Mapping[str, Any]) -> list[PlanView]:
+    """Return the active plans and drafts, given by the columns of `GOALS_SEEN`."""
+    return [_view_plan(row) for row in seen.get("plans", ())]
+
+
+def scale_of(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> Scale:
+    """Return what an agent's goals are weighed by; `learned` and `experienced` are columns of `GOALS_SEEN`."""
+    return Scale(
+        weights=PriorityWeights.of(traits) if traits else PriorityWeights(),
+        learned=seen.get("learned") or {},
+        experienced=read_experienced(seen.get("experienced") or {}),
+        now=now,
+    )
+
+
+def circumstances_of(seen: Mapping[str, Any], genome: AgentGenome | None) -> Circumstances:
+    """Return what the rules of injection need besides what the situation shows: columns of `CIRCUMSTANCES_SEEN`."""
+    well, dealings = seen["standing"]
+    return Circumstances(
+        role=genome.role if genome else None,
+        risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED,
+        stale_beats=seen["stale_beats"],
+        exhausted_beats=seen["exhausted_beats"],
+        standing=well / dealings if dealings else None,
+        dealings=dealings,
+    )
+
+
+def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, Reviewed]:
+    id_, title, description, state, layer, source, fraction, deadline_at, touched_at, parent_id = row[:10]
+    stated_reward, effort, valence, rule, notes, blocker, contradiction, is_present = row[10:18]
+    intents, intents_open, intents_done, actions, plan, plan_reason = row[18:]
+    deadline = None if deadline_at is None else datetime.fromisoformat(deadline_at)
+    sprung_from = GoalSource(source)
+    reviewed = Reviewed(
+        id=id_,
+        title=title,
+        state=GoalState(state),
+        touched_at=datetime.fromisoformat(touched_at),
+        layer=GoalLayer(layer),
+        deadline=deadline,
+        blocker=blocker,
+        contradiction=contradiction or "",
+        intents=intents,
+        intents_open=intents_open,
+        intents_done=intents_done,
+        plan=PlanStatus(plan) if plan else None,
+        plan_reason=plan_reason or "",
+        present_memories=int(is_present),
+    )
+    priority = weigh(
+        scale,
+        sprung_from,
+        fraction=fraction,
+        deadline=deadline,
+        stated_reward=stated_reward,
+        actions=actions,
+    )
+    view = GoalView(
+        id=id_,
+        title=title,
+        description=description,
+        state=reviewed.state,
+        layer=reviewed.layer,
+        source=sprung_from,
+        priority=round(priority, 4),
+        fraction=fraction,
+        notes=notes[::-1],
+        deadline=deadline,
+        flags=[flag.value for flag in flag_goal(reviewed, scale.now)],
+        parent_id=parent_id,
+        blocked_by=blocker,
+        effort=effort,
+        emotional_valence=valence,
+        rule=rule,
+    )
+    return view, reviewed
+
+
+def _view_intent(row: Sequence[Any], now: datetime) -> IntentView:
+    """Return an intent; a lock whose heartbeat is gone does not count."""
+    id_, goal_id, action, description, status, attempts, ticks_used, tick_limit, locked_at, is_held = row
+    if status == IntentStatus.LOCKED and is_stale_lock(
+        None if locked_at is None else datetime.fromisoformat(locked_at), now=now, holder_runs=is_held
+    ):
+        status = IntentStatus.PENDING
+    return IntentView(
+        id=id_,
+        goal_id=goal_id,
+        action=action,
+        description=description,
+        status=status,
+        attempts=attempts,
+        ticks_used=ticks_used,
+        tick_limit=tick_limit,
+    )
+
+
+def _view_plan(row: Sequence[Any]) -> PlanView:
+    id_, goal_id, status, risk, estimated_ticks, estimated_cost, dependencies, steps = row
+    return PlanView(
+        id=id_,
+        goal_id=goal_id,
+        status=status,
+        risk=risk,
+        estimated_ticks=estimated_ticks,
+        estimated_cost=estimated_cost,
+        dependencies=dependencies,
+        steps=[_view_step(step) for step in steps or ()],
+    )
+
+
+def _view_step(row: Sequence[Any]) -> StepView:
+    position, action, description, precondition, postcondition, status = row
+    return StepView(
+        position=position,
+        action=action,
+        description=description,
+        precondition=precondition,
+        postcondition=postcondition,
+        status=status,
+    )
+
+
+def _texts_of(themes: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [" ".join([theme["name"], *theme.get("keywords", ())]) for theme in themes]
