@@ -21,6 +21,7 @@ from arbor.heartbeat.rhythm import (
     night_reason,
     slowdown,
 )
+from arbor.heartbeat.triggers import DRIVE, TIMER
 
 HOUR = timedelta(hours=1)
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -118,17 +119,17 @@ def test_hours_that_end_where_they_begin_are_refused() -> None:
 def test_the_next_beat_is_an_interval_away_and_shifted_a_little() -> None:
     following = next_beat(Rhythm(interval=HOUR), now=NOON, idle_beats=0, shift=0.05)
     assert following.due_at == NOON + timedelta(minutes=63)
-    assert not following.by_drive
+    assert following.trigger == TIMER
 
 
 def test_an_urgent_drive_brings_it_forward_but_never_into_the_past() -> None:
     rhythm = Rhythm(interval=HOUR)
     soon = next_beat(rhythm, now=NOON, idle_beats=3, shift=0, urgent_at=NOON + timedelta(minutes=20))
-    assert (soon.due_at, soon.by_drive) == (NOON + timedelta(minutes=20), True)
+    assert (soon.due_at, soon.trigger) == (NOON + timedelta(minutes=20), DRIVE)
     past = next_beat(rhythm, now=NOON, idle_beats=0, shift=0, urgent_at=NOON - HOUR)
     assert past.due_at == NOON
     later = next_beat(rhythm, now=NOON, idle_beats=0, shift=0, urgent_at=NOON + 2 * HOUR)
-    assert (later.due_at, later.by_drive) == (NOON + HOUR, False)
+    assert (later.due_at, later.trigger) == (NOON + HOUR, TIMER)
 
 
 def test_a_night_is_a_night_also_for_an_urgent_drive() -> None:

@@ -1,73 +1,81 @@
-"""Handlers of a few words, and walks over small graphs."""
+"""Handlers of a few words, and walks over small graphs whose state is a mapping."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from arbor.clock import FrozenClock
 from arbor.pipeline.engine import (
-    Context,
     NodeResult,
     Outcome,
-    Phase,
     Progress,
+    Steps,
     Suspension,
     advance,
     begin,
+    run_alone,
 )
 from arbor.pipeline.graph import load_graph
 
 CLOCK = FrozenClock(datetime(2026, 1, 5, 9, 0, tzinfo=UTC))
 
-
-@dataclass
-class Does:
-    """A handler that runs a function."""
-
-    work: Callable[[Context], NodeResult] = lambda _: NodeResult()
-    phase: Phase = Phase.INSIDE
+type State = Mapping[str, Any]
+type Result = NodeResult[State]
+type Step = Callable[[State], Result | Steps[State]]
 
 
 @dataclass
 class Asks:
     """A handler that suspends, then stores what came."""
 
-    phase: Phase = Phase.INSIDE
     came: list[dict[str, Any]] = field(default_factory=list)
 
-    def run(self, context: Context) -> NodeResult:
-        return NodeResult(suspend=Suspension(kind="think", payload={"about": context.get("topic", "")}))
+    def __call__(self, state: State) -> Result:
+        return NodeResult(
+            state=state, suspend=Suspension(kind="think", payload={"about": state.get("topic", "")})
+        )
 
-    def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
+    def resume(self, state: State, result: dict[str, Any]) -> Result:
         self.came.append(result)
         return NodeResult(
-            outcome=Outcome(result.get("outcome", "success")), updates={"reply": result["text"]}
+            state={**state, "reply": result["text"]}, outcome=Outcome(result.get("outcome", "success"))
         )
 
 
-class Step(Does):
-    def run(self, context: Context) -> NodeResult:
-        return self.work(context)
-
-
 def says(outcome: Outcome = Outcome.SUCCESS, **updates: Any) -> Step:
-    return Step(lambda _: NodeResult(outcome=outcome, updates=updates, changed=tuple(updates)))
+    return lambda state: NodeResult(state={**state, **updates}, outcome=outcome, changed=tuple(updates))
 
 
 def counts(name: str, outcome: Outcome) -> Step:
-    return Step(lambda context: NodeResult(outcome=outcome, updates={name: context.get(name, 0) + 1}))
+    return lambda state: NodeResult(state={**state, name: state.get(name, 0) + 1}, outcome=outcome)
+
+
+def needs(*wanted: Any, name: str = "answers") -> Step:
+    """Return a step that asks for these things, one after the other, and stores the answers."""
+
+    def step(state: State) -> Steps[State]:
+        answers = []
+        for need in wanted:
+            answers.append((yield need))
+        return NodeResult(state={**state, name: answers})
+
+    return step
 
 
 HEAD = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; lost [shape=Msquare, outcome=failure]; "
+#: A graph of one step.
+ONE = "a [type=a]; start -> a -> done; start -> lost [weight=-1]"
 
 
-def walk(body: str, handlers: dict[str, Any], *, phase: Phase = Phase.INSIDE, **context: Any) -> Progress:
+def walk(
+    body: str, handlers: dict[str, Any], *, answer: Callable[[Any], Any] | None = None, **state: Any
+) -> Progress[State]:
     graph = load_graph(f"{HEAD}{body} }}", handlers=handlers)
-    return advance(graph, begin(graph, context), handlers, phase=phase, clock=CLOCK)
+    return run_alone(advance(graph, begin(graph, state), handlers, clock=CLOCK), answer)
 
 
-def nodes_of(progress: Progress) -> list[str]:
+def nodes_of(progress: Progress[State]) -> list[str]:
     return [step.node for step in progress.steps]

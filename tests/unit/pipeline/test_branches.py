@@ -9,7 +9,7 @@ from arbor.pipeline.engine import (
     Outcome,
     ProgressStatus,
 )
-from tests.unit.pipeline.steps import Step, counts, nodes_of, says, walk
+from tests.unit.pipeline.steps import counts, nodes_of, says, walk
 
 
 def test_a_branch_chooses_by_the_outcome_before_it_and_the_context() -> None:
@@ -83,7 +83,7 @@ def test_a_step_may_prefer_an_edge_also_through_a_branch() -> None:
         "a [type=a]; choice [shape=diamond]; b [type=b]; c [type=b]; start -> a -> choice;"
         "choice -> b [label=left, weight=5]; choice -> c [label=right]; b -> done; c -> lost"
     )
-    handlers = {"b": says(), "a": Step(lambda _: NodeResult(preferred="right"))}
+    handlers = {"b": says(), "a": lambda state: NodeResult(state=state, preferred="right")}
 
     assert nodes_of(walk(body, handlers)) == ["a", "c"]
     assert nodes_of(walk(body, handlers | {"a": says()})) == ["a", "b"]

@@ -8,46 +8,43 @@ from typing import Any
 import pytest
 
 from arbor.pipeline.engine import (
-    Context,
+    Checkpoint,
     NodeResult,
     Outcome,
-    Phase,
     Progress,
     ProgressStatus,
     advance,
     begin,
+    run_alone,
 )
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from tests.unit.pipeline.steps import CLOCK, Asks, Step, says, walk
+from tests.unit.pipeline.steps import CLOCK, Asks, Result, State, needs, says, walk
 
 HEARTBEAT_HANDLERS = set(re.findall(r'type="(\w+)"', heartbeat_text()))
 
 
-def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress, list[str]]:
+def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress[State], list[str]]:
     """Walk the default heartbeat with a model whose replies read as told."""
     wanted = list(outcomes)
 
-    def parse(context: Context) -> NodeResult:
+    def parse(state: State) -> Result:
         outcome = wanted.pop(0)
-        invalid = context.get("invalid_replies", 0) + (outcome is Outcome.RETRY)
-        return NodeResult(outcome=outcome, updates={"invalid_replies": invalid})
+        invalid = state.get("invalid_replies", 0) + (outcome is Outcome.RETRY)
+        return NodeResult(state={**state, "invalid_replies": invalid}, outcome=outcome)
 
     handlers: dict[str, Any] = {name: says() for name in HEARTBEAT_HANDLERS}
-    handlers |= {"think": Asks(), "parse": Step(parse)}
-    handlers["select_mode"] = says(mode=mode)
-    handlers["focus"] = handlers["embed"] = Step(lambda _: NodeResult(), Phase.OUTSIDE)
+    handlers |= {"think": Asks(), "parse": parse, "select_mode": says(mode=mode)}
+    handlers["focus"] = handlers["embed"] = needs("vectors")
     graph = load_graph(heartbeat_text(), handlers=handlers)
-    checkpoint, phase, ran, result = begin(graph, {}), Phase.INSIDE, list[str](), None
+    checkpoint: Checkpoint[State] = begin(graph, {})
+    ran, result = list[str](), None
     while True:
-        progress = advance(graph, checkpoint, handlers, phase=phase, resume_with=result, clock=CLOCK)
-        checkpoint, result = progress.checkpoint, None
+        walking = advance(graph, checkpoint, handlers, resume_with=result, clock=CLOCK)
+        progress = run_alone(walking, answer=str)
+        checkpoint, result = progress.checkpoint, {"text": "{}"}
         ran += [step.node for step in progress.steps if not step.suspended]
         if progress.status is ProgressStatus.FINISHED:
             return progress, ran
-        if progress.status is ProgressStatus.CROSSING:
-            phase = Phase.OUTSIDE if phase is Phase.INSIDE else Phase.INSIDE
-        else:
-            result = {"text": "{}"}
 
 
 ASKED = ["llm_reflect", "process"]

@@ -1,4 +1,4 @@
-"""Walking a graph: phases, suspension, failure, bounds, and the checkpoint that survives all of it."""
+"""Walking a graph: needs, suspension, failure, bounds, and the checkpoint that survives all of it."""
 
 from __future__ import annotations
 
@@ -7,86 +7,113 @@ from typing import Any
 
 import pytest
 
-from arbor.errors import CheckpointInvalid, PipelineInvalid
+from arbor.errors import CheckpointInvalid, NotFound, PipelineInvalid
 from arbor.pipeline.engine import (
     Checkpoint,
-    Context,
     NodeResult,
     Outcome,
-    Phase,
+    Progress,
     ProgressStatus,
     StepRecord,
+    Steps,
     Suspension,
     advance,
     begin,
+    run_alone,
 )
 from arbor.pipeline.graph import load_graph
-from tests.unit.pipeline.steps import CLOCK, HEAD, Asks, Step, nodes_of, says, walk
+from tests.unit.pipeline.steps import CLOCK, HEAD, ONE, Asks, Result, State, needs, nodes_of, says, walk
 
 
-def test_a_walk_runs_its_steps_in_order_and_merges_their_updates() -> None:
+def test_a_walk_runs_its_steps_in_order_each_from_the_state_before() -> None:
     progress = walk(
         "a [type=a]; b [type=b]; start -> a -> b -> done; start -> lost [weight=-1]",
-        {"a": says(x=1, y=1), "b": Step(lambda c: NodeResult(updates={"x": c["x"] + 1}))},
+        {"a": says(x=1, y=1), "b": lambda state: NodeResult(state={**state, "x": state["x"] + 1})},
         z=0,
     )
 
     assert progress.status is ProgressStatus.FINISHED
     assert (progress.outcome, progress.exit, progress.fault) == (Outcome.SUCCESS, "done", "")
-    assert progress.checkpoint.context == {"x": 2, "y": 1, "z": 0}
+    assert progress.checkpoint.state == {"x": 2, "y": 1, "z": 0}
     assert nodes_of(progress) == ["a", "b"]
 
 
 def test_each_step_leaves_a_record_and_the_observer_sees_it() -> None:
     seen: list[StepRecord] = []
     handlers: dict[str, Any] = {"a": says(x=1)}
-    graph = load_graph(
-        f"{HEAD} a [type=a]; start -> a -> done; start -> lost [weight=-1] }}", handlers=handlers
-    )
+    graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
 
-    progress = advance(
-        graph, begin(graph, {}), handlers, phase=Phase.INSIDE, clock=CLOCK, observer=seen.append
-    )
+    progress = run_alone(advance(graph, begin(graph, {}), handlers, clock=CLOCK, observer=seen.append))
 
     record = progress.steps[0]
     assert tuple(seen) == progress.steps
-    assert (record.seq, record.node, record.handler, record.phase) == (1, "a", "a", Phase.INSIDE)
+    assert (record.seq, record.node, record.handler) == (1, "a", "a")
     assert (record.started_at, record.outcome, record.suspended) == (CLOCK.now(), Outcome.SUCCESS, False)
     assert record.changed == ("x",)
     assert record.duration_ms >= 0
 
 
-def test_the_walk_stops_where_the_other_phase_begins_and_goes_on_from_there() -> None:
-    handlers: dict[str, Any] = {
-        "a": says(a=1),
-        "b": Step(lambda _: NodeResult(), Phase.OUTSIDE),
-        "c": says(c=1),
-    }
-    graph = load_graph(
-        f"{HEAD} a [type=a]; b [type=b]; c [type=c]; start -> a -> b -> c -> done; start -> lost [weight=-1] }}",
-        handlers=handlers,
-    )
-    phases, stops = [Phase.INSIDE, Phase.OUTSIDE, Phase.INSIDE], []
-    checkpoint = begin(graph, {})
-    for phase in phases:
-        progress = advance(graph, checkpoint, handlers, phase=phase, clock=CLOCK)
-        checkpoint = Checkpoint.from_json(json.loads(json.dumps(progress.checkpoint.to_json())))
-        stops.append((progress.status, nodes_of(progress), checkpoint.cursor))
+def test_a_step_gets_the_answers_to_what_it_needs_in_order() -> None:
+    asked: list[str] = []
 
-    assert stops == [
-        (ProgressStatus.CROSSING, ["a"], "b"),
-        (ProgressStatus.CROSSING, ["b"], "c"),
-        (ProgressStatus.FINISHED, ["c"], "done"),
-    ]
+    def answer(need: str) -> str:
+        asked.append(need)
+        return need.upper()
+
+    body = "a [type=a]; b [type=b]; start -> a -> b -> done; start -> lost [weight=-1]"
+    progress = walk(body, {"a": needs("owls", "ferries"), "b": needs("tides", name="more")}, answer=answer)
+
+    assert asked == ["owls", "ferries", "tides"]
+    assert progress.checkpoint.state == {"answers": ["OWLS", "FERRIES"], "more": ["TIDES"]}
+    assert nodes_of(progress) == ["a", "b"]
 
 
-def test_a_walk_that_begins_in_the_wrong_phase_does_nothing() -> None:
-    progress = walk(
-        "a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": says(x=1)}, phase=Phase.OUTSIDE
-    )
+def test_the_walk_waits_at_a_need_and_nothing_of_its_step_has_happened_yet() -> None:
+    seen: list[StepRecord] = []
+    handlers: dict[str, Any] = {"a": needs("owls")}
+    graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
+    checkpoint = begin(graph, {"x": 1})
 
-    assert (progress.status, progress.steps) == (ProgressStatus.CROSSING, ())
-    assert progress.checkpoint.context == {}
+    walking = advance(graph, checkpoint, handlers, clock=CLOCK, observer=seen.append)
+
+    assert next(walking) == "owls"
+    assert (seen, checkpoint.state) == ([], {"x": 1})
+
+
+def test_an_answer_that_is_an_error_is_raised_in_the_step() -> None:
+    def careful(state: State) -> Steps[State]:
+        try:
+            yield "owls"
+        except NotFound as error:
+            return NodeResult(state={**state, "refused": str(error)})
+        raise AssertionError("it was answered")
+
+    handlers: dict[str, Any] = {"a": careful}
+    graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
+    walking = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
+    next(walking)
+
+    with pytest.raises(StopIteration) as stopped:
+        walking.throw(NotFound("there are no owls"))
+
+    assert stopped.value.value.checkpoint.state == {"refused": "there are no owls"}
+
+
+def test_an_answer_that_is_an_error_nobody_expects_names_the_node() -> None:
+    handlers: dict[str, Any] = {"a": needs("owls")}
+    graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
+    walking = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
+    next(walking)
+
+    with pytest.raises(NotFound) as caught:
+        walking.throw(NotFound("there are no owls"))
+
+    assert caught.value.__notes__ == ["in pipeline g, node a, handler a"]
+
+
+def test_a_need_that_nobody_answers_is_named() -> None:
+    with pytest.raises(PipelineInvalid, match="nobody answers the need 'owls'"):
+        walk(ONE, {"a": needs("owls")})
 
 
 def asking() -> tuple[Any, dict[str, Any]]:
@@ -98,10 +125,20 @@ def asking() -> tuple[Any, dict[str, Any]]:
     return load_graph(text, handlers=handlers), handlers
 
 
+def walked(graph: Any, checkpoint: Checkpoint[State], handlers: Any, **options: Any) -> Progress[State]:
+    return run_alone(advance(graph, checkpoint, handlers, clock=CLOCK, **options))
+
+
+def stored(checkpoint: Checkpoint[State]) -> Checkpoint[State]:
+    """Return a checkpoint as another process reads it."""
+    position, state = json.loads(json.dumps([checkpoint.position(), checkpoint.state]))
+    return Checkpoint.at(position, state)
+
+
 def test_a_step_that_suspends_stores_what_it_waits_for() -> None:
     graph, handlers = asking()
 
-    progress = advance(graph, begin(graph, {}), handlers, phase=Phase.INSIDE, clock=CLOCK)
+    progress = walked(graph, begin(graph, {}), handlers)
 
     assert progress.status is ProgressStatus.SUSPENDED
     assert progress.suspension == Suspension(kind="think", payload={"about": "owls"})
@@ -120,99 +157,99 @@ def test_a_suspended_walk_goes_on_with_the_result_from_its_stored_checkpoint(
     result: dict[str, Any], exit_node: str, ran: list[str]
 ) -> None:
     graph, handlers = asking()
-    stopped = advance(graph, begin(graph, {}), handlers, phase=Phase.INSIDE, clock=CLOCK)
-    stored = json.dumps(stopped.checkpoint.to_json())
+    stopped = walked(graph, begin(graph, {}), handlers)
 
-    progress = advance(
-        graph,
-        Checkpoint.from_json(json.loads(stored)),
-        handlers,
-        phase=Phase.INSIDE,
-        resume_with=result,
-        clock=CLOCK,
-    )
+    progress = walked(graph, stored(stopped.checkpoint), handlers, resume_with=result)
 
     assert progress.exit == exit_node
     assert nodes_of(progress) == ran
-    assert progress.checkpoint.context["reply"] == result["text"]
+    assert progress.checkpoint.state["reply"] == result["text"]
     assert not progress.checkpoint.waiting
     assert [step.seq for step in progress.steps] == list(range(3, 3 + len(ran)))
     assert progress.checkpoint.visits["think"] == 1
 
 
-def test_a_result_that_arrives_in_the_wrong_phase_is_kept_for_the_right_one() -> None:
+def test_a_step_may_need_something_when_it_goes_on() -> None:
+    class Remembers(Asks):
+        def resume(self, state: State, result: dict[str, Any]) -> Any:
+            found = yield f"about {result['text']}"
+            return NodeResult(state={**state, "found": found})
+
     graph, handlers = asking()
-    stopped = advance(graph, begin(graph, {}), handlers, phase=Phase.INSIDE, clock=CLOCK)
+    handlers["think"] = Remembers()
+    stopped = walked(graph, begin(graph, {}), handlers)
 
-    crossing = advance(
-        graph, stopped.checkpoint, handlers, phase=Phase.OUTSIDE, resume_with={"text": "x"}, clock=CLOCK
-    )
+    going_on = advance(graph, stopped.checkpoint, handlers, clock=CLOCK, resume_with={"text": "hoot"})
+    progress = run_alone(going_on, answer=len)
 
-    assert crossing.status is ProgressStatus.CROSSING
-    assert crossing.checkpoint == stopped.checkpoint
-    assert handlers["think"].came == []
+    assert (progress.exit, progress.checkpoint.state["found"]) == ("done", len("about hoot"))
 
 
 def test_a_result_is_wanted_exactly_when_the_walk_waits() -> None:
     graph, handlers = asking()
-    fresh = begin(graph, {})
-    waiting = advance(graph, fresh, handlers, phase=Phase.INSIDE, clock=CLOCK).checkpoint
+    fresh: Checkpoint[State] = begin(graph, {})
+    waiting = walked(graph, fresh, handlers).checkpoint
 
     with pytest.raises(CheckpointInvalid, match="waits for nothing"):
-        advance(graph, fresh, handlers, phase=Phase.INSIDE, resume_with={"text": "x"}, clock=CLOCK)
+        advance(graph, fresh, handlers, resume_with={"text": "x"}, clock=CLOCK)
     with pytest.raises(CheckpointInvalid, match="waits for a result"):
-        advance(graph, waiting, handlers, phase=Phase.INSIDE, clock=CLOCK)
+        advance(graph, waiting, handlers, clock=CLOCK)
 
 
 def test_a_checkpoint_of_another_graph_is_refused() -> None:
     graph, handlers = asking()
 
     with pytest.raises(CheckpointInvalid, match="has no node 'gone'"):
-        advance(graph, Checkpoint(cursor="gone"), handlers, phase=Phase.INSIDE, clock=CLOCK)
-    with pytest.raises(CheckpointInvalid, match="needs context, visits"):
-        Checkpoint.from_json({"cursor": "a", "waiting": False, "steps": 0})
+        advance(graph, Checkpoint(cursor="gone", state={}), handlers, clock=CLOCK)
+    with pytest.raises(CheckpointInvalid, match="needs cursor, visits"):
+        Checkpoint.at({"waiting": False, "steps": 0}, {})
 
 
 def test_a_finished_walk_stays_finished() -> None:
     handlers: dict[str, Any] = {"a": says()}
-    graph = load_graph(
-        f"{HEAD} a [type=a]; start -> a -> done; start -> lost [weight=-1] }}", handlers=handlers
-    )
-    first = advance(graph, begin(graph, {}), handlers, phase=Phase.INSIDE, clock=CLOCK)
+    graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
+    first = walked(graph, begin(graph, {}), handlers)
 
-    again = advance(graph, first.checkpoint, handlers, phase=Phase.OUTSIDE, clock=CLOCK)
+    again = walked(graph, first.checkpoint, handlers)
 
     assert (again.status, again.exit, again.steps) == (ProgressStatus.FINISHED, "done", ())
 
 
-def test_a_handlers_error_passes_through_with_the_nodes_name() -> None:
-    def fail(_: Context) -> NodeResult:
+def test_the_checkpoint_that_a_walk_began_with_is_never_changed() -> None:
+    graph, handlers = asking()
+    checkpoint: Checkpoint[State] = begin(graph, {})
+
+    first, second = (walked(graph, checkpoint, handlers) for _ in range(2))
+
+    assert (checkpoint.visits, checkpoint.steps, checkpoint.state) == ({}, 0, {})
+    assert first.checkpoint == second.checkpoint
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_handlers_error_passes_through_with_the_nodes_name(at_once: bool) -> None:
+    def fail(_: State) -> Result:
+        raise RuntimeError("the disk is full")
+
+    def fail_later(_: State) -> Steps[State]:
+        yield "owls"
         raise RuntimeError("the disk is full")
 
     with pytest.raises(RuntimeError, match="the disk is full") as caught:
-        walk("a [type=boom]; start -> a -> done; start -> lost [weight=-1]", {"boom": Step(fail)})
+        walk(ONE.replace("type=a", "type=boom"), {"boom": fail if at_once else fail_later}, answer=len)
 
     assert caught.value.__notes__ == ["in pipeline g, node a, handler boom"]
 
 
-def test_a_handler_cannot_change_the_context_behind_the_engines_back() -> None:
-    def cheat(context: Context) -> NodeResult:
-        context["x"] = 1  # type: ignore[index]
-        return NodeResult()
-
-    with pytest.raises(TypeError, match="does not support item assignment"):
-        walk("a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": Step(cheat)})
-
-
 def test_a_handler_that_suspends_must_be_able_to_resume() -> None:
-    suspends = Step(lambda _: NodeResult(suspend=Suspension(kind="think", payload={})))
+    def suspends(state: State) -> Result:
+        return NodeResult(state=state, suspend=Suspension(kind="think", payload={}))
 
     with pytest.raises(PipelineInvalid, match="handler 'a' suspends, so it needs a `resume`"):
-        walk("a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": suspends})
+        walk(ONE, {"a": suspends})
 
 
 def test_a_handler_that_is_gone_is_named() -> None:
-    graph = load_graph(f"{HEAD} a [type=a]; start -> a -> done; start -> lost [weight=-1] }}", handlers={"a"})
+    graph = load_graph(f"{HEAD}{ONE} }}", handlers={"a"})
 
     with pytest.raises(PipelineInvalid, match="no handler is called 'a'"):
-        advance(graph, begin(graph, {}), {}, phase=Phase.INSIDE, clock=CLOCK)
+        walked(graph, begin(graph, {}), {})
