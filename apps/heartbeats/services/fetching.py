@@ -252,8 +252,8 @@ def _themes(_: Fetcher, asked: Asked) -> list[str]:
     return [theme.name for theme in found]
 
 
-def _past_question(_: Fetcher, asked: Asked) -> needs.AskedBefore:
-    return asked_before(heartbeat_id=asked.member.heartbeat_id, call_id=asked.need.call_id)
+def _past_questions(_: Fetcher, asked: Sequence[Asked]) -> list[Any]:
+    return list(asked_before([(each.member.heartbeat_id, each.need.call_id) for each in asked]))
 
 
 def _call_reply(_: Fetcher, asked: Asked) -> str:
@@ -308,7 +308,7 @@ _CHOICES: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(
 )
 _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[Asked]], list[Any]]] = MappingProxyType(
     {
-        needs.PastQuestion: _one_by_one(_past_question),
+        needs.PastQuestion: _past_questions,
         needs.CallReply: _one_by_one(_call_reply),
         needs.Embedding: Fetcher._embedding,
         RecallRequest: Fetcher._recalls,
