@@ -365,13 +365,14 @@ def test_writers_and_readers_at_once_agree_in_the_end(asker: Asker, mind: Agent,
         for number in range(8):
             if worker % 2:
                 keep(mind, *turns(f"Boat {worker}.{number} sails.", session=f"{worker}.{number}"))
-            else:
-                with at_hand(here), tenant_transaction(mind.tenant_id):
-                    Recaller().recall(
-                        [RecallRequest(agent_id=mind.id, text="boat", limit=5, now=datetime.now(UTC))]
-                    )
+                continue
+            request = RecallRequest(agent_id=mind.id, text="boat", limit=5, now=datetime.now(UTC))
+            with tenant_transaction(mind.tenant_id):
+                assert len(Recaller().recall([request])[0]) == 5
 
-    at_once(work, writers=4)
+    # Once, not in each thread: it changes settings of the process.
+    with at_hand(here):
+        at_once(work, writers=4)
     asker.ask(limit=50)
 
 
