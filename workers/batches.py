@@ -30,17 +30,6 @@ def in_turn(work: Callable[..., object], batch: Arguments) -> None:
         _raise_last([_fault_of(work, arguments) for arguments in batch])
 
 
-def at_once(work: Callable[..., object], batch: Arguments) -> None:
-    """Do the work for all at once, where threads are at hand: what waits for a model keeps no other one waiting."""
-    if _threads is None or len(batch) == 1:
-        in_turn(work, batch)
-        return
-    others = [_threads.submit(_released, work, arguments) for arguments in batch[1:]]
-    # Its connection goes back before the others are waited for: they may need it to end.
-    first = _released(work, batch[0])
-    _raise_last([first, *(each.result() for each in others)])
-
-
 def _fault_of(work: Callable[..., object], arguments: Mapping[str, Any]) -> Exception | None:
     """Do the work for one of several; return its fault, which is in the log: only one of them is raised in the end."""
     try:
@@ -51,9 +40,15 @@ def _fault_of(work: Callable[..., object], arguments: Mapping[str, Any]) -> Exce
     return None
 
 
-def _released(work: Callable[..., object], arguments: Mapping[str, Any]) -> Exception | None:
+def thread_runner() -> Callable[[Callable[[], None]], object] | None:
+    """Return what runs a function in a thread of its own, for what waits for models; None where no threads are at hand."""
+    threads = _threads
+    return None if threads is None else lambda work: threads.submit(_released, work)
+
+
+def _released(work: Callable[[], None]) -> None:
     try:
-        return _fault_of(work, arguments)
+        work()
     finally:
         # As `workers.connections` does after a task: it has none of Celery's signals, or not yet.
         close_old_connections()

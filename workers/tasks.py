@@ -11,7 +11,7 @@ from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.chat_sweep import tend_chats
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
-from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.calls import fulfil_call, fulfil_calls
 from apps.heartbeats.services.consolidation import consolidate, tend_episodes
 from apps.heartbeats.services.errand_prompts import empty_prompts
 from apps.heartbeats.services.processes import forget_silent_processes
@@ -28,7 +28,7 @@ from apps.memories.services.upkeep import expire_memories, trim_embedding_cache
 from apps.queues import TENANT_HEADER, Task, gathered
 from arbor.errors import TenantRequired
 from workers.app import app
-from workers.batches import Arguments, at_once
+from workers.batches import Arguments, thread_runner
 from workers.schedule import entries
 
 
@@ -63,10 +63,12 @@ def advance(self: CeleryTask[Any, Any], *, agent_id: str, epoch: int, also: Argu
 def fulfil(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
     """Ask a model, or several at once."""
     tenant_id = tenant_of(self)
-    at_once(
-        lambda call_id: fulfil_call(call_id=UUID(call_id), tenant_id=tenant_id),
-        [{"call_id": call_id}, *also],
-    )
+    batch = [{"call_id": call_id}, *also]
+    submit = thread_runner()
+    if submit is None or not also:
+        in_turn(lambda call_id: fulfil_call(call_id=UUID(call_id), tenant_id=tenant_id), batch)
+    else:
+        fulfil_calls(call_ids=[UUID(each["call_id"]) for each in batch], tenant_id=tenant_id, submit=submit)
 
 
 @app.task(name=Task.DELIVER.value, bind=True)
