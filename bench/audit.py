@@ -1,4 +1,4 @@
-"""The rows of a fleet that has come to rest, checked against each other: what was lost, and what happened twice."""
+"""The rows of a fleet at rest, checked against each other: what was lost, and what happened twice."""
 
 from __future__ import annotations
 

@@ -31,11 +31,12 @@ class Victim:
     weight: int
 
 
-#: A child is replaced by a fork, a main process by a start of several seconds of processor time: so children go more often.
+#: A child is replaced by a fork, a main process by a start of seconds of processor time, and the calls of a model worker wait
+#: for a lease of a dozen seconds: so children go more often.
 VICTIMS: Sequence[Victim] = (
-    Victim(name="heartbeat child", part="heartbeat", child=True, weight=62),
-    Victim(name="heartbeat", part="heartbeat", child=False, weight=8),
-    Victim(name="model", part="model", child=False, weight=12),
+    Victim(name="heartbeat child", part="heartbeat", child=True, weight=70),
+    Victim(name="heartbeat", part="heartbeat", child=False, weight=6),
+    Victim(name="model", part="model", child=False, weight=6),
     Victim(name="dispatcher child", part="dispatcher", child=True, weight=10),
     Victim(name="dispatcher", part="dispatcher", child=False, weight=4),
     Victim(name="beat", part="beat", child=False, weight=4),

@@ -1,7 +1,7 @@
 """Whether anything is lost or doubled when processes of a fleet are killed at random moments.
 
 A small fleet beats without pause while one of its processes after the other gets SIGKILL and is started again, as a supervisor
-does. Now and then the database server crashes, or the broker loses all it has. Afterwards the fleet comes to rest, and
+does. Now and then the database server crashes, or the broker loses all it has. Afterwards the fleet settles, and
 `bench.audit` checks its rows.
 """
 
@@ -29,7 +29,7 @@ PARTS = ("dispatcher", "heartbeat", "model", "beat")
 #: Templates of agents that may write to their users.
 TEMPLATES = ("Researcher", "Scout", "Monitor")
 #: After so many kills without a heartbeat that ended, the fleet is left alone until one has.
-_WITHOUT_PROGRESS = 10
+_WITHOUT_PROGRESS = 5
 _STUCK_AFTER_S = 120.0
 _SAID_EVERY_S = 15.0
 
@@ -65,7 +65,7 @@ def measure(
     killer.run(kills=kills, crash_every=crash_every, flush_every=flush_every)
     took_s = time.monotonic() - started
     say("waiting until all heartbeats have ended")
-    fleet.come_to_rest()
+    fleet.settle()
     with fleet.connected() as database:
         found = audit(database, fleet.due)
         row = database.execute(_COUNTS).fetchone()
@@ -121,7 +121,7 @@ class _MortalFleet:
         """Make every idle agent due, and record the slots."""
         self.due += database.execute(_DUE_NOW).fetchall()
 
-    def come_to_rest(self) -> None:
+    def settle(self) -> None:
         """Wait until no heartbeat is under way, or until none has ended for long: the audit reports what is left."""
         last, moved = -1, time.monotonic()
         with self.connected() as database:
