@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from types import MappingProxyType
 from typing import Any, TypedDict, get_type_hints
@@ -10,6 +10,7 @@ from typing import Any, TypedDict, get_type_hints
 import orjson
 from pydantic import TypeAdapter
 
+from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.beat import Beat, Moment
 from arbor.heartbeat.situation import Situation
 from arbor.pipeline.progress import Checkpoint
@@ -46,9 +47,10 @@ def checkpoint_json(checkpoint: Checkpoint[Beat]) -> bytes:
 
 
 def read_checkpoint(
-    stored: bytes | str, *, situation: Situation, moment: Moment
+    stored: bytes | str, *, situation: Situation, moment_of: Callable[[EmbeddingModel | None], Moment]
 ) -> Checkpoint[Beat]:
-    """Return the checkpoint of a stored heartbeat that goes on at this moment."""
+    """Return the checkpoint of a stored heartbeat that goes on at the moment of its model of vectors."""
     written: dict[str, Any] = orjson.loads(stored)
     known = _STORED.validate_python(written["beat"])
+    moment = moment_of(known.get("embedding_model"))
     return Checkpoint.at(written, Beat(**known, view=situation, moment=moment))

@@ -99,8 +99,11 @@ def _resumed(due: Due, rules: Rules, now: datetime) -> Member:
     stored = due.open
     assert stored is not None
     situation = Situation.model_validate_json(unpack_text(stored.situation))
-    moment = Moment(now=now, rules=rules, nonce=secrets.token_hex(8))
-    checkpoint = read_checkpoint(unpack_text(stored.checkpoint), situation=situation, moment=moment)
+    checkpoint = read_checkpoint(
+        unpack_text(stored.checkpoint),
+        situation=situation,
+        moment_of=lambda model: _moment(rules, now, model),
+    )
     return Member(
         agent=due.agent,
         heartbeat_id=stored.id,

@@ -29,6 +29,7 @@ from arbor.heartbeat.results import (
 )
 from arbor.heartbeat.sections.text import line
 from arbor.heartbeat.steps import making
+from arbor.heartbeat.steps.following import taken_in
 from arbor.heartbeat.steps.inquiring import inquire, pending_work
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
@@ -85,8 +86,9 @@ def act(beat: Beat) -> Steps[Beat]:
     ).with_state(**beat.budget.settle(energy, rests=rests))
     if doing.backlog is not None:
         beat = beat.bringing(backlog=doing.backlog)
+    # Whatever becomes of the beat: its actions are written with the leg, and shall not be done again for the same percepts.
     beat = replace(
-        beat.bringing(audit=denied),
+        taken_in(beat.bringing(audit=denied)),
         energy_end=energy,
         rests=rests,
         work=pending_work(beat.decisions, results),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from arbor.heartbeat.questions import request_json, request_of, sections_of, stored_sections
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.questions import request_json, request_of, sections_of, stored_sections
 from arbor.heartbeat.reply_schema import reply_schema
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+import structlog
+from django.db import connections
 
-from apps.heartbeats.handlers.decide import Embed
-from apps.heartbeats.handlers.observe import Focus
+from apps.agents.models import Agent
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.fetching import Asked, Fetcher
+from apps.heartbeats.services.schedule import tick_now
+from apps.memories.models import Memory, Mind
 from apps.memories.services import embedding
 from apps.tenants.models import Tenant
+from apps.tenants.scope import APP, tenant_transaction
 from arbor.adapters.embedders import connect_embedder
+from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
+from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.reply import MemoryNote, Reply
-from tests.unit.heartbeat.builders import situation
+from arbor.heartbeat.steps import deciding, orientation
+from arbor.pipeline.engine import Steps, run_alone
+from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
+from tests.integration.heartbeats.conftest import REST, beats_of
+from tests.integration.heartbeats.fleet import Fleet
+from tests.unit.heartbeat.beats import beat_of
+from tests.unit.heartbeat.builders import goal
 
-MIND = {"name": "tei/remote", "dimension": 64}
+REMOTE = EmbeddingModel(name="tei/remote", dimension=64)
 REPLY = Reply(memory_notes=[MemoryNote(text="Ferries are late on Sundays.")])
 DECISIONS = [
     Decision(index=0, action="recall", params={"query": "ferries"}, verdict=Verdict.RUN),
@@ -32,18 +48,24 @@ class _Remote:
     """An embedder a network away."""
 
     in_process = False
-    model = "tei/remote"
-    dimension = 64
+    model = REMOTE.name
+    dimension = REMOTE.dimension
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        #: Whether a transaction was open when it was asked.
+        self.open: set[bool] = set()
+        self.meanwhile: Callable[[], None] | None = None
         self.away = False
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         self.asked += texts
+        self.open.add(connections[APP].in_atomic_block)
+        if self.meanwhile is not None:
+            self.meanwhile()
         if self.away:
             raise EmbeddingFailed("it does not answer")
-        return HashEmbedder(64).embed(texts)
+        return HashEmbedder(self.dimension).embed(texts)
 
 
 @pytest.fixture
@@ -53,7 +75,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
     connect = connect_embedder
 
     def connected(name: str, *parts: Any, **named: Any) -> Any:
-        return made if name == MIND["name"] else connect(name, *parts, **named)
+        return made if name == REMOTE.name else connect(name, *parts, **named)
 
     monkeypatch.setattr(embedding, "connect_embedder", connected)
     monkeypatch.setattr(embedding, "_kept", embedding._Kept())
@@ -62,43 +84,166 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
     embedding.embedder_for.cache_clear()
 
 
-def context_of(tenant: Tenant, mind: dict[str, Any] | None) -> dict[str, Any]:
-    return {
-        "tenant_id": str(tenant.id),
-        "agent_id": str(tenant.id),
-        "mind": mind,
-        "decisions": DECISIONS,
-        "reply": REPLY,
-        "meanings": {"ferries": "ferries"},
-        "focus": {"text": "Where is the ferry?", "meaning": "Where is the ferry?"},
-        "situation": situation(),
-    }
+@pytest.fixture
+def far(agent: Agent, remote: _Remote) -> Agent:
+    """Return an agent whose vectors come from the remote embedder."""
+    with tenant_transaction(agent.tenant_id):
+        Mind.objects.update_or_create(
+            tenant_id=agent.tenant_id,
+            agent_id=agent.id,
+            defaults={"embedding_model": REMOTE.name, "embedding_dimension": REMOTE.dimension},
+        )
+    return agent
+
+
+def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
+    """Run a step that needs vectors, with those that the embedders make outside of any transaction."""
+    member: Any = SimpleNamespace(agent=SimpleNamespace(id=tenant.id))
+    fetcher = Fetcher(tenant.id, datetime.now(UTC))
+
+    def answer(need: Any) -> Mapping[str, Any]:
+        (vectors,) = fetcher.embed([Asked(member=member, need=need)])
+        return dict(vectors)
+
+    return run_alone(step, answer).state
+
+
+def acting(model: EmbeddingModel | None) -> Beat:
+    return beat_of(embedding_model=model, decisions=DECISIONS, reply=REPLY)
 
 
 def test_what_is_searched_for_is_asked_and_what_is_stored_waits_for_the_backlog(
     tenant: Tenant, remote: _Remote
 ) -> None:
-    vectors = Embed().run(context_of(tenant, MIND)).updates["vectors"]
+    vectors = vectors_of(tenant, deciding.embed(acting(REMOTE))).vectors
     assert {text: len(vector) for text, vector in vectors.items()} == {"ferries": 64}
     # And whatever boundaries are held against.
-    assert remote.asked[0] == "ferries"
+    assert "ferries" in remote.asked
     assert not {"The cook sleeps.", "Ferries are late on Sundays."} & set(remote.asked)
 
 
 def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant) -> None:
-    for mind, length in (({"name": "wordllama", "dimension": 128}, 128), (None, 256)):
-        vectors = Embed().run(context_of(tenant, mind)).updates["vectors"]
+    for model, length in ((EmbeddingModel(name="wordllama", dimension=128), 128), (None, 256)):
+        vectors = vectors_of(tenant, deciding.embed(acting(model))).vectors
         assert {text: len(vector) for text, vector in vectors.items()} == dict.fromkeys(
             ["ferries", "The cook sleeps.", "Ferries are late on Sundays."], length
         )
 
 
 def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _Remote) -> None:
-    focus = Focus().run(context_of(tenant, MIND)).updates["focus"]
-    assert len(focus["vector"]) == 64
+    def focused(title: str) -> Beat:
+        beat = beat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
+        return vectors_of(tenant, orientation.focus(beat))
+
+    focus = focused("Where is the ferry?").focus
+    assert focus is not None
+    assert focus.vector is not None
+    assert len(focus.vector) == 64
     remote.away = True
-    context = context_of(tenant, MIND)
-    context["focus"] = {"text": "Who sleeps?", "meaning": "Who sleeps?"}
-    assert Focus().run(context).updates["focus"]["vector"] is None
-    context["decisions"] = [DECISIONS[0].model_copy(update={"params": {"query": "cooks"}})]
-    assert Embed().run(context).updates["vectors"] == {}
+    focus = focused("Who sleeps?").focus
+    assert focus is not None
+    assert (focus.text != "", focus.vector) == (True, None)
+    query = DECISIONS[0].model_copy(update={"params": {"query": "cooks"}})
+    beat = beat_of(embedding_model=REMOTE, decisions=[query], reply=REPLY)
+    assert vectors_of(tenant, deciding.embed(beat)).vectors == {}
+
+
+# --- Whole beats with an embedder a network away -------------------------------------------------------
+
+RECALLS = reply_of(
+    actions=[action_of("recall", query="ferries"), action_of("remember", content="The cook sleeps.")],
+    memory_notes=[{"text": "Ferries are late on Sundays."}],
+)
+
+
+def run_beat(fleet: Fleet, agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        tick_now(agent_id=agent.id)
+    fleet.run()
+
+
+def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
+    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+) -> None:
+    scripted(RECALLS)
+    memory_of(far, "Ferries leave at noon.")
+    remote.asked.clear()
+    run_beat(fleet, far)
+
+    (beat,) = beats_of(far)
+    assert beat.status == HeartbeatStatus.DONE, beat.reason
+    assert [action["outcome"] for action in beat.actions] == ["success", "success"]
+    assert remote.open == {False}
+    assert "ferries" in remote.asked
+    # The focus of the first leg, and the query of the second: each asked for once, and nothing that is only stored.
+    assert len(remote.asked) == len(set(remote.asked))
+    with tenant_transaction(far.tenant_id):
+        stored = Memory.objects.filter(agent_id=far.id, source=f"heartbeat:{beat.id}")
+        waiting = dict(stored.values_list("content", "embedding"))
+    assert set(waiting.values()) == {None}
+    assert not set(waiting) & set(remote.asked)
+
+
+def test_a_leg_that_only_stores_never_leaves_its_transaction(
+    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+) -> None:
+    scripted(REST)
+    with tenant_transaction(far.tenant_id):
+        tick_now(agent_id=far.id)
+    fleet.step()
+    fleet.step()
+    remote.asked.clear()
+    begun: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        begun.extend([sql] if "s.state IN ('queued', 'running')" in sql else [])
+        return execute(sql, params, many, context)
+
+    with connections[APP].execute_wrapper(note), structlog.testing.capture_logs() as logs:
+        fleet.run()
+
+    (beat,) = beats_of(far)
+    assert beat.status == HeartbeatStatus.DONE, beat.reason
+    assert remote.asked == []
+    # The leases are locked once in each transaction.
+    assert len(begun) == 1
+    assert [entry for entry in logs if entry["event"] == "embedding_skipped"] == []
+
+
+def test_words_alone_are_searched_for_while_a_remote_embedder_is_away(
+    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+) -> None:
+    scripted(RECALLS)
+    remote.away = True
+    memory_of(far, "Ferries leave at noon.")
+    run_beat(fleet, far)
+
+    (beat,) = beats_of(far)
+    assert beat.status == HeartbeatStatus.DONE, beat.reason
+    assert beat.actions[0]["outcome"] == "success"
+
+
+def test_a_beat_that_another_worker_took_while_vectors_were_made_is_left_to_it(
+    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+) -> None:
+    scripted(REST)
+
+    def taken_over() -> None:
+        remote.meanwhile = None
+        with connections["ops"].cursor() as cursor:
+            cursor.execute(
+                "UPDATE heartbeats_heartbeatschedule SET lease_until = now() - interval '1 second', state = 'running'"
+                " WHERE agent_id = %s",
+                [far.id],
+            )
+        assert fleet.dispatch().lost == 1
+
+    with tenant_transaction(far.tenant_id):
+        tick_now(agent_id=far.id)
+    remote.meanwhile = taken_over
+    assert not fleet.deliver(fleet.take())
+    assert beats_of(far) == []
+
+    fleet.run()
+    (beat,) = beats_of(far)
+    assert beat.status == HeartbeatStatus.DONE, beat.reason

@@ -10,10 +10,11 @@ from django.db import connections
 
 from apps import web
 from apps.agents.models import Agent, AgentState
-from apps.heartbeats.handlers.registry import HANDLERS
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.heartbeats.services import walk
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.modes import CONSOLIDATION_EVERY
+from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -43,7 +44,7 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     monkeypatch.setattr(web.settings, "ARBOR_SEARCH_URL", "http://search.invalid")
     monkeypatch.setattr(web.settings, "ARBOR_WEB_ALLOW", ["*"])
     scripted(INQUIRES if node == "work" else REST)
-    monkeypatch.setattr(type(HANDLERS[node]), "run", fault)
+    monkeypatch.setattr(walk, "HANDLERS", {**HANDLERS, node: fault})
     with tenant_transaction(agent.tenant_id):
         # The next one tends the memory, and so passes every node but that of inquiries.
         AgentState.objects.filter(agent_id=agent.id).update(beats=CONSOLIDATION_EVERY - 1)

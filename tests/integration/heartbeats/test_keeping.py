@@ -8,7 +8,6 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.agents.services.contact import tell_agent
-from apps.heartbeats.handlers.observe import BEATS_SESSION
 from apps.memories.models import (
     Edge,
     Memory,
@@ -16,6 +15,7 @@ from apps.memories.models import (
 from apps.memories.services.graph import relate
 from apps.selves.services.beliefs import hold_belief
 from apps.tenants.scope import tenant_transaction
+from arbor.heartbeat.steps.orientation import BEATS_SESSION
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.walks import Node
 from arbor.selves.values import BeliefCategory, NewBelief

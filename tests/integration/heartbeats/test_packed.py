@@ -14,12 +14,12 @@ from psycopg.types.json import Jsonb
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import ExternalCall, Heartbeat
-from apps.heartbeats.services import storing
-from arbor.heartbeat.questions import request_of
+from apps.heartbeats.services import questions
 from apps.tenants.encoding import encoded
 from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction
-from apps.tenants.statements import bound, change, fetch, insert_rows, update_of, write_rows
+from apps.tenants.statements import bound, change, fetch, insert_rows, update_of
+from arbor.heartbeat.questions import request_of
 from arbor.heartbeat.situation import Situation
 from config.servers.postgres import EmbeddedPostgres
 from tests.factories.heartbeats import HeartbeatFactory
@@ -51,12 +51,11 @@ def test_a_list_is_appended_to(beat: Heartbeat) -> None:
     assert Heartbeat.objects.get(id=beat.id).trace == [{"sequence": number} for number in (1, 2, 3)]
 
 
-def test_rows_are_inserted_and_written_by_number(beat: Heartbeat, agent: Agent) -> None:
+def test_rows_are_inserted_and_updated(beat: Heartbeat, agent: Agent) -> None:
     slot_at = beat.slot_at - timedelta(hours=1)
     new = HeartbeatFactory.build(agent=agent, tenant_id=agent.tenant_id, slot_at=slot_at, situation=SEEN)
     insert_rows([new])
-    beat.situation = {}
-    write_rows([], [([beat], ("situation",))])
+    Heartbeat.objects.filter(id=beat.id).update(situation={})
 
     assert Heartbeat.objects.get(id=new.id).situation == SEEN
     assert Heartbeat.objects.get(id=new.id).trace == new.trace
@@ -79,7 +78,7 @@ def test_what_was_asked_is_stored_byte_for_byte(
         written.append(pack(value))
         return written[-1]
 
-    monkeypatch.setattr(storing, "pack", packed)
+    monkeypatch.setattr(questions, "pack", packed)
     model = scripted(REST)
     make_due(agent)
     fleet.dispatch()

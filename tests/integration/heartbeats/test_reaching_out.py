@@ -17,7 +17,6 @@ from apps.agents.services.dormancy import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import add_channel
-from apps.heartbeats.handlers import decide, record
 from apps.heartbeats.models import HeartbeatSchedule, HeartbeatStatus, Percept, Trigger
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Memory
@@ -25,6 +24,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
+from arbor.heartbeat.steps import deciding, recording
 from arbor.memory.values import MemoryType
 from arbor.models.ports import ModelRequest, ScriptedModel
 from tests.factories.goals import GoalFactory, IntentFactory
@@ -159,7 +159,7 @@ def test_a_step_that_the_action_itself_finds_too_soon_waits_on_and_is_not_counte
         goal = GoalFactory.create(agent=agent, state="active")
         step = IntentFactory.create(agent=agent, goal=goal, action="reach_out_user")
     # What a beat saw may be old when it acts.
-    monkeypatch.setattr(decide, "seen_refusals", lambda _environment: {})
+    monkeypatch.setattr(deciding, "refusals", lambda **_: {})
     wanted = json.loads(writing("second"))
     wanted["actions"][0]["intent_id"] = str(step.id)
     for _ in range(4):
@@ -199,7 +199,7 @@ def test_nothing_is_sent_when_the_beat_rolls_back(
     def break_down(*_: Any, **__: Any) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr(record, "narrate", break_down)
+    monkeypatch.setattr(recording, "narrate", break_down)
     beat(writing())
     assert outbox(agent) == []
     (lived,) = beats_of(agent)

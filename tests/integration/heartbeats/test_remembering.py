@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +10,6 @@ import pytest
 from apps.agents.models import Agent, AgentState
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.handlers import observe
 from apps.heartbeats.models import Heartbeat
 from apps.memories.models import (
     Activation,
@@ -22,9 +22,10 @@ from apps.memories.models import (
 )
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.neighborhoods import refresh_neighborhoods
-from apps.memories.services.recall import recall_in_scope
+from apps.memories.services.recall import Recaller
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
+from arbor.memory.recall_request import RecallRequest
 from tests.integration.heartbeats.beater import Beater, action_of, memory_of, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
 
@@ -146,12 +147,13 @@ def test_what_comes_to_mind_is_coloured_by_how_the_last_beat_felt(
     beater: Beater, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[float | None] = []
+    recall = Recaller.recall
 
-    def watched(**asks: Any) -> Any:
-        asked.append(asks.get("mood"))
-        return recall_in_scope(**asks)
+    def watched(recaller: Recaller, requests: Sequence[RecallRequest]) -> Any:
+        asked.extend(request.mood for request in requests)
+        return recall(recaller, requests)
 
-    monkeypatch.setattr(observe, "recall_in_scope", watched)
+    monkeypatch.setattr(Recaller, "recall", watched)
     for text in ("The lamp of the lighthouse is out.", "The lamp of the lighthouse is lit."):
         memory_of(agent, text)
     beater.beat(reply_of(actions=[action_of("reflect", topic="lamps", insight="A lamp is a promise.")]))

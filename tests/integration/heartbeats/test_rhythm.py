@@ -18,8 +18,6 @@ from apps.agents.services.policy import set_policy
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal, Intent, Satisfaction
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.handlers import idle
-from apps.heartbeats.handlers.goal_changes import Changes
 from apps.heartbeats.models import (
     DailyUsage,
     ExternalCall,
@@ -38,6 +36,8 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.rhythm import NextBeat, next_beat
+from arbor.heartbeat.steps import opening
+from arbor.heartbeat.steps.goal_changes import Changes
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, Usage
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
@@ -399,7 +399,7 @@ def test_whom_a_limit_halts_just_when_it_is_lifted_goes_on(
         return next_beat(*args, **kwargs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(idle, "next_beat", look)
+        patched.setattr(opening, "next_beat", look)
         assert "the day's budget is used up" in beat(fleet, agent).reason
     (thread,) = started
     thread.join()

@@ -10,14 +10,17 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent, AgentState
-from apps.heartbeats.handlers.registry import HANDLERS
-from apps.heartbeats.handlers.work import Work
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept
+from apps.heartbeats.services import walk
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.services.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.steps.acting import act
+from arbor.heartbeat.steps.inquiring import Work
+from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ScriptedModel
 from arbor.pipeline.graph import heartbeat_text
@@ -82,14 +85,13 @@ def test_a_fault_after_the_first_turn_leaves_what_the_first_did(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(_reply(RECALL, thinking="Who was it?"), _reply(RECALL))
-    run = type(HANDLERS["act"]).run
 
-    def act_once(self: Any, context: Any) -> Any:
-        if context["turn"] > 1:
+    def act_once(beat: Beat) -> Any:
+        if beat.turn > 1:
             raise ZeroDivisionError("on purpose")
-        return run(self, context)
+        return act(beat)
 
-    monkeypatch.setattr(type(HANDLERS["act"]), "run", act_once)
+    monkeypatch.setattr(walk, "HANDLERS", {**HANDLERS, "act": act_once})
     _tick(agent)
     fleet.run()
 

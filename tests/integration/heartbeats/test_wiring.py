@@ -11,7 +11,6 @@ from apps.agents.services.policy import set_policy
 from apps.audit.models import AuditEvent
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.heartbeats.models import ExternalCall, HeartbeatStatus, LedgerEntry, Percept
-from arbor.heartbeat.questions import sections_of
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import (
     Memory,
@@ -21,6 +20,7 @@ from apps.selves.services.aspects import take_aspect
 from apps.selves.services.beliefs import drop_belief, hold_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
+from arbor.heartbeat.questions import sections_of
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief
 from tests.integration.heartbeats.beater import Beater, action_of, memory_of, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,8 +12,6 @@ from django.utils import timezone
 from apps.agents.models import Agent
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, Satisfaction
 from apps.goals.services.goals import create_goal, move_goal
-from apps.heartbeats import acts
-from apps.heartbeats.acts.desk import rest
 from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.models import Edge
 from apps.tenants.scope import tenant_transaction
@@ -22,7 +19,9 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import LinkKind, PlanStatus, StepStatus
 from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.needs import OpenBacklog
+from arbor.heartbeat.results import ActionOutcome
+from arbor.heartbeat.steps.acting import ACTS, Act, Doing, rest
 from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.beater import reply_of
 from tests.integration.heartbeats.conftest import REST, beats_of
@@ -183,12 +182,13 @@ def test_an_intent_is_locked_while_its_action_runs_and_a_lock_of_a_lost_beat_is_
     beat(plan_for(reef, "what the pilots said"))
     seen: list[tuple[str, bool]] = []
 
-    def look(desk: Any, decision: Any) -> Any:
-        intent = Intent.objects.get(goal_id=reef.id)
-        seen.append((intent.status, intent.locked_by == desk.heartbeat_id))
-        return rest(desk, decision)
+    def look(doing: Doing, decision: Decision) -> Act:
+        backlog = yield OpenBacklog()
+        intent = backlog.intent(str(decision.intent_id))
+        seen.append((intent.status, intent.locked_by == doing.beat.heartbeat_id))
+        return (yield from rest(doing, decision))
 
-    monkeypatch.setattr("apps.heartbeats.handlers.act.ACTS", {**acts.ACTS, "recall": look})
+    monkeypatch.setattr("arbor.heartbeat.steps.acting.ACTS", {**ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
         Intent.objects.filter(goal_id=reef.id).update(
             status=IntentStatus.LOCKED, locked_by=UUID(int=9), locked_at=timezone.now()
@@ -294,13 +294,13 @@ def _turns(
     """Name an intent in each turn of one beat, with actions of these names; each recall of it has the next outcome."""
     coming = iter(outcomes)
 
-    def look(desk: Any, decision: Decision) -> ActionResult:
-        done = rest(desk, decision)
+    def look(doing: Doing, decision: Decision) -> Act:
+        done = yield from rest(doing, decision)
         outcome = next(coming) if decision.intent_id else done.outcome
         return done.model_copy(update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"})
 
     beat(plan_for(goals[1], "what the pilots said"))
-    monkeypatch.setattr("apps.heartbeats.handlers.act.ACTS", {**acts.ACTS, "recall": look})
+    monkeypatch.setattr("arbor.heartbeat.steps.acting.ACTS", {**ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
     named = [action(name, intent.id, query="pilots") for name in names]

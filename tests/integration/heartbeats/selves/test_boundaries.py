@@ -7,18 +7,15 @@ from uuid import uuid4
 
 import pytest
 
+from apps import web
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.handlers.decide import Embed
 from apps.heartbeats.services.replay import read_beat
 from apps.memories.models import Memory
 from apps.selves.models import Boundary, Proposal
-from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.replay import replay
-from arbor.heartbeat.reply import Reply
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
 from tests.integration.heartbeats.selves.conftest import state_of, tell
@@ -84,22 +81,16 @@ def test_a_boundary_is_known_by_meaning_when_an_action_is_about_to_store(
     ],
 )
 def test_every_text_that_goes_out_is_held_against_boundaries_by_its_meaning(
-    tenant: Tenant, action: str, params: dict[str, Any]
+    beater: Beater, agent: Agent, monkeypatch: pytest.MonkeyPatch, action: str, params: dict[str, Any]
 ) -> None:
-    context = {
-        "tenant_id": str(tenant.id),
-        "agent_id": str(tenant.id),
-        "mind": None,
-        "decisions": [Decision(index=0, action=action, params=params, verdict=Verdict.RUN)],
-        "reply": Reply(),
-        "meanings": {},
-    }
-    updates = Embed().run(context).updates
-    (decision,) = updates["decisions"]
-    assert decision.verdict is Verdict.BOUNDARY
-    assert "Help me hurt another person." in decision.reason
-    # They are neither searched for nor stored: no checkpoint carries them.
-    assert updates["vectors"] == {}
+    monkeypatch.setattr(web.settings, "ARBOR_SEARCH_URL", "http://search.invalid")
+    monkeypatch.setattr(web.settings, "ARBOR_WEB_ALLOW", ["*"])
+    with tenant_transaction(agent.tenant_id):
+        Agent.objects.filter(id=agent.id).update(allowed_actions=[action, "rest"])
+    beater.beat(reply_of(actions=[action_of(action, **params)]))
+    (entry,) = last_of(agent).actions
+    assert (entry["verdict"], entry["cost"]) == ("boundary", 0)
+    assert "Help me hurt another person." in entry["reason"]
 
 
 NEGOTIATED = "identity_core: " + " ".join(["weighed"] * 14)

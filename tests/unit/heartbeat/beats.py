@@ -1,0 +1,188 @@
+"""Plain builders of heartbeats, and of answers to what their steps need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from arbor.goals.backlog import Backlog
+from arbor.goals.injection import Circumstances
+from arbor.goals.ordering import Scale
+from arbor.goals.priority import PriorityWeights
+from arbor.goals.rows import BacklogRows, GoalRow, IntentRow
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.beat import Beat, Moment, Opening, Rules, Selfhood
+from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.failure_modes import Pulse
+from arbor.heartbeat.needs import Embedding, Placed, Placing
+from arbor.heartbeat.record import Deed
+from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.rhythm import Rhythm
+from arbor.heartbeat.usage import Degradation
+from arbor.memory.values import MemoryType, Recalled, ScoreTerms
+from arbor.pipeline.engine import NodeResult
+from tests.unit.heartbeat.builders import NONCE, NOW, situation
+
+TENANT, AGENT, HEARTBEAT, CALL = (UUID(int=number) for number in (1, 2, 3, 4))
+HOUR = timedelta(hours=1)
+
+RULES = Rules(
+    reflect_every=4,
+    model_context=32_000,
+    reply_tokens=2_000,
+    tier_models={},
+    default_model="openai/large",
+)
+
+
+def rules_of(**changes: Any) -> Rules:
+    return replace(RULES, **changes)
+
+
+def moment_of(**changes: Any) -> Moment:
+    values: dict[str, Any] = {"now": NOW, "rules": RULES, "nonce": NONCE}
+    return Moment(**(values | changes))
+
+
+def opening_of(**changes: Any) -> Opening:
+    """Return the facts of a first leg in which nothing is wrong."""
+    values: dict[str, Any] = {
+        "pulse": Pulse(),
+        "level_before": Degradation.NORMAL,
+        "idle_beats": 0,
+        "held": 0,
+        "mood": None,
+        "circumstances": Circumstances(),
+        "scale": Scale(weights=PriorityWeights(), now=NOW),
+    }
+    return Opening(**(values | changes))
+
+
+def beat_of(**changes: Any) -> Beat:
+    """Return a heartbeat that may do everything, and has done nothing."""
+    values: dict[str, Any] = {
+        "moment": moment_of(),
+        "view": situation(),
+        "tenant_id": TENANT,
+        "agent_id": AGENT,
+        "heartbeat_id": HEARTBEAT,
+        "trigger": "timer",
+        "selfhood": Selfhood(),
+        "rhythm": Rhythm(interval=HOUR),
+        "allowed": [*ACTIONS],
+        "energy_start": 10.0,
+        "model": "openai/large",
+    }
+    return Beat(**(values | changes))
+
+
+def decision_of(action: str, *, index: int = 0, **changes: Any) -> Decision:
+    """Return a decision that runs; `changes` beside its own fields are parameters."""
+    own = {
+        name: changes.pop(name) for name in ("goal_id", "intent_id", "reason", "verdict") if name in changes
+    }
+    values: dict[str, Any] = {"verdict": Verdict.RUN, "params": changes, **own}
+    return Decision(index=index, action=action, **values)
+
+
+def result_of(action: str, *, index: int = 0, **changes: Any) -> ActionResult:
+    values: dict[str, Any] = {"outcome": ActionOutcome.SUCCESS, "summary": f"{action} worked"}
+    return ActionResult(index=index, action=action, **(values | changes))
+
+
+def deed_of(action: str, *, index: int = 0, verdict: Verdict = Verdict.RUN, **changes: Any) -> Deed:
+    """Return an action that was carried out; `changes` are fields of its result."""
+    result = result_of(action, index=index, **changes)
+    named = {name: getattr(result, name) for name in ("goal_id", "intent_id")}
+    return Deed(decision=decision_of(action, index=index, verdict=verdict, **named), result=result)
+
+
+def recalled(number: int = 1, **changes: Any) -> Recalled:
+    values: dict[str, Any] = {
+        "id": UUID(int=100 + number),
+        "type": MemoryType.EPISODIC,
+        "content": f"memory {number}",
+        "role": "",
+        "session": "",
+        "occurred_at": NOW,
+        "importance": 0.5,
+        "terms": ScoreTerms(meaning=1 / number),
+    }
+    return Recalled(**(values | changes))
+
+
+def goal_row(name: str = "reef", **changes: Any) -> GoalRow:
+    values: dict[str, Any] = {
+        "id": UUID(int=200 + len(name)),
+        "agent_id": AGENT,
+        "title": f"Chart the {name}",
+        "state": GoalState.ACTIVE,
+        "layer": GoalLayer.OBJECTIVE,
+        "source": GoalSource.ROLE,
+        "touched_at": NOW,
+    }
+    return GoalRow(**(values | changes))
+
+
+def intent_row(goal: GoalRow, action: str = "recall", **changes: Any) -> IntentRow:
+    values: dict[str, Any] = {
+        "id": UUID(int=300),
+        "agent_id": AGENT,
+        "goal_id": goal.id,
+        "action": action,
+        "description": f"first, {action}",
+    }
+    return IntentRow(**(values | changes))
+
+
+def backlog_of(*goals: GoalRow, intents: Sequence[IntentRow] = ()) -> Backlog:
+    """Return the backlog of the heartbeat's agent."""
+    rows = BacklogRows(
+        goals={goal.id: goal for goal in goals}, intents={intent.id: intent for intent in intents}
+    )
+    return Backlog(AGENT, rows, now=NOW, heartbeat_id=HEARTBEAT)
+
+
+def placed(need: Placing) -> Placed:
+    """Return ids of memories that are all new, by their places."""
+    return Placed(ids=tuple(UUID(int=1000 + place) for place, _ in enumerate(need.memories)))
+
+
+class Answers:
+    """Answers needs by their kind, and records them in order.
+
+    An answer is a value, an exception that is raised in the step, or a function of the need.
+    """
+
+    def __init__(self, answers: Mapping[type, Any] | None = None) -> None:
+        self._answers: Mapping[type, Any] = {Embedding: {}, Placing: placed, **(answers or {})}
+        self.asked: list[Any] = []
+
+    @property
+    def kinds(self) -> list[type]:
+        """Return the kinds of the needs, in order."""
+        return [type(need) for need in self.asked]
+
+    def run(self, work: Any) -> NodeResult[Beat]:
+        """Run a step to its end."""
+        if isinstance(work, NodeResult):
+            return work
+        try:
+            need = next(work)
+            while True:
+                self.asked.append(need)
+                answer = self._answers[type(need)]
+                answer = answer(need) if callable(answer) else answer
+                need = work.throw(answer) if isinstance(answer, Exception) else work.send(answer)
+        except StopIteration as stop:
+            result: NodeResult[Beat] = stop.value
+            return result
+
+
+def ran(work: Any, answers: Mapping[type, Any] | None = None) -> NodeResult[Beat]:
+    """Run a step that needs nothing, or no more than vectors, new memories, and what is given here by kind."""
+    return Answers(answers).run(work)
