@@ -24,7 +24,6 @@ from arbor.heartbeat.rhythm import NextBeat, Rhythm
 from arbor.heartbeat.situation import Situation, Terms
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
-from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.phrases import WordLists
 from arbor.selves.boundary_check import BoundaryRule, Vector, in_force
 from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
@@ -45,9 +44,9 @@ class Rules:
     reply_tokens: int
     tier_models: Mapping[ThinkTier, Sequence[str]]
     default_model: str
-    contact_limits: ContactLimits = ContactLimits()
+    contact_limits: ContactLimits
     #: Words by which memories are weighed.
-    word_lists: WordLists = DEFAULT_WORDS
+    word_lists: WordLists
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

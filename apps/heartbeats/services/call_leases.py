@@ -11,11 +11,11 @@ from uuid import UUID
 
 from django.conf import settings
 
-from arbor.heartbeat.questions import request_of
 from apps.tenants.encoding import from_json
 from apps.tenants.packing import unpack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
+from arbor.heartbeat.questions import request_of
 from arbor.models.ports import ModelRequest
 
 #: Beyond the model's own deadline, the time to store its reply; a summary is embedded before.

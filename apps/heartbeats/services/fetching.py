@@ -266,9 +266,7 @@ def _own_memories(_: Fetcher, asked: Asked) -> frozenset[UUID]:
     if need.required:
         return frozenset(require_memories(agent_id=asked.agent_id, named=need.named))
     ids = [found for text in need.named if (found := read_id(text)) is not None]
-    return frozenset(
-        Memory.objects.filter(agent_id=asked.agent_id, id__in=ids).values_list("id", flat=True)
-    )
+    return frozenset(Memory.objects.filter(agent_id=asked.agent_id, id__in=ids).values_list("id", flat=True))
 
 
 def _settled(_: Fetcher, asked: Asked) -> needs.Proposed:
@@ -294,9 +292,7 @@ def _proposed(found: proposals.Proposed, *, dropped_experiences: int = 0) -> nee
         )
         for rows in (found.made, found.known, found.expired)
     )
-    return needs.Proposed(
-        made=made, known=known, expired=expired, dropped_experiences=dropped_experiences
-    )
+    return needs.Proposed(made=made, known=known, expired=expired, dropped_experiences=dropped_experiences)
 
 
 _CHOICES: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(

@@ -69,7 +69,9 @@ def act(beat: Beat) -> Steps[Beat]:
     for decision in beat.decisions:
         results.append((yield from _carry_out(doing, decision)) if decision.runs else refused(decision))
     beat = doing.beat
-    denied = [_denial(beat, decision) for decision in beat.decisions if decision.verdict is Verdict.NOT_PERMITTED]
+    denied = [
+        _denial(beat, decision) for decision in beat.decisions if decision.verdict is Verdict.NOT_PERMITTED
+    ]
     energy = beat.situation.energy
     for result in results:
         energy = beat.budget.spend(energy, result.cost)
@@ -241,9 +243,7 @@ def _backlog(doing: Doing) -> Generator[Any, Any, Backlog]:
 
 
 def _record(doing: Doing, goal: GoalRow, kind: GoalChangeKind, change: str) -> None:
-    doing.goal_changes.append(
-        GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change)
-    )
+    doing.goal_changes.append(GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change))
 
 
 ACTS: Mapping[str, Callable[[Doing, Decision], Act]] = MappingProxyType(
@@ -265,5 +265,3 @@ ACTS: Mapping[str, Callable[[Doing, Decision], Act]] = MappingProxyType(
         "rest": rest,
     }
 )
-
-

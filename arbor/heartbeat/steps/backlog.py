@@ -114,9 +114,7 @@ def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> li
     put_off = {decision.index for decision in decisions if decision.verdict in _PUT_OFF}
     put_off |= {result.index for result in _put_off(results, decisions)}
     tried = [result for result in results if result.intent_id and result.index not in put_off]
-    return sorted(
-        tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
-    )
+    return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
 
 
 def _put_off(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:

@@ -91,9 +91,7 @@ def _refused(notes: Sequence[PeerNote], note: PeerNote, reason: str) -> Dropped:
 def _kept(situation: Situation, deeds: Sequence[Deed], freely: Sequence[FreeCrossing]) -> set[str]:
     """Return the boundaries that were pressed, from outside or from within; a mere flag presses nobody."""
     outside = {
-        crossing.boundary
-        for crossing in situation.crossed
-        if crossing.response is not BoundaryResponse.FLAG
+        crossing.boundary for crossing in situation.crossed if crossing.response is not BoundaryResponse.FLAG
     }
     within = {
         crossing.boundary

@@ -34,9 +34,7 @@ from arbor.web.plan import Depth
 from arbor.web.ports import Page
 
 #: The depth of each of the slow actions.
-DEPTHS: Mapping[str, Depth] = MappingProxyType(
-    {"inquire_shallow": Depth.SHALLOW, "inquire_deep": Depth.DEEP}
-)
+DEPTHS: Mapping[str, Depth] = MappingProxyType({"inquire_shallow": Depth.SHALLOW, "inquire_deep": Depth.DEEP})
 #: A page on the web, whoever wrote it; and the most that all of them together bear out, below what the agent concludes
 #: itself: pages copy each other.
 WEB_TRUST = 0.4
@@ -100,9 +98,7 @@ class Work:
         if not beat.work:
             return NodeResult(state=beat)
         inquiry = beat.work[0]
-        request = web_request(
-            question=inquiry.question, queries=inquiry.queries, depth=Depth(inquiry.depth)
-        )
+        request = web_request(question=inquiry.question, queries=inquiry.queries, depth=Depth(inquiry.depth))
         asked = Question(model=WEB_HANDLE, request=request.to_json())
         return _waiting(beat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 

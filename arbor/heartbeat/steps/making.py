@@ -105,9 +105,7 @@ def placing(beat: Beat, *memories: NewMemory) -> Placing:
     )
 
 
-def vectors_of(
-    texts: Sequence[str], known: Mapping[str, Sequence[float]]
-) -> npt.NDArray[np.float32] | None:
+def vectors_of(texts: Sequence[str], known: Mapping[str, Sequence[float]]) -> npt.NDArray[np.float32] | None:
     """Return the texts' vectors, or none if one is missing: maintenance embeds what is stored without."""
     if any(text not in known for text in texts):
         return None
