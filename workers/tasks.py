@@ -19,7 +19,7 @@ from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeats
 from apps.memories.services.activation import trim_activations
-from apps.memories.services.buffer import tend_buffers
+from apps.memories.services.buffer_promotion import tend_buffers
 from apps.memories.services.clustering import tend_clusters
 from apps.memories.services.embedding_backlog import embed_backlog
 from apps.memories.services.forgetting import clean_up_memories, fade_memories, keep_quotas
