@@ -13,7 +13,6 @@ from apps.audit.services import record
 from apps.memories.services.forgetting import ACTOR
 from apps.memories.services.literals import fitting, sparsevec_text
 from apps.memories.services.minds import query_vector
-from apps.memories.services.recall import check_query
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
@@ -22,6 +21,7 @@ from arbor.ids import uuid7
 from arbor.memory.buffer import CAPACITY, NEAR, SHARED, ToHold, shared_words
 from arbor.memory.content import content_hash
 from arbor.memory.lexical import document_vector
+from arbor.memory.recall_request import check_query
 
 # Buffered again, a thing stays longer. What makes room, for each agent by itself: what was promoted, then the least
 # important, then the oldest.
