@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('agents', '0005_words'),
-        ('memories', '0013_words'),
+        ('memories', '0014_revisions'),
         ('tenants', '0003_words'),
     ]
 
