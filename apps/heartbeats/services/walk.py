@@ -166,6 +166,8 @@ class _Leg:
             members = [thought.member for thought in self._thoughts]
             if len(members) < len(self._leases):
                 log.info("messages_stale", stale=len(self._leases) - len(members))
+            if not members:
+                return set()
             for thought in self._thoughts:
                 thought.go_on(None)
             outside = self._think()
