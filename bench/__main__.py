@@ -38,6 +38,13 @@ from bench.stub_process import stub_model
     help="Of each agent, at the start.",
 )
 @click.option(
+    "--warm-up",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Beats of each agent before anything is measured.",
+)
+@click.option(
     "--lone",
     type=click.IntRange(min=1),
     default=50,
