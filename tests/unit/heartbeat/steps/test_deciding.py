@@ -14,7 +14,7 @@ from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.steps.deciding import decide, embed
-from tests.unit.heartbeat.beats import Answers, beat_of, decision_of, deed_of
+from tests.unit.heartbeat.beats import Answers, beat_of, decision_of, deed_of, refusal_of
 from tests.unit.heartbeat.builders import NOW, situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
@@ -87,7 +87,7 @@ def test_an_item_of_the_reply_beyond_a_boundary_is_left_out_and_on_record() -> N
         ([decision_of("remember", content="c"), decision_of("reflect", insight="d")], [], [], [], ["c", "d"]),
         ([decision_of("synthesize", content="e")], ["f", "e"], [], [], ["e", "f"]),
         ([decision_of("maintain", content=None)], [], None, None, None),
-        ([decision_of("recall", query="a", verdict=Verdict.TOO_SOON)], [], None, None, None),
+        ([refusal_of("recall", Verdict.TOO_SOON, query="a")], [], None, None, None),
         ([decision_of("reach_out_user", intent="g", content="h")], [], [], ["g", "h"], []),
         ([decision_of("rest")], ["i"], [], [], ["i"]),
     ],
