@@ -80,13 +80,14 @@ def beat_of(**changes: Any) -> Beat:
     return Beat(**(values | changes))
 
 
-def decision_of(action: str, *, index: int = 0, **changes: Any) -> Decision:
-    """Return a decision that runs; `changes` beside its own fields are parameters."""
-    own = {
-        name: changes.pop(name) for name in ("goal_id", "intent_id", "reason", "verdict") if name in changes
-    }
-    values: dict[str, Any] = {"verdict": Verdict.RUN, "params": changes, **own}
-    return Decision(index=index, action=action, **values)
+def decision_of(action: str, **params: Any) -> Decision:
+    """Return a decision that runs, with these parameters."""
+    return Decision(index=0, action=action, params=params, verdict=Verdict.RUN)
+
+
+def refusal_of(action: str, verdict: Verdict, reason: str = "", **params: Any) -> Decision:
+    """Return a decision that does not run."""
+    return Decision(index=0, action=action, params=params, verdict=verdict, reason=reason)
 
 
 def result_of(action: str, *, index: int = 0, **changes: Any) -> ActionResult:
@@ -94,11 +95,21 @@ def result_of(action: str, *, index: int = 0, **changes: Any) -> ActionResult:
     return ActionResult(index=index, action=action, **(values | changes))
 
 
-def deed_of(action: str, *, index: int = 0, verdict: Verdict = Verdict.RUN, **changes: Any) -> Deed:
-    """Return an action that was carried out; `changes` are fields of its result."""
+def deed_of(
+    action: str, *, index: int = 0, verdict: Verdict = Verdict.RUN, params: Any = None, **changes: Any
+) -> Deed:
+    """Return an action that was decided about and has ended; `changes` are fields of its result."""
     result = result_of(action, index=index, **changes)
-    named = {name: getattr(result, name) for name in ("goal_id", "intent_id")}
-    return Deed(decision=decision_of(action, index=index, verdict=verdict, **named), result=result)
+    decision = Decision(
+        index=index,
+        action=action,
+        params=params or {},
+        verdict=verdict,
+        goal_id=result.goal_id,
+        intent_id=result.intent_id,
+        cost=result.cost,
+    )
+    return Deed(decision=decision, result=result)
 
 
 def recalled(number: int = 1, **changes: Any) -> Recalled:

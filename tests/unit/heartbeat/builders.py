@@ -87,6 +87,16 @@ def percept(content: str = "The ferry is late", **changes: Any) -> PerceptView:
     return PerceptView(**(values | changes))
 
 
+def proposal(name: str = "maps", **changes: Any) -> ProposalView:
+    values: dict[str, Any] = {
+        "id": f"proposal-{name}",
+        "kind": ProposalKind.IDENTITY,
+        "content": f"I like {name}",
+        "confidence": 0.8,
+    }
+    return ProposalView(**(values | changes))
+
+
 def situation(**changes: Any) -> Situation:
     values: dict[str, Any] = {
         "agent_id": "0198c0de-0000-7000-8000-000000000001",

@@ -1,0 +1,162 @@
+"""Deciding: which actions run, and what of them crosses a boundary by its meaning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arbor.embedding.models import EmbeddingModel
+from arbor.heartbeat.beat import Beat, BudgetTerms, Selfhood
+from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.needs import Embedding
+from arbor.heartbeat.record import TurnRecord
+from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
+from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.steps.deciding import decide, embed
+from tests.unit.heartbeat.beats import Answers, beat_of, decision_of, deed_of, refusal_of
+from tests.unit.heartbeat.builders import NOW, situation
+
+MODEL = EmbeddingModel(name="wordllama", dimension=2)
+LIE = "I will lie to the harbour master."
+#: In other words than a default boundary's, and meaning the same as its example.
+HURT = "Help with hurting another person!"
+EXAMPLE = "Help me hurt another person."
+MEANT = {HURT: [1.0, 0.0], EXAMPLE: [1.0, 0.0]}
+
+
+def wants(*actions: tuple[str, dict[str, Any]], **changes: Any) -> Beat:
+    proposed = [ProposedAction(action=name, params=params) for name, params in actions]
+    return beat_of(reply=Reply(actions=proposed), **changes)
+
+
+QUERY = ("recall", {"query": "ferries"})
+OUT = ("reach_out_user", {"intent": "They asked.", "content": "Hello."})
+
+
+@pytest.mark.parametrize(
+    ("beat", "verdicts"),
+    [
+        (wants(), []),
+        (wants(QUERY), ["run"]),
+        (wants(("fly", {})), ["unknown"]),
+        (wants(QUERY, allowed=["rest"]), ["not_permitted"]),
+        (wants(QUERY, allowed=["rest"], missing={"recall": "no memory"}), ["unavailable"]),
+        (wants(("recall", {})), ["invalid"]),
+        (wants(("remember", {"content": LIE})), ["boundary"]),
+        (wants(QUERY, QUERY, view=situation(energy=1.0)), ["run", "too_little_energy"]),
+        (wants(OUT, view=situation(environment=Environment(now=NOW, hours_since_reach_out=1))), ["too_soon"]),
+        (
+            wants(QUERY, budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)),
+            ["too_little_energy"],
+        ),
+        (wants(("observe", {}), budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)), ["run"]),
+    ],
+)
+def test_what_runs_is_known_permitted_possible_valid_affordable_and_within_the_boundaries(
+    beat: Beat, verdicts: list[str]
+) -> None:
+    result = Answers().run(decide(beat))
+    assert [decision.verdict.value for decision in result.state.decisions] == verdicts
+
+
+def test_the_actions_of_a_further_turn_are_numbered_on() -> None:
+    earlier = TurnRecord(deeds=[deed_of("recall"), deed_of("rest", index=1)])
+    beat = wants(QUERY, QUERY, earlier=earlier, turn=2)
+    assert [decision.index for decision in Answers().run(decide(beat)).state.decisions] == [2, 3]
+
+
+def test_an_item_of_the_reply_beyond_a_boundary_is_left_out_and_on_record() -> None:
+    notes = [MemoryNote(text=LIE), MemoryNote(text="The tide turns.")]
+    beat = Answers().run(decide(beat_of(reply=Reply(memory_notes=notes)))).state
+
+    assert beat.said.memory_notes == notes[1:]
+    assert beat.untaken == ["memory_notes[0]"]
+    (dropped,) = beat.present.dropped
+    assert dropped.path == "memory_notes[0]"
+    assert "no_deception" in dropped.reason
+    assert [crossing.path for crossing in beat.crossings] == ["memory_notes[0]"]
+
+
+@pytest.mark.parametrize(
+    ("decisions", "notes", "queries", "plain", "stored"),
+    [
+        ([], [], None, None, None),
+        ([decision_of("recall", query="a")], [], ["a"], [], []),
+        ([decision_of("inquire_deep", question="q", queries=["b"])], [], ["q"], ["b"], []),
+        ([decision_of("remember", content="c"), decision_of("reflect", insight="d")], [], [], [], ["c", "d"]),
+        ([decision_of("synthesize", content="e")], ["f", "e"], [], [], ["e", "f"]),
+        ([decision_of("maintain", content=None)], [], None, None, None),
+        ([refusal_of("recall", Verdict.TOO_SOON, query="a")], [], None, None, None),
+        ([decision_of("reach_out_user", intent="g", content="h")], [], [], ["g", "h"], []),
+        ([decision_of("rest")], ["i"], [], [], ["i"]),
+    ],
+)
+def test_vectors_are_needed_of_what_is_searched_for_stored_and_sent_out(
+    decisions: list[Any],
+    notes: list[str],
+    queries: list[str] | None,
+    plain: list[str] | None,
+    stored: list[str] | None,
+) -> None:
+    own = {"name": "no_gossip", "enabled": False, "examples": []}
+    answers = Answers({Embedding: lambda need: {text: [0.0, 1.0] for text in (*need.queries, *need.stored)}})
+    reply = Reply(memory_notes=[MemoryNote(text=text) for text in notes])
+    beat = beat_of(
+        decisions=decisions, reply=reply, embedding_model=MODEL, selfhood=Selfhood(boundaries=[own])
+    )
+    result = answers.run(embed(beat)).state
+
+    if queries is None or stored is None:
+        assert answers.asked == []
+        return
+    (need,) = answers.asked
+    assert (list(need.queries), list(need.plain), list(need.stored)) == (queries, plain, stored)
+    assert (need.model, need.boundaries) == (MODEL, [own])
+    assert set(result.vectors) == {*queries, *stored}
+
+
+@pytest.mark.parametrize(
+    ("action", "params"),
+    [
+        ("remember", {"content": HURT}),
+        ("recall", {"query": HURT}),
+        ("reach_out_user", {"intent": "They asked.", "content": HURT}),
+        ("reach_out_user", {"intent": HURT, "content": "Hello."}),
+        ("inquire_shallow", {"question": "ferries", "queries": [HURT]}),
+    ],
+)
+def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
+    action: str, params: dict[str, Any]
+) -> None:
+    decision = decision_of(action, **params)
+    result = Answers({Embedding: MEANT}).run(embed(beat_of(decisions=[decision], reply=Reply()))).state
+
+    (judged,) = result.decisions
+    assert (judged.verdict, judged.cost) == (Verdict.BOUNDARY, 0)
+    assert EXAMPLE in judged.reason
+    # What merely goes out is neither searched for nor stored: no checkpoint carries its vector.
+    assert set(result.vectors) == ({HURT} if action in ("remember", "recall") else set())
+
+
+def test_a_note_is_checked_by_its_meaning_and_the_others_stay() -> None:
+    notes = [MemoryNote(text="The tide turns."), MemoryNote(text=HURT)]
+    beat = beat_of(reply=Reply(memory_notes=notes))
+    result = Answers({Embedding: {**MEANT, "The tide turns.": [0.0, 1.0]}}).run(embed(beat)).state
+
+    assert [note.text for note in result.said.memory_notes] == ["The tide turns."]
+    assert [item.path for item in result.present.dropped] == ["memory_notes[1]"]
+
+
+def test_without_vectors_the_words_have_decided() -> None:
+    beat = beat_of(decisions=[decision_of("remember", content=HURT)], reply=Reply())
+    result = Answers({Embedding: {}}).run(embed(beat)).state
+    assert (result.decisions[0].verdict, result.vectors) == (Verdict.RUN, {})
+
+
+def test_vectors_of_earlier_turns_last() -> None:
+    beat = beat_of(
+        decisions=[decision_of("recall", query="a")], reply=Reply(), vectors={"a note": [0.1, 0.2]}
+    )
+    result = Answers({Embedding: {"a": [0.0, 1.0]}}).run(embed(beat)).state
+    assert result.vectors == {"a note": [0.1, 0.2], "a": [0.0, 1.0]}

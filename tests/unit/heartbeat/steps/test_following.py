@@ -1,0 +1,138 @@
+"""Following up: when a beat goes on to a further turn, and what it is as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.record import TurnRecord
+from arbor.heartbeat.reply import MemoryNote, Reply
+from arbor.heartbeat.steps.following import follow_up, taken_in
+from tests.unit.heartbeat.beats import CALL, Answers, beat_of, deed_of, moment_of, rules_of
+from tests.unit.heartbeat.builders import NONCE, percept, situation
+
+FOUND = deed_of("recall", brought="[m] Ines keeps it.", cost=1)
+HEARD = [percept(id=str(UUID(int=50)))]
+
+
+def acted(**changes: Any) -> Beat:
+    """Return a beat that has acted in its first turn, and found something to read."""
+    values: dict[str, Any] = {
+        "view": situation(percepts=HEARD, energy=10.0),
+        "present": TurnRecord(deeds=[FOUND], reasoning="Who?"),
+        "reply": Reply(thinking="Who?", memory_notes=[MemoryNote(text="a note")]),
+        "energy_end": 9.0,
+        "turn": 1,
+        "turns": 1,
+        "turns_allowed": 3,
+        "mark": NONCE,
+        "call_id": CALL,
+        "reply_text": "{}",
+        "asked_tokens": 100,
+        "vectors": {"a note": [1.0], "ferries": [2.0]},
+        "decisions": [FOUND.decision],
+        "untaken": ["memory_notes[1]"],
+    }
+    return beat_of(**(values | changes))
+
+
+def followed(beat: Beat) -> tuple[Beat, tuple[str, ...]]:
+    result = Answers().run(follow_up(beat))
+    return result.state, result.changed
+
+
+def test_a_beat_goes_on_with_what_its_actions_brought() -> None:
+    beat, changed = followed(acted())
+
+    assert changed == ("goes on to turn 2",)
+    assert (beat.goes_on, beat.turn, beat.answered) == (True, 2, CALL)
+    assert "Ines keeps it." in beat.follow_up
+    assert "9 energy left." in beat.follow_up
+    assert beat.said_tokens > 100
+    # What this turn decided is over; what it did is on record.
+    assert (beat.reply, beat.decisions, beat.untaken, beat.deeds) == (None, [], [], [])
+    assert beat.earlier.deeds == [FOUND]
+    assert beat.earlier_reply is not None
+    assert beat.earlier_reply.thinking == "Who?"
+    assert beat.situation.energy == 9.0
+    # Notes are stored at the end.
+    assert beat.vectors == {"a note": [1.0]}
+    assert (beat.effects.heard, beat.heard) == ((UUID(int=50),), True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"turns_allowed": 1}, ()),
+        ({"present": TurnRecord(deeds=[deed_of("rest")])}, ()),
+        ({"energy_end": 0.0}, ()),
+        ({"asked_tokens": 31_900}, ("the model has no room for a further turn",)),
+        (
+            {"moment": moment_of(rules=rules_of(model_context=200))},
+            ("the model has no room for a further turn",),
+        ),
+    ],
+)
+def test_a_beat_ends_when_there_is_nothing_to_read_or_no_means_to_go_on(
+    changes: dict[str, Any], why: tuple[str, ...]
+) -> None:
+    beat, changed = followed(acted(**changes))
+
+    assert changed == why
+    assert not beat.goes_on
+    assert beat.said.thinking == "Who?"
+
+
+def test_a_beat_of_two_turns_ends_as_one() -> None:
+    earlier = TurnRecord(deeds=[FOUND], reasoning="Who?")
+    present = TurnRecord(deeds=[deed_of("rest", index=1)], reasoning="Ines.")
+    beat, _ = followed(
+        acted(
+            turn=2,
+            turns=2,
+            earlier=earlier,
+            earlier_reply=Reply(thinking="Who?"),
+            present=present,
+            reply=Reply(thinking="Ines."),
+            view=situation(percepts=HEARD, energy=9.0),
+        )
+    )
+
+    assert (beat.goes_on, beat.said.thinking) == (False, "Who?\n\nInes.")
+    assert [deed.result.action for deed in beat.whole.deeds] == ["recall", "rest"]
+    # The energy it began with: its results say what it spent.
+    assert beat.situation.energy == 10.0
+
+
+def test_a_further_turn_that_came_to_nothing_leaves_the_turns_before() -> None:
+    beat, changed = followed(
+        acted(
+            turn=2,
+            failure="ModelTimeout: no answer",
+            unreadable="x",
+            earlier=TurnRecord(deeds=[FOUND]),
+            earlier_reply=Reply(thinking="Who?"),
+            present=TurnRecord(reasoning="half a thought"),
+            reply=None,
+            goes_on=True,
+        )
+    )
+
+    assert changed == ("turn 2 came to nothing",)
+    assert (beat.goes_on, beat.failure, beat.unreadable) == (False, "", "")
+    assert beat.said.thinking == "Who?"
+    assert beat.whole.deeds == [FOUND]
+    assert beat.whole.reasoning == ""
+    (lost,) = beat.present.dropped
+    assert (lost.path, lost.reason) == ("turn 2", "ModelTimeout: no answer")
+
+
+def test_percepts_are_taken_in_once() -> None:
+    beat = taken_in(beat_of(view=situation(percepts=HEARD)))
+    assert (beat.effects.heard, beat.heard) == ((UUID(int=50),), True)
+    assert taken_in(beat) is beat
+    nobody = beat_of()
+    assert taken_in(nobody) is nobody

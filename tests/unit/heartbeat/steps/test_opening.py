@@ -1,0 +1,212 @@
+"""The opening of a beat: what is noticed, and when it ends without a model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from arbor.goals.values import GoalLayer
+from arbor.heartbeat.beat import Beat, Opening, Selfhood
+from arbor.heartbeat.failure_modes import BeatGlance, NoticeKind, Pulse
+from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.rhythm import ActiveHours, Rhythm
+from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.steps.opening import background_checks, idle, observe
+from arbor.heartbeat.usage import Degradation, Scarcest
+from arbor.selves.drives import Drive, Drives, DriveState
+from tests.unit.heartbeat.beats import HOUR, beat_of, opening_of, ran
+from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
+
+REFLECTED = [BeatGlance(status="done", mode="reflection")]
+#: A night in which 09:30 UTC lies.
+NIGHT = ActiveHours(start=time(20), end=time(22), zone=ZoneInfo("UTC"))
+
+
+def drives_of(**levels: float) -> dict[str, Any]:
+    states = {drive: DriveState(level=levels.get(drive.value, 0.5), at=NOW) for drive in Drive}
+    return Drives(states=states).model_dump(mode="json")
+
+
+def opened(seen: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
+    """Return a beat that has just begun and has reflected at the beat before."""
+    return beat_of(
+        view=situation(**seen),
+        opening=opening or opening_of(pulse=Pulse(beats=REFLECTED)),
+        energy_start=None,
+        **changes,
+    )
+
+
+def test_the_record_begins_with_the_energy_there_is() -> None:
+    assert ran(observe(opened({"energy": 7.5}))).state.energy_start == 7.5
+
+
+@pytest.mark.parametrize(
+    ("seen", "changes", "reason"),
+    [
+        ({}, {}, "idle: nothing waits, and it reflected at the last beat"),
+        ({}, {"trigger": "message"}, ""),
+        ({}, {"trigger": "operator"}, ""),
+        ({}, {"trigger": "drive"}, "idle: nothing waits, and it reflected at the last beat"),
+        # A cycle is asked for, and ends where nothing is left.
+        ({}, {"trigger": "cycle"}, "idle: nothing waits, and it reflected at the last beat"),
+        ({"percepts": [percept()]}, {}, ""),
+        ({"goals": [goal()]}, {}, ""),
+        (
+            {"goals": [goal(layer=GoalLayer.ASPIRATION)]},
+            {},
+            "idle: nothing waits, and it reflected at the last beat",
+        ),
+        ({"goals": [goal(rule="survival")]}, {}, "idle: nothing waits, and it reflected at the last beat"),
+        ({"goals": [goal()], "intents": [intent()]}, {}, ""),
+        ({"proposals": [proposal()]}, {}, ""),
+        ({"beat_number": 5}, {}, ""),
+        ({}, {"selfhood": Selfhood(drives=drives_of(curiosity=0.9))}, ""),
+        # Tiredness wakes nobody.
+        (
+            {},
+            {"selfhood": Selfhood(drives=drives_of(rest=0.9))},
+            "idle: nothing waits, and it reflected at the last beat",
+        ),
+    ],
+)
+def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
+    seen: dict[str, Any], changes: dict[str, Any], reason: str
+) -> None:
+    result = ran(idle(opened(seen, **changes)))
+
+    beat = result.state
+    assert beat.idle == reason
+    assert result.changed == ((reason,) if reason else ())
+    assert beat.state.idle_beats == (1 if reason else 0)
+    assert (beat.next is not None, beat.state.stale_beats) == ((True, 1) if reason else (False, None))
+
+
+@pytest.mark.parametrize(
+    ("beats", "goes_on"),
+    [
+        ([], True),
+        (REFLECTED, False),
+        ([BeatGlance(status="skipped")] * 2 + REFLECTED, False),
+        ([BeatGlance(status="skipped")] * 3 + REFLECTED, True),
+        ([BeatGlance(status="failed", mode="reflection")], True),
+    ],
+)
+def test_now_and_then_it_reflects_although_nothing_waits(beats: list[BeatGlance], goes_on: bool) -> None:
+    beat = ran(idle(opened({}, opening_of(pulse=Pulse(beats=beats))))).state
+    assert (beat.idle == "") is goes_on
+
+
+@pytest.mark.parametrize(
+    ("idle_beats", "shift", "hours"),
+    [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)],
+)
+def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, hours: float) -> None:
+    opening = opening_of(pulse=Pulse(beats=REFLECTED), idle_beats=idle_beats)
+    beat = ran(idle(opened({}, opening, shift=shift))).state
+
+    assert beat.next is not None
+    assert (beat.next.due_at - NOW) / HOUR == pytest.approx(hours)
+    assert beat.state.idle_beats == idle_beats + 1
+
+
+@pytest.mark.parametrize(
+    ("level", "seen", "trigger", "reason"),
+    [
+        (Degradation.CONSERVATION, {"goals": [goal()]}, "timer", ""),
+        (Degradation.DEGRADATION, {"goals": [goal()]}, "timer", ""),
+        (Degradation.DEGRADATION, {"goals": [goal(rule="survival")]}, "timer", "serves no goal"),
+        (Degradation.DEGRADATION, {}, "operator", ""),
+        (Degradation.END_TIMES, {"goals": [goal()]}, "operator", "is for users who wait"),
+        (Degradation.END_TIMES, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", None),
+        (Degradation.HALT, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", "is used up"),
+    ],
+)
+def test_a_days_budget_that_runs_low_withholds_beats(
+    level: Degradation, seen: dict[str, Any], trigger: str, reason: str | None
+) -> None:
+    beat = ran(idle(opened({"degradation": level, **seen}, trigger=trigger))).state
+    if not reason:
+        # Not for its budget at least.
+        assert "budget" not in beat.idle
+    else:
+        assert reason in beat.idle
+
+
+def test_a_halted_agent_waits_for_the_new_day_and_not_all_in_one_moment() -> None:
+    midnight = datetime(2026, 1, 6, tzinfo=UTC)
+    for shift in (0.05, -0.02):
+        beat = ran(idle(opened({"degradation": Degradation.HALT}, shift=shift))).state
+        assert beat.next is not None
+        assert beat.next.due_at == midnight + HOUR * abs(shift)
+    late = replace(opened({"degradation": Degradation.HALT}), rhythm=Rhythm(interval=timedelta(days=2)))
+    following = ran(idle(late)).state.next
+    assert following is not None
+    assert following.due_at == NOW + timedelta(days=3)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "waiting", "runs"), [("timer", False, False), ("event", False, True), ("timer", True, True)]
+)
+def test_outside_its_hours_it_beats_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
+    environment = Environment(now=NOW, user_waiting=waiting)
+    beat = opened({"goals": [goal()], "environment": environment}, trigger=trigger)
+    beat = ran(idle(replace(beat, rhythm=Rhythm(interval=HOUR, hours=NIGHT)))).state
+
+    assert (beat.idle == "") is runs
+    if not runs:
+        assert beat.idle.startswith("idle: outside its active hours, which begin 2026-01-05 20:00")
+        assert beat.next is not None
+        assert beat.next.due_at >= datetime(2026, 1, 5, 20, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        (Degradation.NORMAL, Degradation.NORMAL, ()),
+        (Degradation.NORMAL, Degradation.CONSERVATION, ("budget: normal → conservation",)),
+        (Degradation.HALT, Degradation.NORMAL, ("budget: halt → normal",)),
+    ],
+)
+def test_a_change_of_the_budgets_level_is_on_record_once(
+    before: Degradation, after: Degradation, changed: tuple[str, ...]
+) -> None:
+    nearest = Scarcest(what="tokens", whose="its", left=0.25)
+    pulse = Pulse(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
+    result = ran(background_checks(opened({}, opening_of(pulse=pulse, level_before=before))))
+
+    level = result.state.effects.level
+    assert result.changed[: len(changed)] == changed
+    assert result.state.situation.degradation is after
+    if changed:
+        assert level is not None
+        left = "25% of its tokens" if pulse.scarcest else "all of it"
+        assert (level.before, level.after, level.left) == (before, after, left)
+    else:
+        assert level is None
+
+
+def test_what_is_noticed_reaches_the_prompt_and_the_agents_state() -> None:
+    pulse = Pulse(stale_goals=["Map the harbour"], nops=3)
+    result = ran(background_checks(opened({}, opening_of(pulse=pulse))))
+
+    kinds = [NoticeKind.STAGNATION, NoticeKind.INVALID_REPLIES]
+    assert [notice.kind for notice in result.state.situation.notices] == kinds
+    assert [notice["kind"] for notice in result.state.state.notices or ()] == kinds
+    assert result.changed == ("noticed stagnation", "noticed invalid replies")
+
+
+def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
+    for step in (background_checks, idle):
+        with pytest.raises(RuntimeError, match="before the first call"):
+            step(beat_of())
+
+
+def test_what_reflected_last_is_found_by_its_mode() -> None:
+    glances = [BeatGlance(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
+    beat = ran(idle(opened({}, opening_of(pulse=Pulse(beats=glances))))).state
+    assert beat.idle == "idle: nothing waits, and it reflected 2 beats ago"

@@ -1,0 +1,172 @@
+"""Steps on the self: what is proposed, decided about, and dropped with its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from arbor.errors import NotFound, TransitionIllegal
+from arbor.heartbeat.needs import (
+    DecideProposal,
+    OwnMemories,
+    Propose,
+    Proposed,
+    ProposedChange,
+    SettledProposals,
+)
+from arbor.heartbeat.reply import IdentityInsight, InsightKind, ProposalChoice, ProposalDecision, Reply
+from arbor.heartbeat.steps.selfhood import consolidate, identity_insights, process_proposals
+from arbor.selves.proposals import ProposalKind
+from tests.unit.heartbeat.beats import HEARTBEAT, Answers, beat_of
+from tests.unit.heartbeat.builders import proposal, situation
+
+MEMORY = UUID(int=77)
+
+
+def change(number: int, **changes: Any) -> ProposedChange:
+    values: dict[str, Any] = {
+        "id": UUID(int=number),
+        "kind": ProposalKind.IDENTITY,
+        "content": f"I am {number}",
+        "confidence": number / 10,
+        "evidence": 2,
+    }
+    return ProposedChange(**(values | changes))
+
+
+def test_what_has_settled_is_proposed_and_seen_the_surest_first() -> None:
+    seen = [proposal(id=str(UUID(int=5)), confidence=0.5), proposal("gone", id=str(UUID(int=6)))]
+    found = Proposed(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
+    answers = Answers({SettledProposals: found})
+
+    result = answers.run(consolidate(beat_of(view=situation(proposals=seen))))
+
+    assert answers.kinds == [SettledProposals]
+    shown = result.state.situation.proposals
+    assert [item.id for item in shown] == [str(UUID(int=number)) for number in (9, 5, 3)]
+    assert result.changed == (
+        "proposed: I am 3",
+        "proposed: I am 9",
+        "fell out of the queue: I am 6",
+        "let go of 4 old experiences",
+    )
+
+
+def test_at_most_five_proposals_are_shown() -> None:
+    found = Proposed(made=[change(number) for number in range(1, 9)])
+    result = Answers({SettledProposals: found}).run(consolidate(beat_of()))
+    assert len(result.state.situation.proposals) == 5
+
+
+def test_each_proposal_is_decided_about_and_one_that_cannot_be_is_dropped_with_its_reason() -> None:
+    choices = [
+        ProposalDecision(proposal_id=str(UUID(int=1)), decision=ProposalChoice.ACCEPT),
+        ProposalDecision(proposal_id="nonsense", decision=ProposalChoice.ACCEPT),
+        ProposalDecision(proposal_id=str(UUID(int=2)), decision=ProposalChoice.REJECT),
+        ProposalDecision(proposal_id=str(UUID(int=3)), decision=ProposalChoice.DEFER),
+    ]
+
+    def decided(need: DecideProposal) -> str | Exception:
+        if need.proposal_id == UUID(int=2):
+            return TransitionIllegal("it is decided already")
+        return f"{need.choice.decision} {need.proposal_id.int}"
+
+    answers = Answers({DecideProposal: decided})
+    result = answers.run(process_proposals(beat_of(reply=Reply(proposal_decisions=choices))))
+
+    assert [need.proposal_id.int for need in answers.asked] == [1, 2, 3]
+    assert result.changed == ("accept 1", "defer 3")
+    dropped = [(item.path, item.reason) for item in result.state.present.dropped]
+    assert dropped == [
+        ("proposal_decisions[1]", "there is no proposal 'nonsense'; use the ids as shown"),
+        ("proposal_decisions[2]", "it is decided already"),
+    ]
+
+
+def insight(**changes: Any) -> IdentityInsight:
+    values: dict[str, Any] = {
+        "kind": InsightKind.VALUE,
+        "content": " I am patient. ",
+        "confidence": 0.9,
+        "evidence": [str(MEMORY)],
+    }
+    return IdentityInsight(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("item", "kind", "content", "change"),
+    [
+        (insight(), ProposalKind.IDENTITY, "I am patient.", {"aspect": "value"}),
+        (insight(confidence=None), ProposalKind.IDENTITY, "I am patient.", {"aspect": "value"}),
+        (
+            insight(kind=InsightKind.PREFERENCE, content="tone: brief"),
+            ProposalKind.PREFERENCE,
+            "tone: brief",
+            {"key": "tone", "value": "brief"},
+        ),
+    ],
+)
+def test_an_insight_that_rests_on_a_memory_is_proposed(
+    item: IdentityInsight, kind: ProposalKind, content: str, change: dict[str, str]
+) -> None:
+    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: Proposed()})
+    answers.run(identity_insights(beat_of(reply=Reply(identity_insights=[item]))))
+
+    memories, propose = answers.asked
+    assert (list(memories.named), memories.required) == ([str(MEMORY)], False)
+    (new,) = propose.proposals
+    assert (new.kind, new.content, new.change) == (kind, content, change)
+    assert (new.source, list(new.evidence)) == (f"heartbeat:{HEARTBEAT}", [str(MEMORY)])
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (insight(confidence=0.1), "needs a confidence of at least"),
+        (insight(evidence=[]), "rests on memories"),
+        (insight(evidence=["the tide"]), "rests on memories"),
+        (insight(evidence=[str(UUID(int=78))]), "rests on memories"),
+        (insight(kind=InsightKind.PREFERENCE, content="be brief"), "a preference is written key: value"),
+    ],
+)
+def test_an_insight_that_is_unsure_or_rests_on_nothing_is_dropped_with_its_reason(
+    item: IdentityInsight, reason: str
+) -> None:
+    answers = Answers({OwnMemories: frozenset({MEMORY})})
+    beat = beat_of(reply=Reply(identity_insights=[item]), untaken=["identity_insights[0]"])
+    result = answers.run(identity_insights(beat))
+
+    (dropped,) = result.state.present.dropped
+    # Its place in the reply as the model gave it.
+    assert dropped.path == "identity_insights[1]"
+    assert reason in dropped.reason
+    assert Propose not in answers.kinds
+
+
+def test_a_reply_without_insights_asks_for_nothing() -> None:
+    answers = Answers()
+    beat = beat_of()
+    assert answers.run(identity_insights(beat)).state is beat
+    assert answers.asked == []
+
+
+def test_what_becomes_of_insights_is_said() -> None:
+    found = Proposed(made=[change(1)], known=[change(2)], expired=[change(3)])
+    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: found})
+    result = answers.run(identity_insights(beat_of(reply=Reply(identity_insights=[insight()]))))
+    assert result.changed == (
+        "proposed: I am 1",
+        "proposed already: I am 2",
+        "fell out of the queue: I am 3",
+    )
+
+
+def test_an_error_that_is_none_of_the_domains_ends_the_beat() -> None:
+    choice = ProposalDecision(proposal_id=str(UUID(int=1)), decision=ProposalChoice.ACCEPT)
+    work = process_proposals(beat_of(reply=Reply(proposal_decisions=[choice])))
+    with pytest.raises(ZeroDivisionError):
+        Answers({DecideProposal: ZeroDivisionError()}).run(work)
+    work = process_proposals(beat_of(reply=Reply(proposal_decisions=[choice])))
+    assert Answers({DecideProposal: NotFound("gone")}).run(work).state.present.dropped[0].reason == "gone"
