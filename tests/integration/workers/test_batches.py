@@ -14,15 +14,24 @@ from uuid import UUID, uuid4
 import pytest
 import redis
 from celery import Celery
+from django.db import transaction
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
-from apps.queues import ALSO, MOST_TOGETHER, TENANT_HEADER, Message, Queue, Task, gathered, publish
+from apps.queues import (
+    ALSO,
+    MOST_TOGETHER,
+    TENANT_HEADER,
+    Message,
+    Queue,
+    Task,
+    enqueue,
+    publish_together,
+)
 from apps.tenants.models import Tenant
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
-from workers import batches
-from workers.batches import Teller, in_turn
+from workers import threads
 
 HERE, THERE = uuid4(), uuid4()
 
@@ -43,15 +52,13 @@ def _waiting(broker: redis.Redis) -> list[tuple[str, list[int]]]:
     return found
 
 
-def test_what_is_told_together_goes_together_and_tenants_take_turns(
-    celery: Celery, broker: redis.Redis
+def test_what_is_enqueued_together_goes_together_and_tenants_take_turns(
+    database: None, celery: Celery, broker: redis.Redis
 ) -> None:
     celery.set_current()
     many = MOST_TOGETHER + 2
-    with gathered():
-        for number in range(many):
-            publish(_hint(HERE, number))
-        publish(_hint(THERE, 99))
+    with transaction.atomic():
+        enqueue(*(_hint(HERE, number) for number in range(many)), _hint(THERE, 99))
         assert _waiting(broker) == []
     assert _waiting(broker) == [
         (str(HERE), list(range(MOST_TOGETHER))),
@@ -62,32 +69,8 @@ def test_what_is_told_together_goes_together_and_tenants_take_turns(
 
 def test_what_was_lost_goes_alone(celery: Celery, broker: redis.Redis) -> None:
     celery.set_current()
-    with gathered():
-        publish(_hint(HERE, 1))
-        publish(replace(_hint(HERE, 2), alone=True))
-        assert _waiting(broker) == [(str(HERE), [2])]
-
-
-def test_what_threads_tell_is_gathered_and_published(celery: Celery, broker: redis.Redis) -> None:
-    celery.set_current()
-    teller = Teller()
-    teller.gather(_hint(HERE, 1))
-    teller.gather(_hint(HERE, 2))
-    teller.flush()
-    assert sorted(each for _, epochs in _waiting(broker) for each in epochs) == [1, 2]
-
-
-def test_the_fault_of_one_keeps_no_other_from_its_turn() -> None:
-    done: list[int] = []
-
-    def work(number: int) -> None:
-        if number == 1:
-            raise ZeroDivisionError
-        done.append(number)
-
-    with pytest.raises(ZeroDivisionError):
-        in_turn(work, [{"number": number} for number in range(3)])
-    assert done == [0, 2]
+    publish_together([_hint(HERE, 1), replace(_hint(HERE, 2), alone=True), _hint(HERE, 3)])
+    assert sorted(_waiting(broker)) == [(str(HERE), [1, 3]), (str(HERE), [2])]
 
 
 def test_each_agent_of_a_message_walks_its_own_heartbeat(
@@ -129,7 +112,7 @@ def test_the_calls_of_a_message_are_asked_at_once_where_threads_are_at_hand(
         fleet.step()
     first, *others = [fleet.take() for _ in agents]
     with ThreadPoolExecutor(3) as pool:
-        monkeypatch.setattr(batches, "_threads", pool)
+        monkeypatch.setattr(threads, "_threads", pool)
         celery.tasks[Task.FULFIL.value].apply(
             kwargs={**first.arguments, ALSO: [message.arguments for message in others]},
             headers={TENANT_HEADER: str(tenant.id)},

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import batched
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -13,7 +15,7 @@ from django.db import OperationalError, connections
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.calls import fulfil_call, fulfil_calls
 from apps.queues import Task, captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -21,9 +23,7 @@ from arbor.models.ports import ModelRequest, ScriptedModel
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
-from workers import batches
 from workers.app import app
-from workers.batches import at_once
 
 # The signals' receivers come with the application's modules.
 app.loader.import_default_modules()
@@ -100,31 +100,38 @@ def test_many_calls_wait_at_once_on_few_connections(
 
 
 @pytest.mark.usefixtures("pooled")
-def test_a_call_that_is_done_gives_its_connection_to_the_others_of_its_message(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+def test_messages_of_several_calls_share_a_few_connections(
+    fleet: Fleet,
+    tenant: Tenant,
+    new_agent: Callable[..., Agent],
+    scripted: Callable[..., ScriptedModel],
 ) -> None:
-    firsts_done = threading.Barrier(POOL + 1, timeout=30)
-    others_may = threading.Event()
+    together = threading.Barrier(CALLS, timeout=30)
 
-    def work(place: str) -> None:
-        if place == "other":
-            assert others_may.wait(30)
-            _backend(tenant)
-        else:
-            _backend(tenant)
-            firsts_done.wait()
+    def wait_for_all(_: ModelRequest) -> str:
+        together.wait()
+        return REST
 
+    scripted(wait_for_all, repeat=True)
+    for number in range(CALLS):
+        make_due(new_agent(tenant, name=f"agent {number}"))
+    fleet.dispatch()
+    for _ in range(CALLS):
+        fleet.step()
+    asked = [UUID(fleet.take().arguments["call_id"]) for _ in range(CALLS)]
     connections[APP].close()
-    with ThreadPoolExecutor(POOL) as tasks, ThreadPoolExecutor(POOL) as threads:
-        monkeypatch.setattr(batches, "_threads", threads)
-        # As many messages as there are connections: each has done its first call and waits for its second.
-        messages = [
-            tasks.submit(at_once, work, [{"place": "first"}, {"place": "other"}]) for _ in range(POOL)
-        ]
-        firsts_done.wait()
-        others_may.set()
-        for message in messages:
-            message.result()
+
+    with ThreadPoolExecutor(CALLS) as threads, ThreadPoolExecutor(CALLS) as messages:
+
+        def fulfil(calls: Sequence[UUID]) -> int:
+            with captured():
+                done = fulfil_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
+            connections[APP].close()
+            return done
+
+        # Each message waits for its calls, and holds no connection meanwhile.
+        done = list(messages.map(fulfil, batched(asked, 4, strict=True)))
+    assert done == [4] * (CALLS // 4)
 
 
 def _backend(tenant: Tenant) -> int:
