@@ -121,7 +121,7 @@ def test_backlogs_are_loaded_by_three_statements_and_saved_by_two(agents: list[U
         ]
 
 
-def test_agents_of_a_batch_do_not_see_or_change_each_others_backlogs(agents: list[UUID]) -> None:
+def test_agents_of_a_batch_do_not_share_their_backlogs(agents: list[UUID]) -> None:
     first, second, empty = agents
     mine, other = (GoalFactory(agent_id=agent_id, title="Chart the coast") for agent_id in (first, second))
     backlogs = load_backlogs(dict.fromkeys(agents), now=NOW)
@@ -138,7 +138,7 @@ def test_agents_of_a_batch_do_not_see_or_change_each_others_backlogs(agents: lis
     assert Satisfaction.objects.get().agent_id == first
 
 
-def test_nothing_is_read_for_no_agents_and_nothing_is_written_without_changes(agents: list[UUID]) -> None:
+def test_nothing_is_read_for_nobody_nor_written_unchanged(agents: list[UUID]) -> None:
     backlogs = load_backlogs(dict.fromkeys(agents), now=NOW)
     with CaptureQueriesContext(connection) as queries:
         assert load_backlogs({}, now=NOW) == {}
@@ -242,7 +242,7 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
     assert (percept.urgent, percept.heartbeat_id, percept.peer_id) == (False, None, None)
 
 
-def test_what_has_ended_is_counted_for_the_goals_and_the_agent_it_belongs_to(agents: list[UUID]) -> None:
+def test_what_has_ended_is_counted_by_goal_and_by_agent(agents: list[UUID]) -> None:
     first, second, empty = agents
     for agent_id, states in ((first, ["completed", "completed", "abandoned"]), (second, ["abandoned"])):
         top = GoalFactory(agent_id=agent_id, title="Coast", source=GoalSource.ROLE)
@@ -323,7 +323,7 @@ def test_a_goal_that_is_closed_is_logged_once_by_who_saves(agents: list[UUID]) -
     ]
 
 
-def test_memories_of_several_agents_are_tied_to_goals_once_by_one_statement(agents: list[UUID]) -> None:
+def test_memories_are_tied_to_goals_once_by_one_statement(agents: list[UUID]) -> None:
     links = []
     for agent_id in agents:
         memory = MemoryFactory(agent_id=agent_id)
@@ -381,7 +381,7 @@ def await_blocked_session() -> None:
     raise AssertionError("no session waits for a lock")
 
 
-def test_agents_are_locked_in_the_order_of_their_ids_whatever_the_order_of_the_batch(tenant: Tenant) -> None:
+def test_agents_are_locked_in_the_order_of_their_ids(tenant: Tenant) -> None:
     low, high = UUID(int=7 << 64), UUID(int=9 << 64)
     with tenant_transaction(tenant.id):
         # The table has them in the other order.

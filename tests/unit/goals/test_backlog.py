@@ -38,7 +38,7 @@ def some_goals(count: int, state: GoalState = A) -> list[GoalRow]:
         (GoalSource.CURIOSITY, 0, MAX_QUEUED, B),
     ],
 )
-def test_a_goal_starts_where_its_source_says_or_lower_when_that_is_full(
+def test_a_goal_starts_where_its_source_says_or_lower(
     source: GoalSource, active: int, queued: int, expected: GoalState
 ) -> None:
     backlog = backlog_of(*some_goals(active), *some_goals(queued, Q))
@@ -222,7 +222,7 @@ def test_a_goal_that_is_closed_blocks_no_other() -> None:
     assert (reef.touched_at, backlog.changes().changed_goals) == (LONG_AGO, (boat, reef))
 
 
-def test_completion_rises_through_the_parents_but_not_over_what_is_open() -> None:
+def test_completion_rises_but_not_over_what_is_open() -> None:
     top = goal_row("Coast")
     middle, side = goal_row("Reef", parent_id=top.id), goal_row("Port", parent_id=top.id)
     low = goal_row("Shoal", parent_id=middle.id)
@@ -254,7 +254,7 @@ def test_parts_that_ended_earlier_count_with_the_last(
     assert (top.state, top.fraction) == (state, fraction)
 
 
-def test_a_parent_is_as_far_as_its_parts_until_somebody_says_otherwise() -> None:
+def test_a_parent_is_as_far_as_its_parts_or_as_somebody_says() -> None:
     top = goal_row("Coast")
     first, second = goal_row("Reef", parent_id=top.id), goal_row("Port", parent_id=top.id)
     backlog = backlog_of(top, first, second)
@@ -279,16 +279,14 @@ def test_goals_are_placed_without_cycles_and_not_too_deep() -> None:
 
 
 @pytest.mark.parametrize(("by_hand", "expected"), [(False, 0.0), (True, 0.7)])
-def test_a_goal_whose_only_part_is_taken_out_has_nothing_done_unless_somebody_said_so(
-    by_hand: bool, expected: float
-) -> None:
+def test_a_goal_without_its_only_part_has_nothing_done(by_hand: bool, expected: float) -> None:
     whole = goal_row("Bay", fraction=0.7, fraction_by_hand=by_hand)
     part = goal_row("Reef", parent_id=whole.id, fraction=0.7)
     backlog_of(whole, part).place(part.id, None)
     assert (whole.state, whole.fraction) == (A, expected)
 
 
-def test_a_goal_from_which_a_part_is_taken_is_as_far_as_those_that_remain() -> None:
+def test_a_goal_is_as_far_as_the_parts_that_remain() -> None:
     whole = goal_row("Bay")
     begun, idle = goal_row("Port", parent_id=whole.id, fraction=0.2), goal_row("Cape", parent_id=whole.id)
     backlog = backlog_of(whole, begun, idle, ended={whole.id: [Child(state=C)]})
@@ -298,7 +296,7 @@ def test_a_goal_from_which_a_part_is_taken_is_as_far_as_those_that_remain() -> N
     assert (whole.state, backlog.reached) == (C, [whole])
 
 
-def test_nothing_is_to_be_written_before_something_changed_and_after_it_is_saved() -> None:
+def test_only_what_changed_since_saving_is_to_be_written() -> None:
     goal = goal_row()
     backlog = backlog_of(goal)
     assert not backlog.changes()

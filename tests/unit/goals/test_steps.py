@@ -40,7 +40,7 @@ def new_intents(backlog: Backlog) -> list[IntentRow]:
     return list(backlog.changes().new_intents)
 
 
-def test_a_plan_commits_three_steps_at_most_and_the_next_as_one_is_done() -> None:
+def test_a_plan_commits_three_steps_and_the_next_as_one_is_done() -> None:
     goal = goal_row()
     backlog = backlog_of(goal)
     plan, steps = backlog.plan(goal.id, draft_of("a", "b", "c", "d"))
@@ -88,7 +88,7 @@ def test_a_plan_that_cannot_grow_stays_as_it_is(
     assert not backlog.changes()
 
 
-def test_a_draft_waits_until_it_is_started_and_a_plan_until_its_goal_is_active() -> None:
+def test_a_draft_waits_to_be_started_and_a_plan_for_its_goal() -> None:
     goal = goal_row(state=GoalState.QUEUED)
     backlog = backlog_of(goal)
     draft, _ = backlog.plan(goal.id, draft_of("a"), as_draft=True)
@@ -187,7 +187,7 @@ def test_what_becomes_of_an_intent_that_was_tried(
     assert goal.emotional_valence == (STEP_FAILED if "error" in of else 0.0)
 
 
-def test_a_try_at_an_intent_that_nobody_locked_counts_the_heartbeat() -> None:
+def test_a_try_at_an_unlocked_intent_counts_the_heartbeat() -> None:
     goal = goal_row()
     intent = intent_row(goal)
     backlog = backlog_of(goal, intents=[intent])
@@ -195,7 +195,7 @@ def test_a_try_at_an_intent_that_nobody_locked_counts_the_heartbeat() -> None:
     assert (intent.status, intent.ticks_used, intent.attempts) == (P, 1, 1)
 
 
-def test_a_step_that_fails_for_good_gives_up_its_plan_and_the_agent_hears_why() -> None:
+def test_a_step_that_fails_for_good_gives_up_its_plan() -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a", "b")
     first, second = (
@@ -231,7 +231,7 @@ YOUNG = OLD + timedelta(seconds=1)
     ],
 )
 @pytest.mark.parametrize("again", [False, True])
-def test_a_heartbeat_takes_in_hand_what_waits_or_whose_holder_is_gone(
+def test_a_heartbeat_locks_what_waits_or_whose_holder_is_gone(
     status: IntentStatus, locked_by: object, locked_at: object, is_held: bool, taken: bool, again: bool
 ) -> None:
     goal = goal_row()
