@@ -6,7 +6,6 @@ bring lost work back, and compare-and-set drops what is doubled.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,8 +31,6 @@ TENANT_HEADER = "arbor_tenant"
 #: Under this name stand the arguments of all but the first.
 ALSO = "also"
 MOST_TOGETHER = 8
-#: A message waits for company so long, if its process has more to do.
-GATHERED_FOR_S = 0.1
 #: A broker that is away must not hold up the one who tells it: the lease brings the work back.
 _PUBLISH_RETRIES = {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
 
@@ -155,35 +152,36 @@ class Message:
     alone: bool = False
 
 
-_gather: ContextVar[Callable[[Message], None] | None] = ContextVar("arbor_gathering", default=None)
-_gather_all: Callable[[Message], None] | None = None
 _captured: ContextVar[list[Message] | None] = ContextVar("arbor_captured_messages", default=None)
 
 
-def enqueue(message: Message, *, using: str = APP) -> None:
-    """Publish the message when the transaction of that database has committed."""
+def enqueue(*messages: Message, using: str = APP) -> None:
+    """Publish messages when the transaction of that database has committed, those for one task and tenant together."""
     sink = _captured.get()
-    send = sink.append if sink is not None else publish
-    # Robust: an error that the broker's client has no name for is logged, and the messages behind it still go.
-    transaction.on_commit(lambda: send(message), using=using, robust=True)
+    if sink is not None:
+        send: Callable[[Sequence[Message]], object] = sink.extend
+    else:
+        send = publish_together
+    if messages:
+        # Robust: an error that the broker's client has no name for is logged, and the messages behind it still go.
+        transaction.on_commit(lambda: send(messages), using=using, robust=True)
 
 
 def publish(message: Message) -> bool:
-    """Publish now, or with what is being gathered; tell whether the broker took it, as far as that is known."""
-    gather = _gather.get() or _gather_all
-    if gather is not None and message.task in TOGETHER and not message.alone:
-        gather(message)
-        return True
+    """Publish now; tell whether the broker took it."""
     return _send([message])
 
 
 def publish_together(messages: Iterable[Message]) -> None:
-    """Publish messages, those for one task and tenant together: what a message costs is shared by those in it."""
+    """Publish messages, those for one task and tenant together: they share the cost of one message."""
     alike: dict[tuple[Task, UUID], list[Message]] = defaultdict(list)
     for message in messages:
-        alike[message.task, message.tenant_id].append(message)
-    # By turns, so that no tenant's work stands behind all of another's.
-    for round_ in zip_longest(*(batched(each, MOST_TOGETHER, strict=False) for each in alike.values())):
+        if message.alone or message.task not in TOGETHER:
+            _send([message])
+        else:
+            alike[message.task, message.tenant_id].append(message)
+    # By turns, so that no tenant's work waits behind all of another's.
+    for round_ in zip_longest(*(batched(some, MOST_TOGETHER, strict=False) for some in alike.values())):
         for some in round_:
             if some:
                 _send(some)
@@ -213,38 +211,6 @@ def _send(messages: Sequence[Message]) -> bool:
         )
         return False
     return True
-
-
-@contextmanager
-def gathered() -> Iterator[None]:
-    """Publish what is told within the block together: when it ends, and before if something has waited a while.
-
-    For one that does the work of many agents in turn. Its messages are hints, as ever: if it dies, leases bring them back.
-    """
-    waiting: list[Message] = []
-    since = 0.0
-
-    def gather(message: Message) -> None:
-        nonlocal since
-        if not waiting:
-            since = time.monotonic()
-        waiting.append(message)
-        if time.monotonic() - since > GATHERED_FOR_S:
-            publish_together(waiting)
-            waiting.clear()
-
-    token = _gather.set(gather)
-    try:
-        yield
-    finally:
-        _gather.reset(token)
-        publish_together(waiting)
-
-
-def gather_all(gather: Callable[[Message], None]) -> None:
-    """Have everything that this process tells, in whichever thread, gathered by this function, which publishes it."""
-    global _gather_all
-    _gather_all = gather
 
 
 @contextmanager

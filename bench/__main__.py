@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
+from bench import kill_plan
 from bench.runner import asking, cli, measured, on_servers
+from bench.stub_model import Mode
 from bench.stub_process import stub_model
 
 
@@ -36,6 +38,13 @@ from bench.stub_process import stub_model
     help="Of each agent, at the start.",
 )
 @click.option(
+    "--warm-up",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Beats of each agent before anything is measured.",
+)
+@click.option(
     "--lone",
     type=click.IntRange(min=1),
     default=50,
@@ -58,6 +67,64 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
             latency_ms=latency_ms,
             **options,
         )
+
+
+@measured
+@click.option(
+    "--calls", type=click.IntRange(min=20), default=1_500, show_default=True, help="Pending at the start."
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=500,
+    show_default=True,
+    help="Tasks at once in the process (ARBOR_MODEL_THREADS).",
+)
+@click.option(
+    "--latency-s", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Of the stub model."
+)
+def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
+    """Model calls waiting at once in one model worker process, and its memory, connections and rate."""
+    with stub_model(latency_s=latency_s) as stub:
+        settings = {**asking(stub), "ARBOR_MODEL_THREADS": str(threads)}
+        return on_servers(
+            "bench.calls", settings=settings, stub=stub, threads=threads, latency_s=latency_s, **options
+        )
+
+
+@measured
+@click.option("--kills", type=click.IntRange(min=1), default=1_000, show_default=True)
+@click.option("--agents", type=click.IntRange(min=1), default=24, show_default=True)
+@click.option("--tenants", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option(
+    "--latency-ms", type=click.FloatRange(min=0), default=50.0, show_default=True, help="Of the stub model."
+)
+@click.option(
+    "--gap-s",
+    type=click.FloatRange(min=0.01),
+    default=0.8,
+    show_default=True,
+    help="Between two kills, mean.",
+)
+@click.option(
+    "--crash-every",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Kills between two crashes of the database server; 0: none.",
+)
+@click.option(
+    "--flush-every",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="Kills between two losses of all that the broker has; 0: none.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the kills' order and moments.")
+def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
+    """What is lost or doubled when processes get SIGKILL at random moments; exit code 1 if anything is."""
+    with stub_model(latency_s=latency_ms / 1000, mode=Mode.WRITE) as stub:
+        return on_servers("bench.kills", settings={**asking(stub), **kill_plan.SETTINGS}, **options)
 
 
 @measured

@@ -66,6 +66,7 @@ def measure(
     beats: int | None,
     memories: int,
     latency_ms: float,
+    warm_up: int,
     lone: int,
     stub: RunningStub,
 ) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def measure(
     with superuser(place) as database:
         fleet = Fleet(database=database, parts=parts, place=place, stub=stub)
         say("warming up")
-        fleet.run_until(ended=agents)
+        fleet.run_until(ended=agents * warm_up)
         figures = _measure_load(fleet, agents=agents, seconds=seconds, beats=beats)
         fleet.drain()
         clock = _ELAPSED if one(database, _HAS_COLUMN, {"name": _ELAPSED}) else _SHARE

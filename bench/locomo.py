@@ -57,7 +57,7 @@ def measure(place: Installation, *, data: Path, tuned: bool = False, related: bo
     of each question, which no agent knows: what drawn relations can add at most.
     """
     dialogs = json.loads(data.read_text(encoding="utf-8"))
-    agents = populate(agents=len(dialogs), tenants=1, template="Scout")
+    agents = populate(agents=len(dialogs), tenants=1, templates=["Scout"])
     shares: dict[int, list[float]] = {depth: [] for depth in DEPTHS}
     ms: list[float] = []
     turns, ingest_s = 0, 0.0

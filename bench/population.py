@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import batched
@@ -29,11 +30,14 @@ class Inhabitant:
 
 
 def populate(
-    *, agents: int, tenants: int, interval: timedelta = timedelta(hours=1), template: str | None = None
+    *,
+    agents: int,
+    tenants: int,
+    interval: timedelta = timedelta(hours=1),
+    templates: Sequence[str] = TEMPLATES,
 ) -> list[Inhabitant]:
-    """Make that many active agents, spread over the tenants, from that template or from several in turn."""
+    """Make that many active agents, spread over the tenants, from these templates in turn."""
     say(f"making {agents} agents of {tenants} tenants")
-    templates = [template] if template else TEMPLATES
     made: dict[int, Inhabitant] = {}
     for place in range(tenants):
         tenant_id = create_tenant(slug=f"bench-{place}", name=f"Bench {place}").id

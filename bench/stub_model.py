@@ -42,6 +42,8 @@ class Mode(StrEnum):
     HANG_UP = "hang-up"
     #: With a reply whose text is not JSON.
     BABBLE = "babble"
+    #: With a valid reply, some of which write to the users.
+    WRITE = "write"
     #: With a body that is not JSON.
     BROKEN = "broken"
     #: With a refusal by the model.
@@ -202,7 +204,11 @@ class Connection(asyncio.Protocol):
 def completion(request: dict[str, Any], mode: Mode) -> bytes:
     """Return the body of a successful answer."""
     prompt = "\n".join(str(message.get("content", "")) for message in request.get("messages", []))
-    message: dict[str, Any] = {"role": "assistant", "content": json.dumps(reply_to(prompt)), "refusal": None}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": json.dumps(reply_to(prompt, writes=mode is Mode.WRITE)),
+        "refusal": None,
+    }
     if mode is Mode.BABBLE:
         message["content"] = "I would rather talk about the weather."
     if mode is Mode.REFUSE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -17,6 +17,8 @@ _MEMORY = re.compile(r"^\[(\S+)\] \d{4}-\d{2}-\d{2} \d{2}:\d{2}, ", re.MULTILINE
 #: How the message of a further turn begins (`arbor.heartbeat.turns`).
 _FOLLOW_UP = "## What your actions brought"
 _LISTS = ("actions", "memory_notes", "goal_updates", "new_goals", "concerns", "curiosity")
+
+_LETTER = "reach_out_user"
 
 #: How much one beat brings a goal forward, in percent.
 _STEP = 15
@@ -37,15 +39,20 @@ class Seen:
     memories: list[str]
 
 
-def reply_to(prompt: str) -> dict[str, Any]:
-    """Return a valid heartbeat reply: the same prompt gives the same one, another prompt mostly another."""
+def reply_to(prompt: str, *, writes: bool = False) -> dict[str, Any]:
+    """Return a valid heartbeat reply: the same prompt gives the same one, another prompt mostly another.
+
+    With `writes`, one reply in three begins with a message to the users, where the prompt offers that.
+    """
     if _FOLLOW_UP in prompt:
         return {"thinking": "That is what I wanted to know.", **{key: [] for key in _LISTS}}
     seen = _read(prompt)
     goal = next((goal for goal in seen.goals if goal[2] == "active"), None)
+    letters = [_letter(seen)] if writes and seen.roll % 3 == 0 and _affords(seen, _LETTER) else []
+    left = seen.energy - (seen.costs[_LETTER] if letters else 0)
     return {
         "thinking": f"It is a {seen.directive} beat, and my number is {seen.roll % 1000}.",
-        "actions": _actions(seen, goal),
+        "actions": letters + _actions(replace(seen, energy=left), goal),
         "memory_notes": [{"text": f"I thought of {seen.roll % 1000}.", "referenced_date": None}]
         if seen.roll % 4 == 0
         else [],
@@ -100,6 +107,15 @@ def _actions(seen: Seen, goal: tuple[str, str, str, int] | None) -> list[dict[st
             {"action": action, "params": params, "reasoning": "", "goal_id": goal_id, "intent_id": intent_id}
         )
     return actions
+
+
+def _affords(seen: Seen, action: str) -> bool:
+    return seen.costs.get(action, seen.energy + 1) <= seen.energy
+
+
+def _letter(seen: Seen) -> dict[str, Any]:
+    params = {"intent": "They want to know.", "content": f"I am at number {seen.roll % 1000}."}
+    return {"action": _LETTER, "params": params, "reasoning": "", "goal_id": None, "intent_id": None}
 
 
 def _params(action: str, seen: Seen, goal: tuple[str, str, str, int] | None) -> dict[str, Any] | None:

@@ -280,6 +280,10 @@ ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
 
 #: `NAME=WEIGHT`, by commas, instead of those of `arbor.memory.weights`; `python -m bench locomo --tune` shows what each does.
 ARBOR_RECALL_WEIGHTS = parse_weights(env.str("ARBOR_RECALL_WEIGHTS", default=""))
+#: What the minds that a process has at hand may take of its memory, in MiB; 0: every recall scans the database.
+ARBOR_MINDS_AT_HAND_MB = env.float("ARBOR_MINDS_AT_HAND_MB", default=128)
+if not ARBOR_MINDS_AT_HAND_MB >= 0:
+    raise ConfigurationInvalid("ARBOR_MINDS_AT_HAND_MB must be 0 or more")
 
 # --- Storing memories ----------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ app = Celery(
     # Runs are noted before connections go back.
     include=[
         "workers.tasks",
-        "workers.batches",
+        "workers.threads",
         "workers.warmth",
         "workers.liveness",
         "workers.runs",

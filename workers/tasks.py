@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,25 +12,28 @@ from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.chat_sweep import tend_chats
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
-from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.calls import fulfil_call, fulfil_calls
 from apps.heartbeats.services.consolidation import consolidate, tend_episodes
 from apps.heartbeats.services.errand_prompts import empty_prompts
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeats
 from apps.memories.services.activation import trim_activations
-from apps.memories.services.buffer import tend_buffers
+from apps.memories.services.buffer_promotion import tend_buffers
 from apps.memories.services.clustering import tend_clusters
 from apps.memories.services.embedding_backlog import embed_backlog
 from apps.memories.services.forgetting import clean_up_memories, fade_memories, keep_quotas
 from apps.memories.services.health_watch import watch_health
 from apps.memories.services.neighborhoods import refresh_neighborhoods
 from apps.memories.services.upkeep import expire_memories, trim_embedding_cache
-from apps.queues import TENANT_HEADER, Task, gathered
+from apps.queues import TENANT_HEADER, Task
 from arbor.errors import TenantRequired
 from workers.app import app
-from workers.batches import Arguments, at_once
 from workers.schedule import entries
+from workers.threads import submit
+
+#: Arguments of the further agents, or calls, that a message carries.
+type Arguments = Sequence[Mapping[str, Any]]
 
 
 def tenant_of(task: CeleryTask[Any, Any]) -> UUID:
@@ -44,29 +48,28 @@ def tenant_of(task: CeleryTask[Any, Any]) -> UUID:
 @app.task(name=Task.DISPATCH.value, send_events=False)
 def tick() -> None:
     """Claim what is due and what was lost."""
-    with gathered():
-        dispatch()
+    dispatch()
 
 
 @app.task(name=Task.ADVANCE.value, bind=True)
 def advance(self: CeleryTask[Any, Any], *, agent_id: str, epoch: int, also: Arguments = ()) -> None:
     """Walk heartbeats of agents of one tenant on, together."""
     tenant_id = tenant_of(self)
-    with gathered():
-        named = [{"agent_id": agent_id, "epoch": epoch}, *also]
-        advance_heartbeats(
-            tenant_id=tenant_id, leases=[(UUID(each["agent_id"]), each["epoch"]) for each in named]
-        )
+    named = [{"agent_id": agent_id, "epoch": epoch}, *also]
+    advance_heartbeats(
+        tenant_id=tenant_id, leases=[(UUID(each["agent_id"]), each["epoch"]) for each in named]
+    )
 
 
 @app.task(name=Task.FULFIL.value, bind=True)
 def fulfil(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
     """Ask a model, or several at once."""
     tenant_id = tenant_of(self)
-    at_once(
-        lambda call_id: fulfil_call(call_id=UUID(call_id), tenant_id=tenant_id),
-        [{"call_id": call_id}, *also],
-    )
+    named = [UUID(each["call_id"]) for each in [{"call_id": call_id}, *also]]
+    if len(named) == 1:
+        fulfil_call(call_id=named[0], tenant_id=tenant_id)
+    else:
+        fulfil_calls(call_ids=named, tenant_id=tenant_id, submit=submit)
 
 
 @app.task(name=Task.DELIVER.value, bind=True)

@@ -56,6 +56,7 @@ def protect() -> list[str]:
         for model in tenant_models():
             if model._meta.db_table in existing:
                 _reference_within_tenant(cursor, model)
+                _drop_implied_reference(cursor, model)
                 _isolate(cursor, model)
         _share(cursor, existing)
     return new
@@ -152,6 +153,28 @@ def _reference_within_tenant(cursor: Any, model: type[models.Model]) -> None:
                 deleting,
             )
         )
+
+
+def _drop_implied_reference(cursor: Any, model: type[models.Model]) -> None:
+    """Drop a table's own reference to the tenant where each row refers to another one of the same tenant.
+
+    That one has a tenant, and it is this one: to check it again takes a look-up for each row that is written, and a lock on
+    the tenant's row, which all transactions of a tenant share.
+    """
+    implied = any(
+        isinstance(field, WithinTenant) and not field.null and field.remote_field.model is not model
+        for field in model._meta.concrete_fields
+    )
+    if not implied:
+        return
+    table = model._meta.db_table
+    for name, (kind, columns) in _constraints(cursor, table).items():
+        if kind == "f" and columns == ["tenant_id"]:
+            cursor.execute(
+                sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(
+                    sql.Identifier(table), sql.Identifier(name)
+                )
+            )
 
 
 def _isolate(cursor: Any, model: type[models.Model]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -24,10 +24,10 @@ from arbor.heartbeat.rhythm import NextBeat, Rhythm
 from arbor.heartbeat.situation import Situation, Terms
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
-from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.phrases import WordLists
 from arbor.selves.boundary_check import BoundaryRule, Vector, in_force
 from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+from arbor.values import replace
 
 #: Actions by which a heartbeat may spend what the limits of its budget allow; texts by their vectors.
 type Vectors = Mapping[str, Vector]
@@ -44,9 +44,9 @@ class Rules:
     reply_tokens: int
     tier_models: Mapping[ThinkTier, Sequence[str]]
     default_model: str
-    contact_limits: ContactLimits = ContactLimits()
+    contact_limits: ContactLimits
     #: Words by which memories are weighed.
-    word_lists: WordLists = DEFAULT_WORDS
+    word_lists: WordLists
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +128,7 @@ class PromptParts:
     sections: tuple[dict[str, Any], ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class StateChanges:
     """Columns of the agent's state that the beat changes; None: unchanged. All are absolute values."""
 
@@ -172,7 +172,7 @@ class Inquiry:
     answer: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Beat:
     """One heartbeat of one agent. A step returns another one, by `replace`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.buffer import ToHold
 from arbor.selves.experiences import NewExperience
+from arbor.values import replace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +42,7 @@ class Afterwards:
     working_memory: WorkingMemory
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Effects:
     """What a leg brings about. Memories that it stores are placed by a need, and written with its effects."""
 

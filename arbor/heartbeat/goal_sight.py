@@ -1,7 +1,7 @@
 """An agent's goals, plans and intents as a heartbeat sees them, and the issues that a review of them finds.
 
-The rows come from the columns of `apps.goals.services.sight.GOALS_SEEN`: arrays of JSON in the order that the functions
-here unpack. They are our own rows, and not checked again.
+The rows come from the columns of `apps.goals.services.sight.GOALS_SEEN`: a goal is an array in the order in which it is
+unpacked here, an intent or a plan has the names of its view.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from arbor.goals.priority import PriorityWeights
 from arbor.goals.review import Reviewed, flag_goal, review
 from arbor.goals.satisfaction import read_experienced
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView, StepView
+from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
 
 
 class GoalsInView(TypedDict):
@@ -50,7 +50,7 @@ def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: date
 
 def view_plans(seen: Mapping[str, Any]) -> list[PlanView]:
     """Return the active plans and drafts, given by the columns of `GOALS_SEEN`."""
-    return [_view_plan(row) for row in seen.get("plans", ())]
+    return [PlanView.model_validate(row) for row in seen.get("plans", ())]
 
 
 def scale_of(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> Scale:
@@ -127,49 +127,14 @@ def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, Reviewed]:
     return view, reviewed
 
 
-def _view_intent(row: Sequence[Any], now: datetime) -> IntentView:
+def _view_intent(row: Mapping[str, Any], now: datetime) -> IntentView:
     """Return an intent; a lock whose heartbeat is gone does not count."""
-    id_, goal_id, action, description, status, attempts, ticks_used, tick_limit, locked_at, is_held = row
-    if status == IntentStatus.LOCKED and is_stale_lock(
-        None if locked_at is None else datetime.fromisoformat(locked_at), now=now, holder_runs=is_held
-    ):
-        status = IntentStatus.PENDING
-    return IntentView(
-        id=id_,
-        goal_id=goal_id,
-        action=action,
-        description=description,
-        status=status,
-        attempts=attempts,
-        ticks_used=ticks_used,
-        tick_limit=tick_limit,
-    )
-
-
-def _view_plan(row: Sequence[Any]) -> PlanView:
-    id_, goal_id, status, risk, estimated_ticks, estimated_cost, dependencies, steps = row
-    return PlanView(
-        id=id_,
-        goal_id=goal_id,
-        status=status,
-        risk=risk,
-        estimated_ticks=estimated_ticks,
-        estimated_cost=estimated_cost,
-        dependencies=dependencies,
-        steps=[_view_step(step) for step in steps or ()],
-    )
-
-
-def _view_step(row: Sequence[Any]) -> StepView:
-    position, action, description, precondition, postcondition, status = row
-    return StepView(
-        position=position,
-        action=action,
-        description=description,
-        precondition=precondition,
-        postcondition=postcondition,
-        status=status,
-    )
+    if row["status"] == IntentStatus.LOCKED:
+        since = row["locked_at"]
+        locked_at = None if since is None else datetime.fromisoformat(since)
+        if is_stale_lock(locked_at, now=now, holder_runs=row["held"]):
+            row = {**row, "status": IntentStatus.PENDING}
+    return IntentView.model_validate(row)
 
 
 def _texts_of(themes: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -86,4 +86,3 @@ def merged_memory(
 def after_writing(found: FoundState, **written: Any) -> FoundState:
     """Return what the beat finds from now on: what it has just written."""
     return replace(found, **{name: value for name, value in written.items() if value is not None})
-

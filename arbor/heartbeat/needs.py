@@ -235,5 +235,3 @@ ORDER: tuple[type, ...] = (
     Placing,
     Meetings,
 )
-
-

@@ -26,7 +26,7 @@ class Deed:
         return entry if self.turn == 1 else {**entry, "turn": self.turn}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class TurnRecord:
     """The deeds of one turn, or of several: actions, changes of goals, what was dropped and mended of the reply."""
 

@@ -7,6 +7,7 @@ docs/recall.md says how the weights were found and what each term is worth.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -18,7 +19,7 @@ from arbor.memory.decay import BOOST
 from arbor.memory.lexical import speaker_words
 from arbor.memory.query import Reading
 from arbor.memory.timespan import NEARNESS_DAYS, YEAR_DAYS, TimeSpan
-from arbor.memory.values import ScoreTerms
+from arbor.memory.values import TERM_NAMES, ScoreTerms
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
 #: Taken from the scan: so many of the nearest by meaning, and so many of the best by words.
@@ -27,6 +28,10 @@ SEEDS = 50
 SPAN_SEEDS = 25
 #: How far from each of those the turns beside it are fetched.
 REACH = 2
+#: Turns fetched for one seed; there are more than 2 · REACH beside it only where several memories share a place.
+MOST_BESIDE = 20
+#: Within the time the query speaks of, words choose the candidates, and meaning decides between equals.
+MEANING_BESIDE_WORDS = 0.05
 #: So many of the best among all of those lend along their neighborhoods, and so many more come to mind by that.
 LENDERS = 20
 REMINDED = 20
@@ -34,6 +39,8 @@ REMINDED = 20
 DEVIATIONS = 6.0
 #: Vectors that differ by less than rounding does are all alike.
 LEAST_DEVIATION = 1e-6
+#: More than the error of a sum of thirteen terms.
+_ROUNDING = 1e-9
 _DAY = 86_400 * 1_000_000
 #: Between the numbers of two sessions' first places: no turn is beside one of another session.
 _SESSION_ROOM = 1 << 33
@@ -78,6 +85,13 @@ def rank(
     terms = score(
         candidates, reading=reading, background=background, now=now, weights=weights, links=links, mood=mood
     )
+    return select_best(candidates, terms, limit)
+
+
+def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int) -> list[Ranked]:
+    """Return the `limit` candidates with the highest sum of terms, as `rank` does."""
+    if not len(candidates) or limit < 1:
+        return []
     totals = np.sum(list(terms.values()), axis=0)
     best = np.arange(len(totals))
     if limit < len(totals):
@@ -105,10 +119,56 @@ def score(
     mood: float | None = None,
 ) -> dict[str, Numbers]:
     """Return each term of the candidates' scores, by its name, as a column."""
+    lasting = lasting_terms(
+        candidates, reading=reading, background=background, weights=weights, links=links, mood=mood
+    )
+    return all_terms(lasting, candidates, now=now, weights=weights)
+
+
+def all_terms(
+    lasting: Mapping[str, Numbers], candidates: Candidates, *, now: datetime, weights: Weights
+) -> dict[str, Numbers]:
+    """Return `score`, given the terms that use does not change."""
+    importance = _effective_importance(candidates)
+    used = {
+        "recency": weights.recency * importance * _kept(candidates, now),
+        "importance": weights.importance * importance,
+        "activation": weights.activation * candidates.level,
+    }
+    terms = {**lasting, **used}
+    return {name: terms[name] for name in TERM_NAMES}
+
+
+def contenders(
+    candidates: Candidates, lasting: Mapping[str, Numbers], *, weights: Weights, limit: int
+) -> Places:
+    """Return the places of the candidates that may be among the `limit` best, however often and lately each was used.
+
+    Use changes three terms, and each of them is bounded: importance is at least as stored, recency and presence in mind
+    are at least 0, and none of the three exceeds its weight.
+    """
+    if len(candidates) <= limit:
+        return np.arange(len(candidates))
+    steady = np.sum(list(lasting.values()), axis=0)
+    least = steady + weights.importance * candidates.importance
+    most = steady + (weights.importance + weights.recency + weights.activation)
+    # Sums in another order differ in their last bits.
+    return np.flatnonzero(most >= np.partition(least, -limit)[-limit] - _ROUNDING)
+
+
+def lasting_terms(
+    candidates: Candidates,
+    *,
+    reading: Reading,
+    background: Background,
+    weights: Weights,
+    links: Links = NO_LINKS,
+    mood: float | None = None,
+) -> dict[str, Numbers]:
+    """Return the terms of `score` that do not depend on how often and how lately a memory was used."""
     words = weights.words * candidates.words
     meaning = weights.meaning * deviations(candidates.similarity, background)
     fit = words + meaning
-    importance = _effective_importance(candidates)
     return {
         "meaning": meaning,
         "words": words,
@@ -118,10 +178,7 @@ def score(
         "episode": weights.episode * _best_of(candidates.episode, fit),
         "speaker": weights.speaker * _speaker(candidates, reading.speakers),
         "time": weights.time * _nearness(reading.span, candidates.occurred),
-        "recency": weights.recency * importance * _kept(candidates, now),
-        "importance": weights.importance * importance,
         "trust": weights.trust * candidates.trust,
-        "activation": weights.activation * candidates.level,
         "mood": weights.mood * _congruence(candidates.valence, mood),
     }
 
@@ -173,7 +230,7 @@ def _association(links: Links, fit: Numbers) -> Numbers:
 
 def _best_of(group: Places, fit: Numbers) -> Numbers:
     """Return the fit of the best candidate in the same session or episode; without one it is alone, with its own."""
-    best = np.zeros(group.max() + 2)
+    best = np.zeros(group.max(initial=-1) + 2)
     np.maximum.at(best, group, fit)
     return np.where(group >= 0, best[group], fit)
 

@@ -145,11 +145,12 @@ class ScoreTerms:
 
     def as_dict(self) -> dict[str, float]:
         """Return the terms by name, in the order of this class."""
-        return dict(zip(_TERM_NAMES, _terms(self), strict=True))
+        return dict(zip(TERM_NAMES, _terms(self), strict=True))
 
 
-_TERM_NAMES = tuple(term.name for term in fields(ScoreTerms))
-_terms: Callable[[ScoreTerms], tuple[float, ...]] = attrgetter(*_TERM_NAMES)
+#: In the order in which they are summed.
+TERM_NAMES = tuple(term.name for term in fields(ScoreTerms))
+_terms: Callable[[ScoreTerms], tuple[float, ...]] = attrgetter(*TERM_NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from config.environment import BASE_DIR
-from config.pools import POOLS, WorkerPool
+from config.pools import POOLS, WorkerPool, worker_pools
 from config.servers.ports import LOOPBACK
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.process import EmbeddedServer
@@ -98,7 +98,7 @@ def parts_of(plan: Plan) -> list[Part]:
         needs=tuple(part.name for part in servers),
         once=True,
     )
-    processes = [_pool_part(plan, pool) for pool in POOLS]
+    processes = [_pool_part(plan, pool) for pool in worker_pools()]
     processes += [_beat_part(plan), _web_part(plan), _flower_part(plan)]
     return [*servers, prepare, *(part for part in processes if part.name in plan.only)]
 

@@ -18,7 +18,7 @@ from apps.queues import Queue
 from config.cli.celery_process import NOTED_EVERY_S, load_app, note_alive
 from config.cli.serving_role import refuse_unsafe_role
 from config.environment import env
-from config.pools import MODEL_CONNECTIONS, PoolKind
+from config.pools import PoolKind, model_connections
 from config.supervisor.launch import end_with_parent
 
 
@@ -52,7 +52,7 @@ def worker(queues: list[str], pool: str, concurrency: int | None, name: str | No
     """
     if pool == PoolKind.THREADS:
         # Read by the settings, which are not loaded yet: hundreds of threads share a few connections.
-        os.environ.setdefault("ARBOR_DB_POOL_SIZE", str(MODEL_CONNECTIONS))
+        os.environ.setdefault("ARBOR_DB_POOL_SIZE", str(model_connections()))
     # Read there too.
     os.environ["ARBOR_PREPARED_STATEMENTS"] = env.str("ARBOR_PREPARED_STATEMENTS", default="true")
     name = name or f"{'-'.join(queues)}-{os.getpid()}"

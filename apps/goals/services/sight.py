@@ -39,7 +39,7 @@ _PRESENT = """
     JOIN memories_activation x ON x.tenant_id = l.tenant_id AND x.memory_id = l.memory_id
     WHERE l.tenant_id = g.tenant_id AND l.goal_id = g.id AND x.at > now() - interval '1 day'
 """
-#: `a` is the agent's row, `s` its state. Rows are arrays, in the order in which `arbor.heartbeat.goal_sight` unpacks them.
+#: `a` is the agent's row, `s` its state. A goal is an array, in the order in which `arbor.heartbeat.goal_sight` unpacks it.
 GOALS_SEEN = f"""
     (SELECT coalesce(json_agg(json_build_array(
             g.id, g.title, g.description, g.state, g.layer, g.source, g.fraction, g.deadline, g.touched_at, g.parent_id,
@@ -69,27 +69,25 @@ GOALS_SEEN = f"""
         ) plan ON true
         WHERE g.tenant_id = a.tenant_id AND g.agent_id = a.id AND g.state IN ('active', 'queued', 'backburner')
     ) AS goals,
-    (SELECT coalesce(json_agg(json_build_array(
-            i.id, i.goal_id, i.action, i.description, i.status, i.attempts, i.ticks_used, i.tick_limit, i.locked_at,
+    (SELECT coalesce(json_agg(intent ORDER BY intent.id), '[]') FROM (
+        SELECT i.id, i.goal_id, i.action, i.description, i.status, i.attempts, i.ticks_used, i.tick_limit, i.locked_at,
             i.status = 'locked' AND EXISTS (
                 SELECT FROM heartbeats_heartbeat h WHERE h.tenant_id = i.tenant_id AND h.id = i.locked_by
                     AND h.status IN ('running', 'waiting')
-            )
-        ) ORDER BY i.id), '[]')
+            ) AS held
         FROM goals_intent i
         WHERE i.tenant_id = a.tenant_id AND i.agent_id = a.id AND i.status IN ('pending', 'locked')
-    ) AS intents,
-    (SELECT coalesce(json_agg(json_build_array(
-            p.id, p.goal_id, p.status, p.risk, p.estimated_ticks, p.estimated_cost, p.dependencies, (
-                SELECT json_agg(json_build_array(
-                    step.position, step.action, step.description, step.precondition, step.postcondition, step.status
-                ) ORDER BY step.position)
-                FROM goals_planstep step WHERE step.tenant_id = p.tenant_id AND step.plan_id = p.id
-            )
-        ) ORDER BY p.id), '[]')
+    ) intent) AS intents,
+    (SELECT coalesce(json_agg(plan ORDER BY plan.id), '[]') FROM (
+        SELECT p.id, p.goal_id, p.status, p.risk, p.estimated_ticks, p.estimated_cost, p.dependencies, (
+            SELECT coalesce(json_agg(step ORDER BY step.position), '[]') FROM (
+                SELECT position, action, description, precondition, postcondition, status FROM goals_planstep
+                WHERE tenant_id = p.tenant_id AND plan_id = p.id
+            ) step
+        ) AS steps
         FROM goals_plan p
         WHERE p.tenant_id = a.tenant_id AND p.agent_id = a.id AND p.status IN ('draft', 'active')
-    ) AS plans,
+    ) plan) AS plans,
     s.learned::json AS learned,
     ({EXPERIENCED}) AS experienced
 """  # noqa: S608 (our own statements)

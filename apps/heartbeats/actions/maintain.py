@@ -162,7 +162,9 @@ def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     match Judgement(params["verdict"]):
         case Judgement.REVISE:
             name = str(params["content"])
-            theming.rename(agent_id=context.agent_id, theme=theme, name=name, reason=reason, actor=_actor(context))
+            theming.rename(
+                agent_id=context.agent_id, theme=theme, name=name, reason=reason, actor=_actor(context)
+            )
             return _done(decision, f"the theme {theme[1]!r} is called {name!r} now")
         case Judgement.DOUBT:
             theming.put_in_order(agent_id=context.agent_id, theme=theme, reason=reason, actor=_actor(context))

@@ -1,176 +1,155 @@
-"""External calls: a worker of the model queue takes one, asks the model with no transaction open, stores what came."""
+"""External calls: a worker of the model queue leases them, asks the models with no transaction open, stores what came."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import connections
 
-from apps.heartbeats.models import CallStatus
+from apps.heartbeats.services.call_leases import LeasedCall, lease_calls, renew_lease
+from apps.heartbeats.services.call_results import CallResult, store_results
 from apps.heartbeats.services.errands import settle_errand, stumble
-from apps.heartbeats.services.ledger import CHARGE, Taken, charge_failure, note_truncated, reply_charge
-from apps.heartbeats.services.schedule import advance_message
+from apps.heartbeats.services.ledger import charge_failure
 from apps.heartbeats.services.web_calls import ask_the_web
 from apps.providers import model_for
-from apps.queues import enqueue
-from apps.tenants.encoding import from_json
-from apps.tenants.packing import unpack
 from apps.tenants.scope import APP, tenant_transaction
-from apps.tenants.statements import fetch
 from arbor.errors import ModelError, WebFailed
-from arbor.heartbeat.json_text import storable
-from arbor.heartbeat.questions import request_of
 from arbor.models.ports import CallPurpose, ModelReply
 
 log = structlog.get_logger(__name__)
 
-#: Beyond the model's own deadline, the time to store its reply; a summary is embedded before.
-_STORING = timedelta(seconds=10)
-_ERRAND_STORING = timedelta(seconds=60)
+#: The result of one of several calls waits for others so long before they are stored.
+GATHERED_FOR_S = 0.015
 
-# The heartbeat waits from now on as long as the model may take, however long its call has waited before.
-_TAKE = """
-WITH taken AS (
-    UPDATE heartbeats_externalcall
-    SET status = 'running', attempts = attempts + 1, started_at = now(),
-        lease_until = now() + CASE subject_key WHEN '' THEN %(lease)s::interval ELSE %(errand_lease)s::interval END
-    WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'pending' AND (due_at IS NULL OR due_at <= now())
-    RETURNING agent_id, heartbeat_id, model, request, attempts, subject, failures
-), waiting AS (
-    UPDATE heartbeats_heartbeatschedule s SET lease_until = now() + %(wait)s::interval
-    FROM taken JOIN heartbeats_heartbeat h ON h.tenant_id = %(tenant)s AND h.id = taken.heartbeat_id
-    WHERE s.tenant_id = %(tenant)s AND s.agent_id = taken.agent_id AND s.epoch = h.epoch AND s.state = 'running'
-)
-SELECT agent_id, model, request, attempts, subject, failures FROM taken
-"""
-_END = """
-UPDATE heartbeats_externalcall c
-SET status = %(status)s, reply = %(reply)s, error = %(error)s, error_kind = %(error_kind)s, ended_at = now(),
-    lease_until = NULL
-FROM heartbeats_heartbeat h, agents_agent a
-WHERE c.tenant_id = %(tenant)s AND c.id = %(call)s AND c.status = 'running' AND c.attempts = %(attempt)s
-    AND h.tenant_id = c.tenant_id AND h.id = c.heartbeat_id AND a.tenant_id = c.tenant_id AND a.id = c.agent_id
-RETURNING h.epoch, a.name
-"""
-# What it cost was spent even if the reply came too late to count.
-_END_CHARGED = f"WITH ended AS ({_END}), {CHARGE} SELECT epoch, name FROM ended"  # noqa: S608 (our own words)
+#: Runs a function in a thread of its own.
+type Submit = Callable[[Callable[[], None]], object]
 
 
 def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
     """Ask the model and store its reply or its failure, then let the heartbeat go on, or do what the errand was for.
 
-    Returns False when the call is another worker's, done, or not due yet: a doubled message costs one short read.
+    Returns False when the call is another worker's, done, or not due yet, and when its lease was lost meanwhile.
     """
-    taken = _take(call_id=call_id, tenant_id=tenant_id)
-    if taken is None:
-        log.info("call_not_pending", call_id=str(call_id))
-        return False
+    calls = _leased([call_id], tenant_id)
+    return bool(calls and _fulfil(calls[0]))
+
+
+def fulfil_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) -> int:
+    """Fulfil several calls of a tenant at once, each asked in a thread of its own; return how many results were stored.
+
+    Results that come at about the same time are stored together. A fault of one call is its own; the last fault is raised
+    when all are done.
+    """
+    calls = _leased(call_ids, tenant_id)
+    done: SimpleQueue[_Outcome] = SimpleQueue()
+    for call in calls:
+        work = partial(_report, call, done)
+        try:
+            submit(work)
+        except RuntimeError:
+            # The worker shuts down: its threads take nothing new.
+            work()
+    stored = 0
+    fault: BaseException | None = None
+    for outcomes in _groups(done, len(calls)):
+        stored += sum(outcome is True for outcome in outcomes)
+        faults = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        results = [outcome for outcome in outcomes if isinstance(outcome, CallResult)]
+        try:
+            stored += len(store_results(results, tenant_id=tenant_id)) if results else 0
+        except Exception as error:
+            log.exception("results_not_stored", tenant_id=str(tenant_id))
+            faults.append(error)
+        _release_connection()
+        fault = faults[-1] if faults else fault
+    if fault is not None:
+        raise fault
+    return stored
+
+
+#: What a thread reports of its call: a result to be stored, whether an errand was settled, or a fault.
+type _Outcome = CallResult | bool | BaseException
+
+
+def _leased(call_ids: Sequence[UUID], tenant_id: UUID) -> list[LeasedCall]:
+    calls = lease_calls(call_ids, tenant_id=tenant_id)
     _release_connection()
+    missing = set(call_ids) - {call.call_id for call in calls}
+    for call_id in missing:
+        log.info("call_not_pending", call_id=str(call_id))
+    return calls
+
+
+def _fulfil(call: LeasedCall) -> bool:
+    outcome = _outcome(call)
+    if isinstance(outcome, CallResult):
+        return bool(store_results([outcome], tenant_id=call.tenant_id))
+    return outcome
+
+
+def _report(call: LeasedCall, done: SimpleQueue[_Outcome]) -> None:
+    """Fulfil a call in a thread of its own but for storing its result, and report what came of it, whatever it is."""
+    try:
+        if renew_lease(call):
+            _release_connection()
+            done.put(_outcome(call))
+        else:
+            log.warning("call_lease_lost", call_id=str(call.call_id))
+            done.put(False)
+    except BaseException as fault:
+        log.exception("fault_in_batch", call_id=str(call.call_id))
+        done.put(fault)
+
+
+def _groups(done: SimpleQueue[_Outcome], expected: int) -> Iterator[list[_Outcome]]:
+    """Yield what the threads report, together what comes within a moment."""
+    while expected:
+        group = [done.get()]
+        until = time.monotonic() + GATHERED_FOR_S
+        while len(group) < expected:
+            try:
+                group.append(done.get(timeout=max(0.0, until - time.monotonic())))
+            except Empty:
+                break
+        expected -= len(group)
+        yield group
+
+
+def _outcome(call: LeasedCall) -> CallResult | bool:
+    """Ask the model; return the result of a heartbeat's call, and of an errand, which is settled, whether it counts."""
     started = time.perf_counter()
     try:
-        reply = _ask(taken)
+        reply = _ask(call)
     except (ModelError, WebFailed) as error:
-        return _store_failure(taken, error, (time.perf_counter() - started) * 1000)
+        return _failed(call, error, (time.perf_counter() - started) * 1000)
     except Exception as error:
         # A fault in an adapter must end this heartbeat as failed, at once, and not hold its agent for a lease.
-        log.exception("model_adapter_fault", model=taken.model)
-        return _store_failure(taken, error, (time.perf_counter() - started) * 1000)
-    return _store_reply(taken, reply)
+        log.exception("model_adapter_fault", model=call.model)
+        return _failed(call, error, (time.perf_counter() - started) * 1000)
+    return settle_errand(call, reply) if call.subject else CallResult(call=call, reply=reply)
 
 
-def _ask(taken: Taken) -> ModelReply:
-    if taken.request.purpose is CallPurpose.WEB:
-        return ask_the_web(taken.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
-    return model_for(taken.model).complete(taken.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+def _ask(call: LeasedCall) -> ModelReply:
+    if call.request.purpose is CallPurpose.WEB:
+        return ask_the_web(call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+    return model_for(call.model).complete(call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
 
 
-def _take(*, call_id: UUID, tenant_id: UUID) -> Taken | None:
-    deadline = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S)
-    lease = deadline + _STORING
-    with tenant_transaction(tenant_id):
-        rows = fetch(
-            _TAKE,
-            call=call_id,
-            lease=lease,
-            errand_lease=deadline + _ERRAND_STORING,
-            wait=lease + settings.ARBOR_QUEUE_LEASE,
-        )
-    if not rows:
-        return None
-    agent_id, model, request, attempt, subject, failures = rows[0]
-    return Taken(
-        call_id=call_id,
-        tenant_id=tenant_id,
-        agent_id=agent_id,
-        model=model,
-        request=request_of(unpack(request)),
-        attempt=attempt,
-        subject=from_json(subject),
-        failures=failures,
-    )
+def _failed(call: LeasedCall, error: Exception, latency_ms: float) -> CallResult | bool:
+    if not call.subject:
+        return CallResult(call=call, error=error, latency_ms=latency_ms)
+    with tenant_transaction(call.tenant_id):
+        charge_failure(call, error, latency_ms)
+        return stumble(call, error)
 
 
 def _release_connection() -> None:
     """Give a pooled connection back: hundreds of calls wait on a few connections."""
     if settings.ARBOR_DB_POOL_SIZE:
         connections[APP].close()
-
-
-def _store_reply(taken: Taken, reply: ModelReply) -> bool:
-    if taken.subject:
-        return settle_errand(taken, reply)
-    with tenant_transaction(taken.tenant_id):
-        stored = _end(
-            taken, status=CallStatus.COMPLETE, reply=storable(reply.text), charge=reply_charge(taken, reply)
-        )
-        note_truncated(taken, reply)
-    return stored
-
-
-def _store_failure(taken: Taken, error: Exception, latency_ms: float) -> bool:
-    with tenant_transaction(taken.tenant_id):
-        charge_failure(taken, error, latency_ms)
-        if taken.subject:
-            return stumble(taken, error)
-        return _end(
-            taken, status=CallStatus.FAILED, error=storable(str(error)), error_kind=type(error).__name__
-        )
-
-
-def _end(
-    taken: Taken,
-    *,
-    status: CallStatus,
-    reply: str = "",
-    error: str = "",
-    error_kind: str = "",
-    charge: Mapping[str, Any] | None = None,
-) -> bool:
-    """Store the end of the call under this worker's lease, and what it cost, and tell the heartbeat's workers.
-
-    Returns False if the lease was lost. One statement.
-    """
-    rows = fetch(
-        _END_CHARGED if charge else _END,
-        **{
-            **(charge or {}),
-            "call": taken.call_id,
-            "attempt": taken.attempt,
-            "status": status.value,
-            "reply": reply,
-            "error": error,
-            "error_kind": error_kind,
-        },
-    )
-    if not rows:
-        log.warning("call_lease_lost", call_id=str(taken.call_id))
-        return False
-    epoch, name = rows[0]
-    enqueue(advance_message(agent_id=taken.agent_id, tenant_id=taken.tenant_id, epoch=epoch, name=name))
-    return True

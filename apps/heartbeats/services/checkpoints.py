@@ -109,7 +109,7 @@ def suspend(members: Sequence[Member]) -> None:
     """
     if not members:
         return
-    calls, requests, sections = [], [], []
+    calls, requests, sections, hints = [], [], [], []
     for member in members:
         assert member.progress is not None
         suspension = member.progress.suspension
@@ -128,14 +128,13 @@ def suspend(members: Sequence[Member]) -> None:
         request, parts = packed_question(question)
         requests.append(request)
         sections.append(parts)
-        enqueue(
-            fulfil_message(
-                call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name
-            )
+        hints.append(
+            fulfil_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
         )
     rows = _rows(members, status=HeartbeatStatus.WAITING, reasons=[""] * len(members))
     values = {"calls": to_json(calls), "requests": requests, "sections": sections, "lease": waiting_lease()}
     _check(fetch(_SUSPEND, **rows, **values), written=len(members), scheduled=len(members))
+    enqueue(*hints)
 
 
 def finish(members: Sequence[Member], *, status: HeartbeatStatus) -> None:
@@ -230,9 +229,7 @@ def _check(counts: Sequence[tuple[Any, ...]], *, written: int, scheduled: int) -
         raise StaleLease
 
 
-def _rows(
-    members: Sequence[Member], *, status: HeartbeatStatus, reasons: Sequence[str]
-) -> dict[str, Any]:
+def _rows(members: Sequence[Member], *, status: HeartbeatStatus, reasons: Sequence[str]) -> dict[str, Any]:
     """Return the values of _ROWS, and count the heartbeats as written."""
     rows, checkpoints, situations, traces = [], [], [], []
     over = status not in (HeartbeatStatus.WAITING, HeartbeatStatus.RUNNING)
@@ -311,5 +308,3 @@ def waiting_lease() -> timedelta:
     """Return how long a heartbeat may wait for a model: its deadline, and the time its call waits for a worker."""
     lease: timedelta = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S) + settings.ARBOR_QUEUE_LEASE
     return lease
-
-

@@ -82,7 +82,9 @@ def commit(members: Sequence[Member], fetcher: Fetcher, *, charge: Callable[[], 
     """
     effects = [(member, member.beat.effects) for member in members if member.beat is not None]
     _write_memories(effects, fetcher)
-    rowless = [member for member in members if member.step is None and _ended_as(member) == HeartbeatStatus.DONE]
+    rowless = [
+        member for member in members if member.step is None and _ended_as(member) == HeartbeatStatus.DONE
+    ]
     if rowless:
         charge()
         _write_progress(rowless)
@@ -115,7 +117,9 @@ def _write_memories(effects: Sequence[tuple[Member, Effects]], fetcher: Fetcher)
     for member, each in effects:
         beat = member.beat
         assert beat is not None
-        pairs = [(made, source, Relation.DERIVED_FROM) for made, sources in each.derived for source in sources]
+        pairs = [
+            (made, source, Relation.DERIVED_FROM) for made, sources in each.derived for source in sources
+        ]
         if beat.memory_id is not None:
             pairs += [(learned, beat.memory_id, Relation.LEARNED_FROM) for learned in each.learned]
         ties += [
@@ -314,4 +318,3 @@ def fail(member: Member, error: Exception) -> None:
     """End a heartbeat as failed by a fault, from where it was last stored."""
     notes = "; ".join(getattr(error, "__notes__", ()))
     end_unknown(member, reason=f"{type(error).__name__}: {error} {notes}".strip())
-

@@ -18,7 +18,8 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from psycopg.types.json import Jsonb
 
-from apps.heartbeats.services.ledger import Taken, charge_reply, note_truncated
+from apps.heartbeats.services.call_leases import LeasedCall
+from apps.heartbeats.services.ledger import charge_reply, note_truncated
 from apps.heartbeats.services.purposes import PURPOSES, subject_key
 from apps.heartbeats.services.schedule import fulfil_message
 from apps.queues import enqueue
@@ -117,68 +118,68 @@ def write_errand(*, agent_id: UUID, errand: Errand) -> tuple[UUID, str] | None:
     return (call_id, rows[0][0]) if rows else None
 
 
-def settle_errand(taken: Taken, reply: ModelReply) -> bool:
+def settle_errand(call: LeasedCall, reply: ModelReply) -> bool:
     """Read a reply, store it and do what it was for, in one transaction; False if this worker's lease was lost.
 
     A reply that cannot be used, and a fault in applying it, is a try that failed: nothing of it is kept but its text.
     """
-    purpose = PURPOSES[taken.request.purpose]
+    purpose = PURPOSES[call.request.purpose]
     try:
-        read = purpose.read(taken.subject, reply.text)
-        prepared = purpose.prepare(taken.tenant_id, taken.agent_id, read)
-        with tenant_transaction(taken.tenant_id):
+        read = purpose.read(call.subject, reply.text)
+        prepared = purpose.prepare(call.tenant_id, call.agent_id, read)
+        with tenant_transaction(call.tenant_id):
             # What it cost was spent even if the reply came too late to count.
-            charge_reply(taken, reply)
-            note_truncated(taken, reply)
+            charge_reply(call, reply)
+            note_truncated(call, reply)
             stored = bool(
-                change(_COMPLETE, call=taken.call_id, attempt=taken.attempt, reply=storable(reply.text))
+                change(_COMPLETE, call=call.call_id, attempt=call.attempt, reply=storable(reply.text))
             )
             if stored:
-                notes = purpose.apply(taken.agent_id, taken.subject, prepared, taken.model)
+                notes = purpose.apply(call.agent_id, call.subject, prepared, call.model)
                 if notes:
-                    change(_NOTE, call=taken.call_id, notes=Jsonb([storable(each) for each in notes]))
+                    change(_NOTE, call=call.call_id, notes=Jsonb([storable(each) for each in notes]))
     except (OperationalError, InterfaceError):
         # The database went away: the lease brings the errand back.
         raise
     except Exception as error:
         if not isinstance(error, ReplyInvalid):
             # Whatever is wrong with what this reply says must not be met again for ever, nor stop other errands.
-            log.exception("errand_fault", call_id=str(taken.call_id), purpose=taken.request.purpose)
-        with tenant_transaction(taken.tenant_id):
-            charge_reply(taken, reply, error_kind=type(error).__name__)
-            note_truncated(taken, reply)
-            return stumble(taken, error, reply=reply.text)
+            log.exception("errand_fault", call_id=str(call.call_id), purpose=call.request.purpose)
+        with tenant_transaction(call.tenant_id):
+            charge_reply(call, reply, error_kind=type(error).__name__)
+            note_truncated(call, reply)
+            return stumble(call, error, reply=reply.text)
     if not stored:
-        log.warning("call_lease_lost", call_id=str(taken.call_id))
+        log.warning("call_lease_lost", call_id=str(call.call_id))
     return stored
 
 
-def stumble(taken: Taken, error: Exception, *, reply: str = "") -> bool:
+def stumble(call: LeasedCall, error: Exception, *, reply: str = "") -> bool:
     """Record a failed try in the open transaction: it is made again later, or the errand has failed for good.
 
     A model whose reply could not be read is told what was wrong. False if this worker's lease was lost.
     """
-    again = _next_try(taken, error, reply)
-    purpose = PURPOSES[taken.request.purpose]
+    again = _next_try(call, error, reply)
+    purpose = PURPOSES[call.request.purpose]
     values: dict[str, Any] = {
-        "call": taken.call_id,
-        "attempt": taken.attempt,
+        "call": call.call_id,
+        "attempt": call.attempt,
         "reply": storable(reply),
         "error": storable(str(error)),
         "kind": type(error).__name__.lstrip("_"),
     }
     if again is not None:
-        stored = _ask_again(taken, again, values)
+        stored = _ask_again(call, again, values)
     else:
         stored = bool(change(_GIVE_UP, **values))
         log.warning(
-            "errand_failed", call_id=str(taken.call_id), purpose=taken.request.purpose, error=str(error)
+            "errand_failed", call_id=str(call.call_id), purpose=call.request.purpose, error=str(error)
         )
     if stored:
         reason = storable(f"{values['kind']}: {error}")
-        purpose.failed(taken.agent_id, taken.subject, reason)
+        purpose.failed(call.agent_id, call.subject, reason)
         if again is None:
-            purpose.given_up(taken.agent_id, taken.subject, reason)
+            purpose.given_up(call.agent_id, call.subject, reason)
     return stored
 
 
@@ -192,7 +193,7 @@ class _Again:
     subject: dict[str, Any]
 
 
-def _ask_again(taken: Taken, again: _Again, values: Mapping[str, Any]) -> bool:
+def _ask_again(call: LeasedCall, again: _Again, values: Mapping[str, Any]) -> bool:
     """Write the next try. Who waits for the answer makes it itself; where that one was lost, workers are told at once."""
     rows = fetch(
         _AGAIN,
@@ -204,19 +205,19 @@ def _ask_again(taken: Taken, again: _Again, values: Mapping[str, Any]) -> bool:
         subject=Jsonb(again.subject),
     )
     if rows and again.subject.get("told"):
-        enqueue(fulfil_message(call_id=taken.call_id, tenant_id=taken.tenant_id, agent_name=rows[0][0]))
+        enqueue(fulfil_message(call_id=call.call_id, tenant_id=call.tenant_id, agent_name=rows[0][0]))
     return bool(rows)
 
 
-def _next_try(taken: Taken, error: Exception, reply: str) -> _Again | None:
+def _next_try(call: LeasedCall, error: Exception, reply: str) -> _Again | None:
     """Return the try that follows a failed one; none where it is given up."""
-    request, model, subject = taken.request, taken.model, taken.subject
+    request, model, subject = call.request, call.model, call.subject
     if isinstance(error, ReplyInvalid):
         request = asked_again(request, reply=storable(reply), fault=str(error))
     if not PURPOSES[request.purpose].waited_for:
-        if taken.failures >= len(WAITS):
+        if call.failures >= len(WAITS):
             return None
-        return _Again(wait=WAITS[taken.failures], request=request, model=model, subject=subject)
+        return _Again(wait=WAITS[call.failures], request=request, model=model, subject=subject)
     if isinstance(error, ReplyInvalid) and (asked := subject.get("asked_again", 0)) < ASKED_AGAIN:
         subject = {**subject, "asked_again": asked + 1}
     elif isinstance(error, ModelUnavailable | ModelTimeout) and subject.get("models_left"):

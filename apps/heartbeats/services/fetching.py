@@ -252,8 +252,8 @@ def _themes(_: Fetcher, asked: Asked) -> list[str]:
     return [theme.name for theme in found]
 
 
-def _past_question(_: Fetcher, asked: Asked) -> needs.AskedBefore:
-    return asked_before(heartbeat_id=asked.member.heartbeat_id, call_id=asked.need.call_id)
+def _past_questions(_: Fetcher, asked: Sequence[Asked]) -> list[Any]:
+    return list(asked_before([(each.member.heartbeat_id, each.need.call_id) for each in asked]))
 
 
 def _call_reply(_: Fetcher, asked: Asked) -> str:
@@ -266,9 +266,7 @@ def _own_memories(_: Fetcher, asked: Asked) -> frozenset[UUID]:
     if need.required:
         return frozenset(require_memories(agent_id=asked.agent_id, named=need.named))
     ids = [found for text in need.named if (found := read_id(text)) is not None]
-    return frozenset(
-        Memory.objects.filter(agent_id=asked.agent_id, id__in=ids).values_list("id", flat=True)
-    )
+    return frozenset(Memory.objects.filter(agent_id=asked.agent_id, id__in=ids).values_list("id", flat=True))
 
 
 def _settled(_: Fetcher, asked: Asked) -> needs.Proposed:
@@ -294,9 +292,7 @@ def _proposed(found: proposals.Proposed, *, dropped_experiences: int = 0) -> nee
         )
         for rows in (found.made, found.known, found.expired)
     )
-    return needs.Proposed(
-        made=made, known=known, expired=expired, dropped_experiences=dropped_experiences
-    )
+    return needs.Proposed(made=made, known=known, expired=expired, dropped_experiences=dropped_experiences)
 
 
 _CHOICES: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(
@@ -308,7 +304,7 @@ _CHOICES: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(
 )
 _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[Asked]], list[Any]]] = MappingProxyType(
     {
-        needs.PastQuestion: _one_by_one(_past_question),
+        needs.PastQuestion: _past_questions,
         needs.CallReply: _one_by_one(_call_reply),
         needs.Embedding: Fetcher._embedding,
         RecallRequest: Fetcher._recalls,

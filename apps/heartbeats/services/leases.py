@@ -96,7 +96,9 @@ def fence(members: Sequence[Member]) -> None:
     """Lock the leases and the heartbeats again; raises StaleLease when another worker has any of them."""
     if len(_lock([(member.agent.id, member.epoch) for member in members])) < len(members):
         raise StaleLease
-    stored = [(member.heartbeat_id, member.epoch, member.step) for member in members if member.step is not None]
+    stored = [
+        (member.heartbeat_id, member.epoch, member.step) for member in members if member.step is not None
+    ]
     if stored:
         ids, epochs, steps = zip(*stored, strict=True)
         if len(fetch(_AT_STEP, ids=list(ids), epochs=list(epochs), steps=list(steps))) < len(stored):
@@ -131,9 +133,7 @@ def _agents_and_beats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[BeatingAgen
         beat = None
         if rest[0]:
             *own, call_id, call_status, reply, error, error_kind = rest
-            call = LastCall(
-                id=call_id, status=call_status, reply=reply, error=error, error_kind=error_kind
-            )
+            call = LastCall(id=call_id, status=call_status, reply=reply, error=error, error_kind=error_kind)
             beat = OpenBeat(**dict(zip(_BEAT, own, strict=True)), call=call)
         found[agent_id] = agent, beat
     return found

@@ -200,9 +200,7 @@ def _selfhood(seen: _Seen) -> Selfhood:
     )
 
 
-def _opening(
-    seen: _Seen, situation: Situation, genome: AgentGenome | None, now: datetime
-) -> Opening:
+def _opening(seen: _Seen, situation: Situation, genome: AgentGenome | None, now: datetime) -> Opening:
     pulse = seen["pulse"]
     status = budget_status(limits_of(pulse), used_of(pulse))
     stale = [goal.title for goal in situation.active_goals if GoalFlag.STALE in goal.flags]
@@ -240,9 +238,7 @@ def _situation(
     now: datetime,
 ) -> Situation:
     budget = budget_of(terms.kind, terms.allowance) if terms else DEFAULT_BUDGET
-    held = Holdings(
-        energy=seen["energy"], bonus_actions=seen["bonus_actions"], ticks_left=seen["ticks_left"]
-    )
+    held = Holdings(energy=seen["energy"], bonus_actions=seen["bonus_actions"], ticks_left=seen["ticks_left"])
     possible = [name for name in seen["allowed_actions"] if name not in missing]
     return Situation.model_validate(
         {

@@ -10,8 +10,8 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.heartbeats.models import CallStatus
+from apps.heartbeats.services.call_leases import LeasedCall
 from apps.heartbeats.services.errands import stumble
-from apps.heartbeats.services.ledger import Taken
 from apps.heartbeats.services.schedule import fulfil_message
 from apps.heartbeats.services.usage import day_of
 from apps.memories.services.rounds import Round, make_round
@@ -81,9 +81,9 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
     return len(rows)
 
 
-def _taken(tenant_id: UUID, agent_id: UUID, row: tuple[Any, ...]) -> Taken:
+def _taken(tenant_id: UUID, agent_id: UUID, row: tuple[Any, ...]) -> LeasedCall:
     call_id, _, model, request, attempt, subject, failures, _ = row
-    return Taken(
+    return LeasedCall(
         call_id=call_id,
         tenant_id=tenant_id,
         agent_id=agent_id,

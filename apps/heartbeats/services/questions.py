@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,12 +12,16 @@ from arbor.heartbeat.needs import AskedBefore, Question
 from arbor.heartbeat.questions import request_of, sections_of, stored_sections
 from arbor.models.ports import CallPurpose
 
-# The first question, or the one that was answered by a call.
+# Of each heartbeat the first question, or the one that was answered by a call.
 _ASKED = """
-SELECT request, sections, reply FROM heartbeats_externalcall
-WHERE tenant_id = %(tenant)s AND heartbeat_id = %(beat)s AND purpose = %(purpose)s
-    AND (%(call)s::uuid IS NULL OR id = %(call)s::uuid)
-ORDER BY requested_at LIMIT 1
+SELECT asked.request, asked.sections, asked.reply
+FROM unnest(%(beats)s::uuid[], %(calls)s::uuid[]) WITH ORDINALITY AS r (beat, call, place)
+CROSS JOIN LATERAL (
+    SELECT request, sections, reply FROM heartbeats_externalcall
+    WHERE tenant_id = %(tenant)s AND heartbeat_id = r.beat AND purpose = %(purpose)s
+        AND (r.call IS NULL OR id = r.call)
+    ORDER BY requested_at LIMIT 1
+) asked ORDER BY r.place
 """
 
 
@@ -26,16 +31,19 @@ def packed_question(question: Question) -> tuple[bytes, bytes]:
     return pack(question.request), pack(sections)
 
 
-def asked_before(*, heartbeat_id: UUID, call_id: UUID | None) -> AskedBefore:
-    """Return the heartbeat's first question, or the one that this call answered. One statement."""
-    ((asked, parts, reply),) = fetch(
-        _ASKED, beat=heartbeat_id, purpose=CallPurpose.THINK.value, call=call_id
-    )
-    stored = unpack(asked)
-    request = request_of(stored)
+def asked_before(calls: Sequence[tuple[UUID, UUID | None]]) -> list[AskedBefore]:
+    """Return, for each heartbeat, the question that this call answered, or its first one. One statement for all."""
+    beats, answered = zip(*calls, strict=True)
+    rows = fetch(_ASKED, beats=list(beats), calls=list(answered), purpose=CallPurpose.THINK.value)
+    return [_asked(*row) for row in rows]
+
+
+def _asked(request: bytes, sections: bytes, reply: str) -> AskedBefore:
+    stored = unpack(request)
+    asked = request_of(stored)
     return AskedBefore(
-        system=request.system,
-        messages=request.messages,
-        sections=tuple(sections_of(unpack(parts), stored)),
+        system=asked.system,
+        messages=asked.messages,
+        sections=tuple(sections_of(unpack(sections), stored)),
         reply=reply,
     )

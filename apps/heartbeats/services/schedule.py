@@ -92,12 +92,12 @@ def dispatch() -> Dispatched:
             cursor, _RECLAIM_LOST, budget=settings.ARBOR_CLAIM_BATCH, active=TenantStatus.ACTIVE.value
         )
         due = _claim_due(cursor)
-        for rows, alone in ((lost, True), (due, False)):
-            for agent_id, tenant_id, epoch, name in rows:
-                hint = advance_message(
-                    agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name, alone=alone
-                )
-                enqueue(hint, using=OPS)
+        hints = [
+            advance_message(agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name, alone=alone)
+            for rows, alone in ((lost, True), (due, False))
+            for agent_id, tenant_id, epoch, name in rows
+        ]
+        enqueue(*hints, using=OPS)
     return Dispatched(due=len(due), lost=len(lost))
 
 

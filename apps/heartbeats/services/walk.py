@@ -22,6 +22,7 @@ from apps.heartbeats.services.fetching import Asked, Fetcher, Refusal, embeds_el
 from apps.heartbeats.services.leases import fence, resolve_to_end, run
 from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.members import Member
+from apps.queues import MOST_TOGETHER
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.errors import StaleLease
@@ -34,19 +35,51 @@ log = structlog.get_logger(__name__)
 
 type Lease = tuple[UUID, int]
 
+#: A leg is cut at about so many milliseconds: what it has locked, others wait for.
+LEG_MS = 150.0
+#: The weight of the latest leg in the pace of this process.
+_LATEST = 0.2
+
+
+class Pace:
+    """The pace of this process: the time that one heartbeat has lately taken in a leg, by which batches are cut."""
+
+    def __init__(self) -> None:
+        self._ms_each = 0.0
+
+    @property
+    def batch_size(self) -> int:
+        """Return how many heartbeats go into a leg of LEG_MS."""
+        return max(1, min(MOST_TOGETHER, int(LEG_MS / max(self._ms_each, 1.0))))
+
+    def count(self, *, heartbeats: int, elapsed_ms: float) -> None:
+        """Take the time of a leg into account."""
+        self._ms_each += _LATEST * (elapsed_ms / heartbeats - self._ms_each)
+
+
+_pace = Pace()
+
 
 class BatchFailed(Exception):
     """A batch of several heartbeats could not be walked together; nothing of it was written."""
 
 
-def advance_heartbeats(
-    *, tenant_id: UUID, leases: Sequence[Lease], clock: Clock | None = None
-) -> set[UUID]:
+def advance_heartbeats(*, tenant_id: UUID, leases: Sequence[Lease], clock: Clock | None = None) -> set[UUID]:
     """Walk agents' heartbeats on under these leases (agent, epoch), until each waits for a model or has ended.
 
     Returns the agents whose heartbeats went on: a stale or doubled message is left out, and nothing is done for it.
     """
     clock = clock or SystemClock()
+    advanced: set[UUID] = set()
+    left = list(leases)
+    while left:
+        size = _pace.batch_size
+        advanced |= _advance_batch(tenant_id, left[:size], clock)
+        left = left[size:]
+    return advanced
+
+
+def _advance_batch(tenant_id: UUID, leases: Sequence[Lease], clock: Clock) -> set[UUID]:
     if len(leases) > 1:
         try:
             return _Leg(tenant_id, leases, clock).walk()
@@ -127,10 +160,14 @@ class _Leg:
     def _walk(self) -> set[UUID]:
         started = time.perf_counter()
         with tenant_transaction(self._tenant_id, generic_plans=True):
-            self._thoughts = [self._thinking(member) for member in load_batch(self._leases, clock=self._clock)]
+            self._thoughts = [
+                self._thinking(member) for member in load_batch(self._leases, clock=self._clock)
+            ]
             members = [thought.member for thought in self._thoughts]
             if len(members) < len(self._leases):
                 log.info("messages_stale", stale=len(self._leases) - len(members))
+            if not members:
+                return set()
             for thought in self._thoughts:
                 thought.go_on(None)
             outside = self._think()
@@ -192,10 +229,9 @@ class _Leg:
 
         def charge() -> None:
             elapsed_ms = (self._spent_s + time.perf_counter() - started) * 1000
+            _pace.count(heartbeats=len(members), elapsed_ms=elapsed_ms)
             for member in members:
                 member.elapsed_ms += elapsed_ms
                 member.own_ms += elapsed_ms / len(members)
 
         commit(members, self._fetcher, charge=charge)
-
-

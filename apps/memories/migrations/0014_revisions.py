@@ -19,18 +19,20 @@ CREATE TRIGGER memories_mind_revision
     BEFORE INSERT OR UPDATE OF tenant_id, agent_id, embedding_model, embedding_dimension, revision ON memories_mind
     FOR EACH ROW EXECUTE FUNCTION memories_set_revision();
 """
-# A row that is gone has no revision of its own. By the mind's trigger the value that is written does not matter. Where the
-# agent or its tenant is deleted, the mind goes as well, and no row is found.
+# A row that is gone has no revision of its own. By the mind's trigger the value that is written does not matter. A role that
+# may not write minds deletes memories only with their tenant or agent, which takes the mind as well.
 _RAISE_MIND = """
 CREATE FUNCTION memories_raise_minds() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE public.memories_mind m SET revision = 0
-    FROM (
-        SELECT k.tenant_id, k.agent_id FROM public.memories_mind k
-        WHERE (k.tenant_id, k.agent_id) IN (SELECT tenant_id, agent_id FROM gone)
-        ORDER BY k.agent_id FOR NO KEY UPDATE
-    ) locked
-    WHERE m.tenant_id = locked.tenant_id AND m.agent_id = locked.agent_id;
+    IF has_table_privilege('public.memories_mind', 'UPDATE') THEN
+        UPDATE public.memories_mind m SET revision = 0
+        FROM (
+            SELECT k.tenant_id, k.agent_id FROM public.memories_mind k
+            WHERE (k.tenant_id, k.agent_id) IN (SELECT tenant_id, agent_id FROM gone)
+            ORDER BY k.agent_id FOR NO KEY UPDATE
+        ) locked
+        WHERE m.tenant_id = locked.tenant_id AND m.agent_id = locked.agent_id;
+    END IF;
     RETURN NULL;
 END
 $$;

@@ -56,7 +56,8 @@ class Activation(TenantModel):
     at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
-        indexes = [models.Index(fields=["tenant", "agent", "-at"], name="memories_activation_by_agent")]
+        # Without `at`, so that an update of level and time writes no index; an agent's rows are few, and sorted when read.
+        indexes = [models.Index(fields=["tenant", "agent"], name="memories_activation_of_agent")]
 
     def __str__(self) -> str:
         return f"{self.level:.2f}"

@@ -40,38 +40,46 @@ _LONGEST = 64
 _LEVEL = f"""a.level * 0.5 ^ least({_LONGEST}, greatest(
     0, extract(epoch FROM coalesce(%(now)s::timestamptz, now()) - a.at)::float8 / %(half_life)s
 ))"""
-# `arbor.memory.activation.spread`; clusters that maintenance has in hand go uncounted rather than hold up a heartbeat.
+# `arbor.memory.activation.spread`, for each agent by itself; clusters that maintenance has in hand go uncounted rather than
+# hold up a heartbeat.
 _NOTE = f"""
 WITH recalled AS MATERIALIZED (
-    SELECT * FROM unnest(%(ids)s::uuid[], %(levels)s::float8[]) AS recalled (id, level)
+    SELECT (%(agents)s::uuid[])[r.agent] AS agent_id, r.id, r.level
+    FROM unnest(%(numbers)s::int[], %(ids)s::uuid[], %(levels)s::float8[]) AS r(agent, id, level)
 ), reached AS (
-    SELECT id, level FROM recalled
+    SELECT agent_id, id, level FROM recalled
     UNION ALL
-    SELECT near.key::uuid, r.level * {SPREAD} * near.value::float8 / {HIGHEST}
-    FROM recalled r
-    JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.memory_id = r.id
+    SELECT r.agent_id, near.key::uuid, r.level * {SPREAD} * near.value::float8 / {HIGHEST}
+    FROM memories_upkeep u JOIN recalled r ON r.agent_id = u.agent_id AND r.id = u.memory_id
     CROSS JOIN LATERAL jsonb_each_text(u.neighbors) near
-), gained AS (
-    SELECT m.id, least({CAP}, sum(r.level)) AS level FROM reached r
-    JOIN memories_memory m
-        ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.agent_id = %(agent)s AND m.status = 'active'
-    GROUP BY m.id HAVING sum(r.level) >= {FLOOR} ORDER BY sum(r.level) DESC, m.id LIMIT {MOST_REACHED}
+    WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ids)s::uuid[])
+), summed AS (
+    SELECT agent_id, id, sum(level) AS level FROM reached GROUP BY agent_id, id HAVING sum(level) >= {FLOOR}
+), ranked AS (
+    SELECT m.agent_id, m.id, s.level,
+        row_number() OVER (PARTITION BY m.agent_id ORDER BY s.level DESC, m.id) AS place
+    FROM memories_memory m JOIN summed s ON s.agent_id = m.agent_id AND s.id = m.id
+    WHERE m.tenant_id = %(tenant)s AND m.id = ANY((SELECT array_agg(id) FROM summed)::uuid[]) AND m.status = 'active'
 ), touched AS (
-    SELECT id FROM memories_cluster WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id IN (
-        SELECT cluster_id FROM memories_clustermember
-        WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
-    ) ORDER BY id FOR UPDATE SKIP LOCKED
+    SELECT c.id FROM memories_cluster c JOIN (
+        SELECT DISTINCT r.agent_id, member.cluster_id
+        FROM memories_clustermember member JOIN recalled r ON r.id = member.memory_id
+        WHERE member.tenant_id = %(tenant)s AND member.memory_id = ANY(%(ids)s::uuid[])
+    ) theme ON theme.cluster_id = c.id AND theme.agent_id = c.agent_id
+    WHERE c.tenant_id = %(tenant)s ORDER BY c.id FOR UPDATE OF c SKIP LOCKED
 ), counted AS (
     UPDATE memories_cluster c SET activations = activations + 1, activated_at = coalesce(%(now)s::timestamptz, now())
     FROM touched WHERE c.tenant_id = %(tenant)s AND c.id = touched.id
 ), used AS (
     INSERT INTO memories_memoryaccess AS used (tenant_id, memory_id, count, last_at)
-    SELECT tenant_id, id, 1, coalesce(%(now)s::timestamptz, now()) FROM memories_memory
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s::uuid[]) ORDER BY id
+    SELECT m.tenant_id, m.id, 1, coalesce(%(now)s::timestamptz, now())
+    FROM memories_memory m JOIN recalled r ON r.agent_id = m.agent_id AND r.id = m.id
+    WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[]) ORDER BY m.id
     ON CONFLICT (tenant_id, memory_id) DO UPDATE SET count = used.count + 1, last_at = EXCLUDED.last_at
 )
 INSERT INTO memories_activation AS a (tenant_id, memory_id, agent_id, level, at)
-SELECT %(tenant)s, id, %(agent)s, level, coalesce(%(now)s::timestamptz, now()) FROM gained ORDER BY id
+SELECT %(tenant)s, id, agent_id, least({CAP}, level), coalesce(%(now)s::timestamptz, now()) FROM ranked
+WHERE place <= {MOST_REACHED} ORDER BY id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET level = least({CAP}, {_LEVEL} + EXCLUDED.level), at = EXCLUDED.at
 """  # noqa: S608 (our own numbers)
 _PRESENT = f"""
@@ -116,28 +124,31 @@ DELETE FROM memories_activation a USING faded WHERE a.tenant_id = %(tenant)s AND
 
 
 def note_recall(*, agent_id: UUID, recalled: Mapping[UUID, float], now: datetime | None = None) -> int:
-    """Note what the agent itself has recalled, by id with its score: it comes to mind, with what is near to it.
+    """Record what one agent has recalled, as `note_recalls` does; return how many memories are in mind by it."""
+    return note_recalls({agent_id: recalled}, now=now)
 
-    The memories count as used, and their clusters one activation each. Returns how many memories are in mind by it. In
-    the open transaction, one statement; rows are locked in the order of their ids. Ids that are not this agent's are
-    ignored; raises Invalid for a score that is not finite.
+
+def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime | None = None) -> int:
+    """Record what agents themselves have recalled: for each agent, its memories by id with their scores.
+
+    They come to mind, with what is near to them; they count as used, and their clusters one activation each. Returns how
+    many memories are in mind by it. In the open transaction, one statement for all agents; rows are locked in the order
+    of their ids. Ids that are not the agent's are ignored; raises Invalid for a score that is not finite.
     """
-    if not recalled:
-        return 0
-    levels = sources(recalled)
-    return change(
-        _NOTE,
-        agent=agent_id,
-        ids=list(levels),
-        levels=list(levels.values()),
-        **_fading(now),
-    )
-
-
-def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime | None = None) -> None:
-    """Record what several agents have recalled: for each agent, its memories by id with their scores."""
+    agents: list[UUID] = []
+    numbers: list[int] = []
+    ids: list[UUID] = []
+    levels: list[float] = []
     for agent_id, scores in recalled.items():
-        note_recall(agent_id=agent_id, recalled=scores, now=now)
+        if scores:
+            agents.append(agent_id)
+            present = sources(scores)
+            numbers += [len(agents)] * len(present)
+            ids += present.keys()
+            levels += present.values()
+    if not agents:
+        return 0
+    return change(_NOTE, agents=agents, numbers=numbers, ids=ids, levels=levels, **_fading(now))
 
 
 def activated_memories(*, agent_id: UUID, limit: int = 20, now: datetime | None = None) -> list[ActiveMemory]:

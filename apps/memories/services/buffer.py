@@ -1,8 +1,7 @@
-"""Holding things for a while: one statement to hold, one to search, and a job that keeps what mattered."""
+"""The buffer of things that an agent does not remember yet: filled and searched by heartbeats."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,90 +12,89 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.services.forgetting import ACTOR
 from apps.memories.services.literals import fitting, sparsevec_text
-from apps.memories.services.minds import QUERY_VECTOR, query_vector
-from apps.memories.services.remember import remember
-from apps.memories.services.rounds import Round, make_round
-from apps.tenants.scope import tenant_transaction
-from apps.tenants.statements import change, fetch
+from apps.memories.services.minds import query_vector
+from apps.tenants.encoding import to_json
+from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
-from arbor.errors import LimitReached, NotFound
+from arbor.errors import LimitReached
 from arbor.ids import uuid7
-from arbor.memory.buffer import CAPACITY, MATTERS_AFTER, MATTERS_FROM, NEAR, SHARED, ToHold, shared_words
+from arbor.memory.buffer import CAPACITY, NEAR, SHARED, ToHold, shared_words
 from arbor.memory.content import content_hash
-from arbor.memory.decay import effective_importance
 from arbor.memory.lexical import document_vector
 from arbor.memory.recall_request import check_query
-from arbor.memory.values import NewMemory
 
-#: Things that one step promotes: their texts are embedded together.
-STEP = 50
-
-# Written out, as it is in the index of what matters.
-_MATTERS = f"promoted_to_id IS NULL AND (importance >= {MATTERS_FROM} OR accesses >= {MATTERS_AFTER})"
-# Held again, a thing is held longer. What makes room: what was promoted, then the least important, then the oldest.
+# Buffered again, a thing stays longer. What makes room, for each agent by itself: what was promoted, then the least
+# important, then the oldest.
 _HOLD = """
-WITH incoming AS (
-    SELECT * FROM json_to_recordset(%(rows)s::json)
-        AS r(id uuid, content text, content_hash text, role text, importance float8, source text, lexical sparsevec,
-            lasts float8)
+WITH incoming AS MATERIALIZED (
+    SELECT r.*, decode(content_digest, 'hex') AS content_hash FROM json_to_recordset(%(rows)s::json) AS r(
+        agent uuid, id uuid, content text, content_digest text, role text, importance float8, source text,
+        lexical sparsevec, lasts float8
+    )
 ), room AS (
+    SELECT agent, %(capacity)s - count(*) AS places FROM incoming GROUP BY agent
+), cleared AS (
     DELETE FROM memories_bufferitem b USING (
-        SELECT id FROM memories_bufferitem
-        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-            AND encode(content_hash, 'hex') NOT IN (SELECT content_hash FROM incoming)
-        ORDER BY promoted_to_id IS NULL DESC, importance DESC, created_at DESC, id OFFSET %(room)s
+        SELECT o.id FROM (
+            SELECT id, agent_id, row_number() OVER (
+                PARTITION BY agent_id ORDER BY promoted_to_id IS NULL DESC, importance DESC, created_at DESC, id
+            ) AS place
+            FROM memories_bufferitem
+            WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
+                AND (agent_id, content_hash) NOT IN (SELECT agent, content_hash FROM incoming)
+        ) o JOIN room ON room.agent = o.agent_id WHERE o.place > room.places
     ) extra
-    WHERE b.tenant_id = %(tenant)s AND b.id = extra.id RETURNING b.promoted_to_id
+    WHERE b.tenant_id = %(tenant)s AND b.id = extra.id RETURNING b.agent_id, b.promoted_to_id
 ), held AS (
     INSERT INTO memories_bufferitem AS b (tenant_id, agent_id, id, content, content_hash, role, importance, source,
         lexical, embedding_model, accesses, created_at, expires_at)
-    SELECT %(tenant)s, %(agent)s, id, content, decode(content_hash, 'hex'), role, importance, source, lexical, '', 0,
-        now(), now() + lasts * interval '1 second'
-    FROM incoming ORDER BY content_hash
+    SELECT %(tenant)s, agent, id, content, content_hash, role, importance, source, lexical, '', 0, now(),
+        now() + lasts * interval '1 second'
+    FROM incoming ORDER BY agent, content_hash
     ON CONFLICT (tenant_id, agent_id, content_hash) DO UPDATE
     SET expires_at = greatest(b.expires_at, EXCLUDED.expires_at),
         importance = greatest(b.importance, EXCLUDED.importance)
-    RETURNING b.id, encode(b.content_hash, 'hex') AS content_hash
+    RETURNING b.agent_id, b.id, b.content_hash
 )
-SELECT id, content_hash, (SELECT count(*) FROM room WHERE promoted_to_id IS NULL) FROM held
+SELECT agent_id, id, content_hash,
+    (SELECT count(*) FROM cleared WHERE cleared.agent_id = held.agent_id AND promoted_to_id IS NULL)
+FROM held
 """
-_SEARCH = f"""
-WITH scored AS (
-    SELECT id, content, role, source, importance, accesses, created_at, expires_at,
-        coalesce(CASE WHEN vector_dims(embedding) = %(vector_dimension)s
-            THEN -(embedding <#> {QUERY_VECTOR}) END, 0) AS meaning,
-        coalesce(-(lexical <#> %(lexical)s::sparsevec), 0) AS words
-    FROM memories_bufferitem
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND expires_at > now() AND promoted_to_id IS NULL
+# The vector of a search counts where it can be compared with the agent's (`minds.QUERY_VECTOR`); else words alone decide.
+_SEARCH = """
+WITH asked AS MATERIALIZED (
+    SELECT r.place, r.agent, r.lexical, r.near, r.shared, r.most, r.counts,
+        CASE WHEN k.agent_id IS NULL OR (k.embedding_dimension = r.dimension
+            AND k.embedding_model = coalesce(r.model, k.embedding_model)) THEN r.vector END AS vector
+    FROM json_to_recordset(%(searches)s::json) AS r(
+        place int, agent uuid, lexical sparsevec, near float8, shared float8, most int, counts bool,
+        vector halfvec, dimension int, model text
+    ) LEFT JOIN memories_mind k
+        ON k.tenant_id = %(tenant)s AND k.agent_id = ANY(%(agents)s::uuid[]) AND k.agent_id = r.agent
 ), chosen AS MATERIALIZED (
-    SELECT * FROM scored WHERE meaning >= %(near)s OR words >= %(shared)s
-    ORDER BY meaning + words DESC, created_at DESC, id LIMIT %(limit)s
-), touched AS (
-    UPDATE memories_bufferitem b SET accesses = b.accesses + 1
-    FROM chosen WHERE %(counts)s AND b.tenant_id = %(tenant)s AND b.id = chosen.id
+    SELECT a.place, a.counts, found.* FROM asked a CROSS JOIN LATERAL (
+        SELECT *, meaning + words AS score FROM (
+            SELECT id, content, role, source, importance, accesses, created_at, expires_at,
+                coalesce(CASE WHEN vector_dims(embedding) = vector_dims(a.vector)
+                    THEN -(embedding <#> a.vector) END, 0) AS meaning,
+                coalesce(-(lexical <#> a.lexical), 0) AS words
+            FROM memories_bufferitem
+            WHERE tenant_id = %(tenant)s AND agent_id = a.agent AND expires_at > now() AND promoted_to_id IS NULL
+        ) scored WHERE meaning >= a.near OR words >= a.shared
+        ORDER BY meaning + words DESC, created_at DESC, id LIMIT a.most
+    ) found
+), touched AS MATERIALIZED (
+    SELECT b.id, counted.times FROM memories_bufferitem b
+    JOIN (SELECT id, count(*) AS times FROM chosen WHERE counts GROUP BY id) counted ON counted.id = b.id
+    WHERE b.tenant_id = %(tenant)s AND b.id = ANY((SELECT array_agg(id) FROM chosen)::uuid[])
+    ORDER BY b.id FOR UPDATE OF b
+), accessed AS (
+    UPDATE memories_bufferitem b SET accesses = b.accesses + touched.times
+    FROM touched WHERE b.tenant_id = %(tenant)s AND b.id = touched.id
 )
-SELECT id, content, role, source, importance, accesses + %(counts)s::int, created_at, expires_at, meaning + words
-FROM chosen ORDER BY meaning + words DESC, created_at DESC, id
-"""  # noqa: S608 (our own parts)
-_WORTH = """
-SELECT id, content, role, source, importance, accesses, created_at FROM memories_bufferitem
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {which} ORDER BY id LIMIT %(step)s
+SELECT place, id, content, role, source, importance, accesses + counts::int, created_at, expires_at, score
+FROM chosen ORDER BY place, score DESC, created_at DESC, id
 """
-_PROMOTED = """
-UPDATE memories_bufferitem b SET promoted_to_id = became.memory_id
-FROM unnest(%(ids)s::uuid[], %(memories)s::uuid[]) AS became (id, memory_id)
-WHERE b.tenant_id = %(tenant)s AND b.id = became.id
-"""
-_LET_GO = f"""
-DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND expires_at <= now()
-    AND NOT ({_MATTERS}) RETURNING promoted_to_id IS NULL
-"""  # noqa: S608
-# Agents that hold something that is over, or that mattered.
-_WAITING = f"""
-SELECT agent_id FROM memories_bufferitem WHERE tenant_id = t.id AND expires_at <= now()
-UNION
-SELECT agent_id FROM memories_bufferitem WHERE tenant_id = t.id AND {_MATTERS}
-"""  # noqa: S608
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,55 +115,70 @@ class Holding:
 
 
 def hold(*, agent_id: UUID, things: Sequence[ToHold]) -> list[UUID]:
-    """Hold things in the transaction that is open, and return their ids in order. One statement.
-
-    What is held already is held longer. The buffer's CAPACITY holds at once: the least important make room, on record.
-    Meanings follow: the embedding backlog reads what has no vector. Raises LimitReached for more things than it holds.
-    """
-    if not things:
-        return []
-    digests = [content_hash(each.content).hex() for each in things]
-    rows = {digest: _row(digest, each) for digest, each in zip(digests, things, strict=True)}
-    if len(rows) > CAPACITY:
-        raise LimitReached(f"a buffer holds at most {CAPACITY} things, got {len(rows)}")
-    held = fetch(_HOLD, agent=agent_id, rows=json.dumps(list(rows.values())), room=CAPACITY - len(rows))
-    if lost := held[0][2]:
-        _record(agent_id, lost, "to make room for others")
-    ids = {digest: item_id for item_id, digest, _ in held}
-    return [ids[digest] for digest in digests]
+    """Buffer things of one agent, as `hold_for` does, and return their ids in order."""
+    return hold_for({agent_id: things})[agent_id]
 
 
 def hold_for(things: Mapping[UUID, Sequence[ToHold]]) -> dict[UUID, list[UUID]]:
-    """Buffer things for several agents, and return their ids in order, by agent."""
-    return {agent_id: hold(agent_id=agent_id, things=some) for agent_id, some in things.items()}
+    """Buffer things of several agents in the transaction that is open, and return their ids in order. One statement.
+
+    What is buffered already stays longer. Each agent's buffer holds CAPACITY at once: the least important make room, on
+    record. Vectors follow: the embedding backlog reads what has none. Raises LimitReached for more things than it holds.
+    """
+    digests = {
+        agent_id: [content_hash(thing.content) for thing in of_agent] for agent_id, of_agent in things.items()
+    }
+    rows: list[dict[str, Any]] = []
+    for agent_id, of_agent in things.items():
+        by_digest = dict(zip(digests[agent_id], of_agent, strict=True))
+        if len(by_digest) > CAPACITY:
+            raise LimitReached(f"a buffer holds at most {CAPACITY} things, got {len(by_digest)}")
+        rows += [_row(agent_id, digest, thing) for digest, thing in by_digest.items()]
+    if not rows:
+        return {agent_id: [] for agent_id in things}
+    agents = sorted(agent_id for agent_id, of_agent in things.items() if of_agent)
+    ids: dict[tuple[UUID, bytes], UUID] = {}
+    cleared: dict[UUID, int] = {}
+    for agent_id, item_id, digest, lost in fetch(_HOLD, rows=to_json(rows), agents=agents, capacity=CAPACITY):
+        ids[agent_id, bytes(digest)] = item_id
+        cleared[agent_id] = lost
+    for agent_id, lost in cleared.items():
+        if lost:
+            record_cleared(agent_id, lost, "to make room for others")
+    return {agent_id: [ids[agent_id, digest] for digest in some] for agent_id, some in digests.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BufferSearch:
-    """A search of one agent's buffer, with the vector of its text, if any, and the model that made it."""
+    """A search of one agent's buffer. Raises Invalid for what recall would refuse."""
 
     agent_id: UUID
     text: str
+    #: Of the text, made by `model`.
     vector: Sequence[float] | None = None
     model: EmbeddingModel | None = None
     limit: int = 10
-    #: The agent itself searches: what is found counts as accessed.
+    #: The agent itself searches: what is found counts as accessed. A person's look never does.
     counts: bool = False
 
+    def __post_init__(self) -> None:
+        check_query(self.text, self.limit)
 
-def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
-    """Return what each search finds in its agent's buffer, best first."""
-    return [
-        search_buffer(
-            agent_id=search.agent_id,
-            text=search.text,
-            vector=search.vector,
-            model=search.model,
-            limit=search.limit,
-            counts=search.counts,
-        )
-        for search in searches
-    ]
+    def as_json(self, place: int) -> dict[str, Any]:
+        """Return what _SEARCH reads."""
+        compared = query_vector(self.vector, self.model)
+        return {
+            "place": place,
+            "agent": self.agent_id,
+            "lexical": sparsevec_text(shared_words(self.text)),
+            "near": NEAR,
+            "shared": SHARED,
+            "most": self.limit,
+            "counts": self.counts,
+            "vector": compared["vector"],
+            "dimension": compared["vector_dimension"],
+            "model": compared["vector_model"],
+        }
 
 
 def search_buffer(
@@ -177,89 +190,45 @@ def search_buffer(
     limit: int = 10,
     counts: bool = False,
 ) -> list[Holding]:
-    """Return what an agent holds that bears on a text, best first, in the transaction that is open. One statement.
-
-    `vector` is the query's, made by `model`. `counts` says that the agent itself looks: what is found counts as come back
-    to. A person's look never does that. Raises Invalid for what recall would not take either.
-    """
-    check_query(text, limit)
-    rows = fetch(
-        _SEARCH,
-        agent=agent_id,
-        lexical=sparsevec_text(shared_words(text)),
-        near=NEAR,
-        shared=SHARED,
-        limit=limit,
-        counts=counts,
-        **query_vector(vector, model),
+    """Return what one agent's buffer has that bears on a text, as `search_buffers` does."""
+    search = BufferSearch(
+        agent_id=agent_id, text=text, vector=vector, model=model, limit=limit, counts=counts
     )
-    names = ("id", "content", "role", "source", "importance", "accesses", "held_at", "expires_at", "score")
-    return [Holding(**dict(zip(names, row, strict=True))) for row in rows]
+    return search_buffers([search])[0]
 
 
-def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UUID:
-    """Make a memory of a held thing now, whatever it weighs, and return the memory's id. In transactions of its own.
+def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
+    """Return for each search what its agent's buffer has that bears on the text, best first. One statement.
 
-    It is on record who did. Raises NotFound when this agent holds no such thing.
+    In the transaction that is open; none without a search.
     """
-    with tenant_transaction(tenant_id):
-        rows = fetch(_WORTH.format(which="id = %(item)s"), agent=agent_id, item=item_id, step=1)
-    if not rows:
-        raise NotFound(f"agent {agent_id} holds no thing {item_id}")
-    return _promote(tenant_id, agent_id, rows, actor=actor)[0]
-
-
-def tend_buffers() -> Round:
-    """Make memories of what mattered and let go of what is over, agent by agent."""
-    return make_round("buffer", waiting=_WAITING, tend=_tend)
-
-
-def _tend(tenant_id: UUID, agent_id: UUID) -> int:
-    with tenant_transaction(tenant_id):
-        rows = fetch(_WORTH.format(which=_MATTERS), agent=agent_id, step=STEP)
-    if rows:
-        _promote(tenant_id, agent_id, rows)
-    with tenant_transaction(tenant_id):
-        gone = [never_promoted for (never_promoted,) in fetch(_LET_GO, agent=agent_id)]
-        if any(gone):
-            _record(agent_id, sum(gone), "whose time was over")
-    return len(rows) + len(gone)
-
-
-def _promote(
-    tenant_id: UUID, agent_id: UUID, rows: Sequence[tuple[Any, ...]], *, actor: str | None = None
-) -> list[UUID]:
-    """Store held things as memories, embedded outside any transaction. Cut short, it is done again to the same effect."""
-    memories = [
-        NewMemory(
-            content=content,
-            role=role,
-            source=source,
-            occurred_at=held_at,
-            importance=effective_importance(importance=importance, uses=accesses),
+    found: list[list[Holding]] = [[] for _ in searches]
+    if searches:
+        written = [search.as_json(place) for place, search in enumerate(searches)]
+        agents = sorted({search.agent_id for search in searches})
+        names = (
+            "id",
+            "content",
+            "role",
+            "source",
+            "importance",
+            "accesses",
+            "held_at",
+            "expires_at",
+            "score",
         )
-        for _, content, role, source, importance, accesses, held_at in rows
-    ]
-    ids = list(remember(tenant_id=tenant_id, agent_id=agent_id, memories=memories).ids)
-    with tenant_transaction(tenant_id):
-        change(_PROMOTED, ids=[row[0] for row in rows], memories=ids)
-        if actor is not None:
-            record(
-                action=AuditAction.OPERATOR_ACT,
-                actor=actor,
-                agent_id=agent_id,
-                message="made a memory of what was only held",
-                detail={"item_ids": [str(row[0]) for row in rows], "memory_ids": [str(each) for each in ids]},
-            )
-    return ids
+        for place, *row in fetch(_SEARCH, searches=to_json(written), agents=agents):
+            found[place].append(Holding(**dict(zip(names, row, strict=True))))
+    return found
 
 
-def _row(digest: str, thing: ToHold) -> dict[str, Any]:
+def _row(agent_id: UUID, digest: bytes, thing: ToHold) -> dict[str, Any]:
     terms = document_vector(thing.content, speaker=thing.role)
     return {
-        "id": str(uuid7()),
+        "agent": agent_id,
+        "id": uuid7(),
         "content": thing.content,
-        "content_hash": digest,
+        "content_digest": digest.hex(),
         "role": thing.role,
         "importance": thing.weight,
         "source": thing.source,
@@ -268,7 +237,8 @@ def _row(digest: str, thing: ToHold) -> dict[str, Any]:
     }
 
 
-def _record(agent_id: UUID, count: int, why: str) -> None:
+def record_cleared(agent_id: UUID, count: int, why: str) -> None:
+    """Record that things left an agent's buffer for good, and why."""
     things = "thing" if count == 1 else "things"
     record(
         action=AuditAction.BUFFER_CLEARED,

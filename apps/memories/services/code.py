@@ -34,31 +34,6 @@ SELECT id, language, title, code, source, created_at FROM (
 """
 
 
-def keep_code(*, agent_id: UUID, texts: Iterable[str], source: str) -> int:
-    """Keep the fenced code of these texts, in the open transaction; return how many blocks there were.
-
-    What the agent keeps already stays as it is. No statement where nothing is fenced, else one.
-    """
-    blocks = [block for text in texts for block in code_blocks(storable(text))]
-    if blocks:
-        CodeSnippet.objects.bulk_create(
-            [
-                CodeSnippet(
-                    tenant_id=current_tenant(),
-                    agent_id=agent_id,
-                    language=block.language,
-                    title=block.title,
-                    code=block.code,
-                    code_hash=block.hash,
-                    source=source[:SOURCE_LENGTH],
-                )
-                for block in blocks
-            ],
-            ignore_conflicts=True,
-        )
-    return len(blocks)
-
-
 @dataclass(frozen=True, kw_only=True)
 class SaidTexts:
     """Texts that an agent heard or wrote, and where: `heartbeat:ID`, `chat:ID`."""
@@ -68,9 +43,34 @@ class SaidTexts:
     source: str
 
 
+def keep_code(*, agent_id: UUID, texts: Iterable[str], source: str) -> int:
+    """Store the fenced code of one agent's texts, as `store_code` does; return the number of blocks."""
+    return store_code([SaidTexts(agent_id=agent_id, texts=tuple(texts), source=source)])
+
+
 def store_code(said: Sequence[SaidTexts]) -> int:
-    """Store the fenced code of texts of several agents; return the number of blocks."""
-    return sum(keep_code(agent_id=each.agent_id, texts=each.texts, source=each.source) for each in said)
+    """Store the fenced code of texts of several agents, in the open transaction; return the number of blocks.
+
+    What an agent has already stays as it is. No statement where nothing is fenced, else one.
+    """
+    blocks = [(each, block) for each in said for text in each.texts for block in code_blocks(storable(text))]
+    if blocks:
+        CodeSnippet.objects.bulk_create(
+            [
+                CodeSnippet(
+                    tenant_id=current_tenant(),
+                    agent_id=each.agent_id,
+                    language=block.language,
+                    title=block.title,
+                    code=block.code,
+                    code_hash=block.hash,
+                    source=each.source[:SOURCE_LENGTH],
+                )
+                for each, block in blocks
+            ],
+            ignore_conflicts=True,
+        )
+    return len(blocks)
 
 
 def find_code(*, agent_id: UUID, text: str, limit: int) -> list[CodeSnippet]:

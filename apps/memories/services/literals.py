@@ -46,9 +46,18 @@ def fitting(terms: Mapping[int, float], *, session: str, dimension: int) -> dict
     return dict(sorted(terms.items(), key=lambda term: -term[1])[:room])
 
 
+def sparsevec_weights(weights: Mapping[int, float]) -> dict[int, float]:
+    """Return weights by place as the database has them after `sparsevec_text`."""
+    return {place: float(np.float32(_digits(weight))) for place, weight in weights.items()}
+
+
+def _digits(weight: float) -> str:
+    return f"{weight:.6g}"
+
+
 def sparsevec_text(weights: Mapping[int, float]) -> str:
     """Return weights by place, from 1, as a `sparsevec`."""
     # Terms that stand equally often in a text weigh the same in it: few numbers are to be formatted.
-    numbers = {weight: f"{weight:.6g}" for weight in set(weights.values())}
+    numbers = {weight: _digits(weight) for weight in set(weights.values())}
     pairs = ",".join([f"{place}:{numbers[weights[place]]}" for place in sorted(weights)])
     return f"{{{pairs}}}/{LEXICAL_DIMENSIONS}"

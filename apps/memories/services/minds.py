@@ -96,6 +96,11 @@ def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -
     }
 
 
+def half_precision(vector: Sequence[float]) -> npt.NDArray[np.float32]:
+    """Return a query's vector rounded as the stored ones are. Raises Invalid as `query_vector` does."""
+    return _checked_query(vector).astype(np.float16).astype(np.float32)
+
+
 def _checked_query(vector: Sequence[float]) -> npt.NDArray[np.float32]:
     numbers = np.asarray(vector, dtype=np.float32)
     if numbers.ndim != 1 or not 1 <= len(numbers) <= MAX_DIMENSION:

@@ -36,6 +36,17 @@ def fetch_packed(statement: str, **values: Any) -> tuple[Any, ...]:
     return row
 
 
+def fetch_packed_rows(statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    """Run a statement that returns columns of bytes among others, as `fetch_packed`, and return its rows."""
+    rows: list[tuple[Any, ...]] = run(statement, {**values, "tenant": current_tenant()}, _rows, binary=True)
+    return rows
+
+
+def _rows(cursor: Any) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
 def _row(cursor: Any) -> tuple[Any, ...]:
     row: tuple[Any, ...] = cursor.fetchone()
     return row

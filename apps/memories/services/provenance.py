@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from apps.memories.services.nodes import id_of, labels_of
 from apps.memories.services.remember import lock_minds
+from apps.tenants.encoding import to_json
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
@@ -26,79 +27,43 @@ _SUPPORT = """
 UPDATE memories_memory SET detail = %(detail)s::jsonb, trust = %(trust)s
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
 """
-# New memories' neighborhoods wait to be computed anyway; of what was known already, the one marked here is enough.
-_LEARNED = """
+# Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
+# has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
+_DRAW = """
 WITH drawn AS (
     INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
         weight, note, origin, created_at)
-    SELECT %(tenant)s, %(agent)s, r.id, %(memory)s, r.learned, %(memory)s, %(source)s, %(relation)s, 1, '',
-        left(%(origin)s, 200), now()
-    FROM unnest(%(ids)s::uuid[], %(learned)s::uuid[]) AS r(id, learned)
-    ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO NOTHING
-    RETURNING source_id
-)
-UPDATE memories_upkeep u SET stale = true FROM drawn
-WHERE u.tenant_id = %(tenant)s AND u.memory_id = drawn.source_id
-"""
-
-_DERIVED = """
-WITH drawn AS (
-    INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
-        weight, note, origin, created_at)
-    SELECT %(tenant)s, %(agent)s, r.id, %(memory)s, %(made)s, %(memory)s, r.material, %(relation)s, 1, '',
-        left(%(origin)s, 200), now()
-    FROM unnest(%(ids)s::uuid[], %(materials)s::uuid[]) AS r(id, material)
-    ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO NOTHING
-    RETURNING source_id, target_id
-)
-UPDATE memories_upkeep u SET stale = true
-WHERE u.tenant_id = %(tenant)s AND u.memory_id IN (SELECT source_id FROM drawn UNION SELECT target_id FROM drawn)
-"""
-
-
-def learned_from(*, agent_id: UUID, memory_ids: Sequence[UUID], origin_id: UUID, origin: str) -> None:
-    """Tie what was learned to the memory of when, in the transaction that stored both. One statement, none for nothing.
-
-    Unchecked: for ids that `store` has just returned.
-    """
-    learned = sorted({each for each in memory_ids if each != origin_id})
-    if not learned:
-        return
-    change(
-        _LEARNED,
-        agent=agent_id,
-        memory=NodeKind.MEMORY.value,
-        relation=Relation.LEARNED_FROM.value,
-        source=origin_id,
-        ids=[uuid7() for _ in learned],
-        learned=learned,
-        origin=origin,
+    SELECT %(tenant)s, r.agent, r.id, %(memory)s, r.source, %(memory)s, r.target, r.relation, 1, '',
+        left(r.origin, 200), now()
+    FROM json_to_recordset(%(rows)s::json) AS r(
+        agent uuid, id uuid, source uuid, target uuid, relation text, origin text
     )
-
-
-def derived_from(*, agent_id: UUID, memory_id: UUID, materials: Sequence[UUID], origin: str) -> None:
-    """Tie what was made to what it was made from, in the open transaction. One statement, none for nothing.
-
-    Unchecked: for what `require_memories` has returned.
-    """
-    made_from = sorted({each for each in materials if each != memory_id})
-    if not made_from:
-        return
-    change(
-        _DERIVED,
-        agent=agent_id,
-        memory=NodeKind.MEMORY.value,
-        relation=Relation.DERIVED_FROM.value,
-        made=memory_id,
-        ids=[uuid7() for _ in made_from],
-        materials=made_from,
-        origin=origin,
-    )
+    ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO NOTHING
+    RETURNING source_id, target_id, relation
+), marked AS MATERIALIZED (
+    SELECT u.memory_id FROM memories_upkeep u
+    WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[])
+        AND NOT (u.stale AND u.xmin = pg_current_xact_id()::xid)
+        AND u.memory_id IN (
+            SELECT source_id FROM drawn UNION ALL SELECT target_id FROM drawn WHERE relation <> %(learned)s
+        )
+    ORDER BY u.memory_id FOR UPDATE
+)
+UPDATE memories_upkeep u SET stale = true FROM marked
+WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[]) AND u.memory_id = marked.memory_id
+"""
+_KNOWN = """
+SELECT agent_id, id FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND id = ANY(%(ids)s::uuid[])
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tie:
-    """A relation between two memories of one agent that are known to exist: LEARNED_FROM or DERIVED_FROM."""
+    """A relation between two memories of one agent, as a rule LEARNED_FROM or DERIVED_FROM.
+
+    Unchecked: for ids that `store` or `require_memories` has returned.
+    """
 
     agent_id: UUID
     source_id: UUID
@@ -109,16 +74,82 @@ class Tie:
 
 
 def draw_ties(ties: Sequence[Tie]) -> None:
-    """Store relations between memories of several agents, and mark the neighborhoods that change with them."""
-    for tie in ties:
-        if tie.relation is Relation.LEARNED_FROM:
-            learned_from(
-                agent_id=tie.agent_id, memory_ids=[tie.source_id], origin_id=tie.target_id, origin=tie.origin
+    """Store relations between memories of several agents, in the transaction that stored the memories. One statement.
+
+    Nothing for a tie that exists, or of a memory with itself; no statement for nothing. The neighborhoods that change
+    are marked: of LEARNED_FROM the source's, of any other relation both.
+    """
+    ends = {(tie.agent_id, tie.source_id, tie.target_id, tie.relation): tie for tie in ties}
+    drawn = sorted(end for end, tie in ends.items() if tie.source_id != tie.target_id)
+    if not drawn:
+        return
+    rows = [
+        {
+            "agent": agent_id,
+            "id": uuid7(),
+            "source": source_id,
+            "target": target_id,
+            "relation": relation,
+            "origin": ends[agent_id, source_id, target_id, relation].origin,
+        }
+        for agent_id, source_id, target_id, relation in drawn
+    ]
+    change(
+        _DRAW,
+        memory=NodeKind.MEMORY.value,
+        learned=Relation.LEARNED_FROM.value,
+        rows=to_json(rows),
+        ends=sorted({end for _, source_id, target_id, _ in drawn for end in (source_id, target_id)}),
+    )
+
+
+def learned_from(*, agent_id: UUID, memory_ids: Sequence[UUID], origin_id: UUID, origin: str) -> None:
+    """Tie what was learned to the memory of when, in the transaction that stored both. One statement, none for nothing.
+
+    Unchecked: for ids that `store` has just returned.
+    """
+    draw_ties(
+        [
+            Tie(
+                agent_id=agent_id,
+                source_id=memory_id,
+                target_id=origin_id,
+                relation=Relation.LEARNED_FROM,
+                origin=origin,
             )
-        else:
-            derived_from(
-                agent_id=tie.agent_id, memory_id=tie.source_id, materials=[tie.target_id], origin=tie.origin
+            for memory_id in memory_ids
+        ]
+    )
+
+
+def derived_from(*, agent_id: UUID, memory_id: UUID, materials: Sequence[UUID], origin: str) -> None:
+    """Tie what was made to what it was made from, in the open transaction. One statement, none for nothing.
+
+    Unchecked: for what `require_memories` has returned.
+    """
+    draw_ties(
+        [
+            Tie(
+                agent_id=agent_id,
+                source_id=memory_id,
+                target_id=material,
+                relation=Relation.DERIVED_FROM,
+                origin=origin,
             )
+            for material in materials
+        ]
+    )
+
+
+def known_memories(named: Mapping[UUID, Collection[UUID]]) -> dict[UUID, set[UUID]]:
+    """Return by agent which of these ids are memories of that agent. One statement, none for nothing."""
+    ids = sorted({memory_id for of_agent in named.values() for memory_id in of_agent})
+    found: dict[UUID, set[UUID]] = {agent_id: set() for agent_id in named}
+    if ids:
+        for agent_id, memory_id in fetch(_KNOWN, agents=sorted(named), ids=ids):
+            if memory_id in named[agent_id]:
+                found[agent_id].add(memory_id)
+    return found
 
 
 def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:

@@ -15,6 +15,7 @@ from django.conf import settings
 
 from apps.memories.services.activation import note_recall
 from apps.memories.services.embedding import embed_query
+from apps.memories.services.recall_at_hand import find_at_hand
 from apps.memories.services.scan import Found, Query, scan
 from apps.memories.services.term_statistics import TermStatistics, read_term_statistics
 from apps.tenants.scope import tenant_transaction
@@ -23,7 +24,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.memory.candidates import moment
 from arbor.memory.filters import EVERYTHING, RecallFilter
-from arbor.memory.fusion import Ranked, rank
+from arbor.memory.fusion import Ranked, all_terms, rank, select_best
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.query import read_query
 from arbor.memory.recall_request import RecallRequest
@@ -60,8 +61,7 @@ class Recaller:
 
     def recall(self, requests: Sequence[RecallRequest]) -> list[list[Recalled]]:
         """Return what each request brings to mind, best first, each memory with the terms of its score."""
-        queries = self.queries(requests)
-        return _recalled([(query, scan(query)) for query in queries])
+        return _recalled(find(self.queries(requests)))
 
     def queries(self, requests: Sequence[RecallRequest]) -> list[Query]:
         """Return the requests with their words weighed by the agents' statistics. One statement at most."""
@@ -115,8 +115,7 @@ def recall(
         model = recaller.model_of(agent_id)
         request = replace(request, vector=_embed(tenant_id, agent_id, meaning, model), model=model)
         with tenant_transaction(tenant_id):
-            (query,) = recaller.queries([request])
-            found = scan(query)
+            ((query, found),) = find(recaller.queries([request]))
             if request.vector is None or moved or found.compared:
                 (memories,) = _recalled([(query, found)])
                 if counts:
@@ -163,6 +162,13 @@ def recall_in_scope(
     return Recaller().recall([request])[0]
 
 
+def find(queries: Sequence[Query]) -> list[tuple[Query, Found]]:
+    """Return what each query finds, not ranked yet: from a mind at hand, or by a scan."""
+    return [
+        (query, found or scan(query)) for query, found in zip(queries, find_at_hand(queries), strict=True)
+    ]
+
+
 def consider(request: RecallRequest) -> tuple[Query, Found]:
     """Return all that a request ranks, not ranked yet, and the query as it was read. Two statements."""
     (query,) = Recaller().queries([request])
@@ -179,21 +185,20 @@ def _query(request: RecallRequest, statistics: TermStatistics) -> Query:
 
 
 def _recalled(answers: Sequence[tuple[Query, Found]]) -> list[list[Recalled]]:
-    """Return the best of what each scan found, whole; a long text that was deleted a moment ago is left out."""
+    """Return the best of what each query found, whole; what was deleted a moment ago is left out."""
     ranked = [(found, _ranked(query, found)) for query, found in answers]
-    long = [place.id for found, places in ranked for place in places if found.content[place.index] is None]
-    contents: dict[UUID, str] = dict(fetch(_CONTENTS, ids=long)) if long else {}
+    ids = list({place.id: None for _, places in ranked for place in places})
+    contents: dict[UUID, str] = dict(fetch(_CONTENTS, ids=ids)) if ids else {}
     return [
-        [
-            _whole(found, place, content)
-            for place in places
-            if (content := found.content[place.index] or contents.get(place.id)) is not None
-        ]
+        [_whole(found, place, contents[place.id]) for place in places if place.id in contents]
         for found, places in ranked
     ]
 
 
 def _ranked(query: Query, found: Found) -> list[Ranked]:
+    if found.lasting is not None:
+        terms = all_terms(found.lasting, found.candidates, now=query.request.now, weights=query.weights)
+        return select_best(found.candidates, terms, query.request.limit)
     return rank(
         found.candidates,
         reading=query.reading,

@@ -7,7 +7,7 @@ sample of the same scores; where the guess was too high, which the answer shows,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -24,24 +24,18 @@ from apps.memories.services.literals import sparsevec_text
 from apps.memories.services.minds import QUERY_VECTOR, query_vector
 from apps.memories.services.packed import FLAG, FLOAT, ID, INTEGER, MOMENT, fetch_packed, moments, unpack
 from arbor.memory.activation import levels_after
-from arbor.memory.candidates import Candidates, Links, id_numbers, microseconds, session_numbers
+from arbor.memory.candidates import Candidates, Links, Numbers, id_numbers, microseconds, session_numbers
 from arbor.memory.filters import EVERYTHING
-from arbor.memory.fusion import REACH, SEEDS, SPAN_SEEDS, Background
+from arbor.memory.fusion import MEANING_BESIDE_WORDS, MOST_BESIDE, REACH, SEEDS, SPAN_SEEDS, Background
 from arbor.memory.query import Reading
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
-#: Within the time the query speaks of, words choose the candidates, and meaning decides between equals.
-_MEANING_BESIDE_WORDS = 0.05
 #: So many times the memories that are wanted are let through by the guess.
 _MARGIN = 6
 #: Scores of the sample that lie above the guess: the fewer, the less it is to be relied on.
 _ABOVE = 16
 _LEAST_SAMPLE = 100
-#: Turns fetched for one seed; there are more than 2 · REACH beside it only where several memories share a place.
-_MOST_BESIDE = 20
-#: Texts up to so many bytes come with the row; longer ones, of which most will not be returned, are fetched when they are.
-_SHORT = 1_000
 
 _LAYOUT = np.dtype(
     [
@@ -63,7 +57,6 @@ _LAYOUT = np.dtype(
     ]
 )
 _ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
-    CASE WHEN octet_length(m.content) <= {short} THEN m.content END AS content,
     uuid_send(m.id) || int4send(m.position) || timestamptz_send(m.occurred_at) || float8send(m.importance)
         || float8send(m.decay_rate) || float8send(m.trust)
         || float8send(coalesce(m.embedding <#> (SELECT vector FROM asked), 'NaN'))
@@ -123,7 +116,7 @@ WITH asked AS MATERIALIZED (
 SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at))
         || int4send(least(coalesce(a.count, 0)::bigint + coalesce(a.reinforced, 0), 1e9)::int)
         || float8send(coalesce(v.level, 0)) || timestamptz_send(coalesce(v.at, %(now)s)), ''::bytea),
-    {packed_links}, array_agg(c.session), array_agg(c.role), array_agg(c.type), array_agg(c.content),
+    {packed_links}, array_agg(c.session), array_agg(c.role), array_agg(c.type),
     (SELECT mean FROM background), (SELECT deviation FROM background), (SELECT vector IS NOT NULL FROM asked),
     (SELECT count(*) FROM best WHERE away <= (SELECT away FROM edge))
         >= (SELECT least(%(kept)s, embedded) FROM background)
@@ -172,8 +165,9 @@ class Found:
     compared: bool
     session: Sequence[str]
     type: Sequence[str]
-    #: None where the text is a long one.
-    content: Sequence[str | None]
+    #: The terms that use does not change, where they are known already; `uses`, `used` and `level` are then those of the
+    #: contenders alone.
+    lasting: Mapping[str, Numbers] | None = None
 
 
 def scan(query: Query) -> Found:
@@ -197,7 +191,7 @@ def scan(query: Query) -> Found:
     }
     if around:
         values |= {"from": around[0], "to": around[1]}
-        values |= {"kept_by_time": SPAN_SEEDS, "beside_words": _MEANING_BESIDE_WORDS}
+        values |= {"kept_by_time": SPAN_SEEDS, "beside_words": MEANING_BESIDE_WORDS}
     conditions, filtered = filter_conditions(asked.only)
     values |= filtered
     timed, filled = around is not None, False
@@ -220,7 +214,7 @@ def scan(query: Query) -> Found:
 @cache
 def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
     mind = _MIND + conditions
-    columns = _ROW.format(short=_SHORT, none=UUID(int=0))
+    columns = _ROW.format(none=UUID(int=0))
     among = _AMONG.format(or_timely=f" OR {_TIMELY}" if timed else "")
     return _STATEMENT.format(
         vector=QUERY_VECTOR,
@@ -235,7 +229,7 @@ def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
         timely=f"array_agg({_TIMELY}) FILTER {among}" if timed else "NULL::bool[]",
         or_timely=_BY_TIME if timed else "",
         reach=REACH,
-        most_beside=_MOST_BESIDE,
+        most_beside=MOST_BESIDE,
     )
 
 
@@ -256,7 +250,7 @@ def _found(row: Sequence[Any], now: datetime) -> Found:
     once = order[first]
     rows = rows[once]
     places = once.tolist()
-    session, role, types, content = ([column[each] for each in places] if column else [] for column in texts)
+    session, role, types = ([column[each] for each in places] if column else [] for column in texts)
 
     def numbers(name: str) -> npt.NDArray[np.float64]:
         return rows[name].astype(np.float64)
@@ -288,5 +282,4 @@ def _found(row: Sequence[Any], now: datetime) -> Found:
         compared=compared,
         session=session,
         type=types,
-        content=content,
     )

@@ -18,17 +18,17 @@ from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import NotFound
 
-# No row: there is no such agent. One at least: what its mind is, empty while it remembers nothing.
+# A row without a digest for each agent that exists, with its mind, empty while it remembers nothing; then the memories.
+# Another agent's digests are looked up as well, and dropped when they are read: pairs of agents and digests, or a join with
+# the agents, make the planner leave the index, or read it once for each of them.
 _KNOWN = f"""
-SELECT a.id, k.embedding_model, k.embedding_dimension, m.content_hash, m.session, m.position, {COLUMNS}
-FROM agents_agent a
-LEFT JOIN memories_mind k ON k.tenant_id = %(tenant)s AND k.agent_id = a.id
-LEFT JOIN (
-    unnest(%(owners)s::int[], %(digests)s::bytea[]) AS asked(owner, digest)
-    JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.agent_id = (%(agents)s::uuid[])[asked.owner]
-        AND m.content_hash = asked.digest
-) ON m.agent_id = a.id
+SELECT a.id, k.embedding_model, k.embedding_dimension, NULL AS content_hash, NULL AS session, NULL AS position,
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM agents_agent a LEFT JOIN memories_mind k ON k.tenant_id = %(tenant)s AND k.agent_id = a.id
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
+UNION ALL
+SELECT m.agent_id, NULL, NULL, m.content_hash, m.session, m.position, {COLUMNS} FROM memories_memory m
+WHERE m.tenant_id = %(tenant)s AND m.agent_id = ANY(%(agents)s::uuid[]) AND m.content_hash = ANY(%(digests)s::bytea[])
 """  # noqa: S608
 
 type _Asked = tuple[int, ToRemember, Sequence[Key]]
@@ -106,33 +106,22 @@ class MemoryWriter:
         if not wanted:
             return
         agents = sorted(wanted)
-        pairs = [
-            (owner, digest) for owner, agent_id in enumerate(agents, start=1) for digest in wanted[agent_id]
-        ]
-        rows = fetch(
-            _KNOWN,
-            agents=agents,
-            owners=[owner for owner, _ in pairs],
-            digests=[digest for _, digest in pairs],
-        )
-        for agent_id, name, dimension, digest, session, position, *row in rows:
-            draft = self._draft(agent_id, name, dimension)
-            if digest is not None:
-                draft.add_row(bytes(digest), session, position, row)
+        rows = fetch(_KNOWN, agents=agents, digests=list({each for some in wanted.values() for each in some}))
+        for agent_id, name, dimension, digest, *_ in rows:
+            if digest is None and agent_id not in self._drafts:
+                self._drafts[agent_id] = _draft(agent_id, name, dimension)
         for agent_id in agents:
             if agent_id not in self._drafts:
                 raise NotFound(f"there is no agent {agent_id} to remember this")
             self._drafts[agent_id].mark_read(wanted[agent_id])
+        for agent_id, _, _, digest, session, position, *row in rows:
+            if digest is not None and bytes(digest) in wanted[agent_id]:
+                self._drafts[agent_id].add_row(bytes(digest), session, position, row)
 
-    def _draft(self, agent_id: UUID, name: str | None, dimension: int) -> MindDraft:
-        draft = self._drafts.get(agent_id)
-        if draft is None:
-            exists = name is not None
-            model = (
-                EmbeddingModel(name=name, dimension=dimension) if name is not None else installation_model()
-            )
-            draft = self._drafts[agent_id] = MindDraft(agent_id, model, exists=exists)
-        return draft
+
+def _draft(agent_id: UUID, name: str | None, dimension: int) -> MindDraft:
+    model = installation_model() if name is None else EmbeddingModel(name=name, dimension=dimension)
+    return MindDraft(agent_id, model, exists=name is not None)
 
 
 def _once_each(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -35,6 +35,7 @@ from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.values import replace
 
 #: The length of a text within the line that the agent reads at its next beat.
 GLIMPSE = 160
@@ -68,7 +69,9 @@ def act(beat: Beat) -> Steps[Beat]:
     for decision in beat.decisions:
         results.append((yield from _carry_out(doing, decision)) if decision.runs else refused(decision))
     beat = doing.beat
-    denied = [_denial(beat, decision) for decision in beat.decisions if decision.verdict is Verdict.NOT_PERMITTED]
+    denied = [
+        _denial(beat, decision) for decision in beat.decisions if decision.verdict is Verdict.NOT_PERMITTED
+    ]
     energy = beat.situation.energy
     for result in results:
         energy = beat.budget.spend(energy, result.cost)
@@ -240,9 +243,7 @@ def _backlog(doing: Doing) -> Generator[Any, Any, Backlog]:
 
 
 def _record(doing: Doing, goal: GoalRow, kind: GoalChangeKind, change: str) -> None:
-    doing.goal_changes.append(
-        GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change)
-    )
+    doing.goal_changes.append(GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change))
 
 
 ACTS: Mapping[str, Callable[[Doing, Decision], Act]] = MappingProxyType(
@@ -264,5 +265,3 @@ ACTS: Mapping[str, Callable[[Doing, Decision], Act]] = MappingProxyType(
         "rest": rest,
     }
 )
-
-

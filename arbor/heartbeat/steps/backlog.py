@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
@@ -22,6 +21,7 @@ from arbor.heartbeat.steps.opening import opening_of
 from arbor.heartbeat.usage import Degradation
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.values import replace
 
 #: `PerceptKind` of what happens around an agent.
 _ENVIRONMENT = "environment"
@@ -114,9 +114,7 @@ def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> li
     put_off = {decision.index for decision in decisions if decision.verdict in _PUT_OFF}
     put_off |= {result.index for result in _put_off(results, decisions)}
     tried = [result for result in results if result.intent_id and result.index not in put_off]
-    return sorted(
-        tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
-    )
+    return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
 
 
 def _put_off(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 from arbor.contacts.cooldown import refusals
@@ -15,6 +14,7 @@ from arbor.heartbeat.guarding import not_taken, reply_within_boundaries, within_
 from arbor.heartbeat.needs import Embedding
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundary_check import Vector
+from arbor.values import replace
 
 
 def decide(beat: Beat) -> NodeResult[Beat]:

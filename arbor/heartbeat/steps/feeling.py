@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +28,7 @@ from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import after_beat, in_touch, read_drives
 from arbor.selves.emotions import Event, baseline_of, change_of, read_mood
 from arbor.selves.experiences import NewExperience, Outcome, lesson
+from arbor.values import replace
 
 #: The name of a peer that is no agent: somebody who writes to the agent as its user.
 USER = "user"
@@ -91,9 +91,7 @@ def _refused(notes: Sequence[PeerNote], note: PeerNote, reason: str) -> Dropped:
 def _kept(situation: Situation, deeds: Sequence[Deed], freely: Sequence[FreeCrossing]) -> set[str]:
     """Return the boundaries that were pressed, from outside or from within; a mere flag presses nobody."""
     outside = {
-        crossing.boundary
-        for crossing in situation.crossed
-        if crossing.response is not BoundaryResponse.FLAG
+        crossing.boundary for crossing in situation.crossed if crossing.response is not BoundaryResponse.FLAG
     }
     within = {
         crossing.boundary

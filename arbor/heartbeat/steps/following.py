@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 from arbor.heartbeat.beat import Beat
@@ -13,6 +12,7 @@ from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.turns import follow_up_text, goes_on, merge_replies
 from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult
+from arbor.values import replace
 
 
 def follow_up(beat: Beat) -> NodeResult[Beat]:
@@ -24,9 +24,7 @@ def follow_up(beat: Beat) -> NodeResult[Beat]:
     situation = beat.situation.model_copy(update={"energy": energy})
     if not goes_on(situation, results, turn=beat.turn, most=beat.turns_allowed):
         return NodeResult(state=_whole(beat))
-    text = follow_up_text(
-        situation, results, turn=beat.turn + 1, most=beat.turns_allowed, nonce=beat.mark
-    )
+    text = follow_up_text(situation, results, turn=beat.turn + 1, most=beat.turns_allowed, nonce=beat.mark)
     said = beat.asked_tokens + estimate_tokens(beat.reply_text)
     if said + estimate_tokens(text) > _room(beat):
         return NodeResult(state=_whole(beat), changed=("the model has no room for a further turn",))
@@ -67,9 +65,7 @@ def _room(beat: Beat) -> int:
 
 def _whole(beat: Beat) -> Beat:
     """Return the beat with all turns as one, for those who look at the whole of it."""
-    return _at_start(
-        replace(beat, goes_on=False, reply=merge_replies(beat.earlier_reply, beat.said))
-    )
+    return _at_start(replace(beat, goes_on=False, reply=merge_replies(beat.earlier_reply, beat.said)))
 
 
 def _failed(beat: Beat) -> Beat:

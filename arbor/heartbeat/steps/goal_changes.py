@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -25,6 +24,7 @@ from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult
+from arbor.values import replace
 
 
 class Changes:
@@ -34,9 +34,7 @@ class Changes:
         self._beat = beat
         self._backlog = backlog
         #: Goals on which this heartbeat is counted as spent already, in this turn or an earlier one.
-        self._served = {
-            change.goal_id for change in beat.whole.goal_changes if change.kind in _SERVING
-        }
+        self._served = {change.goal_id for change in beat.whole.goal_changes if change.kind in _SERVING}
         self._recorded = frozenset(self._served)
         #: Goals that actions were for, by none of their steps, with the names of these actions.
         self._meant: dict[UUID, tuple[GoalRow, list[str]]] = {}
@@ -93,9 +91,7 @@ class Changes:
             part=result.outcome is ActionOutcome.PARTIAL,
         )
         goal = self._backlog.goal(intent.goal_id)
-        self._record(
-            goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}"
-        )
+        self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
 
     def serve(self, result: ActionResult) -> None:
         """Count what an action did for an open goal without being a step of it; an unknown goal is listed."""
@@ -191,9 +187,7 @@ class Changes:
         """Record progress, what blocks the goal, and a move, in this order: a goal that is moved may be closed."""
         if update.progress is not None or update.note:
             self._serve(self._backlog.goal(update.goal_id).id)
-            goal = self._backlog.progress(
-                update.goal_id, fraction=update.progress, note=update.note or ""
-            )
+            goal = self._backlog.progress(update.goal_id, fraction=update.progress, note=update.note or "")
             note = f": {update.note}" if update.note else ""
             self._record(goal, GoalChangeKind.PROGRESSED, f"{goal.fraction:.0%} done{note}")
             if goal.state == GoalState.COMPLETED:
@@ -216,9 +210,7 @@ class Changes:
 
     def _carries_out(self, action: str, step: str) -> bool:
         by_rule = self._beat.situation.model_is_reflex
-        return carries_out(
-            action, step, offered=self._beat.allowed, stand_ins=STAND_INS if by_rule else ()
-        )
+        return carries_out(action, step, offered=self._beat.allowed, stand_ins=STAND_INS if by_rule else ())
 
     def _record_meant(self) -> None:
         """Record what was done for goals about which nothing else says that this heartbeat is spent on them."""

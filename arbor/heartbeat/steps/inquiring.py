@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +26,7 @@ from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult, Steps, Suspension
+from arbor.values import replace
 from arbor.web.answers import Answer, answer_request, appraise_request, read_answer, read_appraisal
 from arbor.web.calls import WEB_HANDLE, web_request
 from arbor.web.lookup import Findings
@@ -33,9 +34,7 @@ from arbor.web.plan import Depth
 from arbor.web.ports import Page
 
 #: The depth of each of the slow actions.
-DEPTHS: Mapping[str, Depth] = MappingProxyType(
-    {"inquire_shallow": Depth.SHALLOW, "inquire_deep": Depth.DEEP}
-)
+DEPTHS: Mapping[str, Depth] = MappingProxyType({"inquire_shallow": Depth.SHALLOW, "inquire_deep": Depth.DEEP})
 #: A page on the web, whoever wrote it; and the most that all of them together bear out, below what the agent concludes
 #: itself: pages copy each other.
 WEB_TRUST = 0.4
@@ -99,9 +98,7 @@ class Work:
         if not beat.work:
             return NodeResult(state=beat)
         inquiry = beat.work[0]
-        request = web_request(
-            question=inquiry.question, queries=inquiry.queries, depth=Depth(inquiry.depth)
-        )
+        request = web_request(question=inquiry.question, queries=inquiry.queries, depth=Depth(inquiry.depth))
         asked = Question(model=WEB_HANDLE, request=request.to_json())
         return _waiting(beat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,7 @@ from arbor.memory.filters import RecallFilter
 from arbor.memory.importance import appraise, at_least
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
+from arbor.values import replace
 
 #: A lesson the agent drew itself is worth more to it than a thing it merely noted.
 INSIGHT_IMPORTANCE = 0.7
@@ -104,9 +105,7 @@ def placing(beat: Beat, *memories: NewMemory) -> Placing:
     )
 
 
-def vectors_of(
-    texts: Sequence[str], known: Mapping[str, Sequence[float]]
-) -> npt.NDArray[np.float32] | None:
+def vectors_of(texts: Sequence[str], known: Mapping[str, Sequence[float]]) -> npt.NDArray[np.float32] | None:
     """Return the texts' vectors, or none if one is missing: maintenance embeds what is stored without."""
     if any(text not in known for text in texts):
         return None

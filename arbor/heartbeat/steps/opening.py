@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from arbor.goals.injection import Rule, calls_for_work
@@ -18,6 +17,7 @@ from arbor.heartbeat.triggers import BY_ITSELF, ENDS_WHEN_IDLE
 from arbor.heartbeat.usage import Degradation, renewed_at, withheld
 from arbor.pipeline.engine import NodeResult
 from arbor.selves.drives import URGENT, WAKING, Drives, in_touch, next_urgent_at, read_drives
+from arbor.values import replace
 
 
 def observe(beat: Beat) -> NodeResult[Beat]:

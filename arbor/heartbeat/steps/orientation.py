@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from arbor.heartbeat.beat import Beat, Focus
@@ -15,6 +14,7 @@ from arbor.memory.filters import EVERYTHING
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.values import replace
 
 #: The origin of seed 000 recalls five memories.
 RELEVANT_SHOWN = 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
@@ -32,6 +31,7 @@ from arbor.memory.importance import appraise
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.values import replace
 
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6
@@ -65,9 +65,7 @@ def record(beat: Beat) -> Steps[Beat]:
         emotional_valence=felt if beat.emotional_valence is None else beat.emotional_valence,
         memory_id=memory_id,
     )
-    return NodeResult(
-        state=beat, changed=(f"remembered the beat and {len(beat.said.memory_notes)} notes",)
-    )
+    return NodeResult(state=beat, changed=(f"remembered the beat and {len(beat.said.memory_notes)} notes",))
 
 
 def _remembered(beat: Beat, narrative: str, felt: float) -> Any:
@@ -111,9 +109,7 @@ def _noted(beat: Beat, text: str, day: Any) -> NewMemory:
     at = datetime.combine(day, time(12), UTC) if day else beat.now
     note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=beat.source)
     weight = appraise(note.content, role=note.role, type=note.type, lists=beat.rules.word_lists).importance
-    kept = replace(
-        lasting(beat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight)
-    )
+    kept = replace(lasting(beat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight))
     return learned(kept, situation=beat.situation)
 
 
@@ -130,9 +126,7 @@ def _made(results: Sequence[ActionResult]) -> list[UUID]:
 def _kept_back(beat: Beat) -> list[tuple[str, str]]:
     """Return the path of each item of the replies that was not taken at a boundary, and why."""
     return [
-        *dict.fromkeys(
-            (crossing.path, crossing.reason) for crossing in beat.crossings if crossing.reason
-        )
+        *dict.fromkeys((crossing.path, crossing.reason) for crossing in beat.crossings if crossing.reason)
     ]
 
 

@@ -50,5 +50,3 @@ HANDLERS: Mapping[str, Handler[Beat]] = MappingProxyType(
         "nop": recording.nop,
     }
 )
-
-

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
@@ -21,6 +20,7 @@ from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult, Outcome, Steps, Suspension
+from arbor.values import replace
 
 #: Errors that end a call without a word about the question: another model may answer it.
 OUT_OF_REACH = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
@@ -130,9 +130,7 @@ class Think:
         )
         # The call has the prompt: it need not be stored, and read, with the checkpoint too.
         beat = replace(beat, prompt=None, asked_tokens=sum(section["tokens"] for section in sections))
-        return NodeResult(
-            state=beat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question)
-        )
+        return NodeResult(state=beat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
 
     def resume(self, beat: Beat, result: CallResult) -> NodeResult[Beat]:
         """Take the reply; a call that failed fails the heartbeat, and nothing is made up in its place.
@@ -140,9 +138,7 @@ class Think:
         A model that was out of reach is not asked again; the next one of its tier is, if there is one.
         """
         if result.complete:
-            return NodeResult(
-                state=replace(beat, reply_text=result.text, call_id=result.call_id, failure="")
-            )
+            return NodeResult(state=replace(beat, reply_text=result.text, call_id=result.call_id, failure=""))
         reason = f"{result.error_kind}: {result.error}"
         beat = replace(beat, failure=reason)
         if result.error_kind not in OUT_OF_REACH or not beat.models_left:
@@ -158,9 +154,7 @@ def with_next_model(beat: Beat) -> Beat:
     return replace(beat, model=following, models_left=left, view=_asking(beat.situation, following))
 
 
-def _going_on(
-    beat: Beat, asked: AskedBefore
-) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
+def _going_on(beat: Beat, asked: AskedBefore) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
     """Return the prompt that was asked before, or the conversation that this turn goes on with."""
     if not beat.answered:
         return asked.system, [asked.messages[0]], asked.sections
@@ -200,7 +194,5 @@ def parse(beat: Beat) -> NodeResult[Beat]:
         repairs=list(parsed.repairs),
         reasoning=reply.thinking,
     )
-    beat = replace(
-        beat, reply=reply, failure="", unreadable="", invalid_replies=0, turns=max(beat.turn, 1)
-    )
+    beat = replace(beat, reply=reply, failure="", unreadable="", invalid_replies=0, turns=max(beat.turn, 1))
     return NodeResult(state=beat)

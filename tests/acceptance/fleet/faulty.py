@@ -82,7 +82,7 @@ class MortalWaitingNode(MortalNode):
 def arm(**_: Any) -> None:
     """Put the points into the application, before it forks."""
     from apps import queues
-    from apps.heartbeats.services import calls, walk
+    from apps.heartbeats.services import call_results, calls, walk
 
     reaper = Reaper(Path(os.environ[FOLDER]))
     walk.HANDLERS = {
@@ -93,15 +93,24 @@ def arm(**_: Any) -> None:
         _after(
             walk, function, lambda args, _, at=f"{function} is written": reaper.pass_by(at, args[0].agent_id)
         )
-    _after(calls, "_take", lambda _, taken: taken and reaper.pass_by("call is taken", taken.agent_id))
-    _after(calls, "_end", lambda args, _: reaper.pass_by("reply is written", args[0].agent_id))
-    store_reply = calls._store_reply
+    _after(
+        calls,
+        "_leased",
+        lambda _, leased: [reaper.pass_by("call is taken", call.agent_id) for call in leased],
+    )
+    store_results, advance_message = calls.store_results, call_results.advance_message
 
-    def store(taken: Any, reply: Any) -> bool:
-        reaper.pass_by("reply has come", taken.agent_id)
-        return store_reply(taken, reply)
+    def store(results: Any, **options: Any) -> Any:
+        for result in results:
+            reaper.pass_by("reply has come", result.call.agent_id)
+        return store_results(results, **options)
 
-    calls._store_reply = store
+    def written(*, agent_id: Any, **options: Any) -> Any:
+        # Its transaction is still open.
+        reaper.pass_by("reply is written", agent_id)
+        return advance_message(agent_id=agent_id, **options)
+
+    calls.store_results, call_results.advance_message = store, written
     publish, role = queues.publish, _role()
 
     def mortal_publish(message: Any) -> bool:

@@ -15,7 +15,8 @@ from django.db import IntegrityError, connections
 from apps.agents.models import Agent, AgentPolicy
 from apps.audit.models import AuditAction, AuditEvent
 from apps.heartbeats.models import CallStatus, DailyUsage, ExternalCall
-from apps.heartbeats.services import calls, purposes
+from apps.heartbeats.services import purposes
+from apps.heartbeats.services.call_leases import lease_calls
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.consolidation import tend_episodes
 from apps.heartbeats.services.errands import WAITS
@@ -167,7 +168,7 @@ def test_a_worker_that_does_not_come_back_costs_one_try(agent: Agent, fleet: Fle
     model = scripted(SUMMARY)
     tend_episodes()
     message = fleet.take()
-    assert calls._take(call_id=UUID(message.arguments["call_id"]), tenant_id=agent.tenant_id)
+    assert lease_calls([UUID(message.arguments["call_id"])], tenant_id=agent.tenant_id)
     recover_errands()
     assert _only(agent).status == CallStatus.RUNNING, "it may still come back"
     let_pass(agent, timedelta(minutes=10))

@@ -14,7 +14,8 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import BufferItem, Memory
 from apps.memories.services import buffer
 from apps.memories.services.archive import archive, purge
-from apps.memories.services.buffer import Holding, hold, promote, search_buffer, tend_buffers
+from apps.memories.services.buffer import Holding, hold, search_buffer
+from apps.memories.services.buffer_promotion import promote, tend_buffers
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.embedding_backlog import embed_backlog
 from apps.tenants.scope import tenant_transaction

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +20,7 @@ from arbor.errors import Invalid, TenantRequired
 from arbor.memory.filters import RecallFilter
 from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
+from tests.integration.memories.both_ways import at_hand, scanning
 from tests.integration.memories.conftest import (
     NOON,
     RemoteEmbedder,
@@ -252,7 +255,9 @@ def test_a_persons_look_changes_nothing(mind: Agent, statements: list[str]) -> N
     before = [(row.id, row.status, row.importance) for row in memories_of(mind)]
     statements.clear()
     find(mind, "the boat")
-    assert not [each for each in statements if not each.lstrip().startswith(("SELECT", "WITH asked"))]
+    assert not [
+        each for each in statements if not each.lstrip().startswith(("SELECT", "WITH asked", "WITH moment"))
+    ]
     assert access_counts(mind) == {}
     assert [(row.id, row.status, row.importance) for row in memories_of(mind)] == before
 
@@ -295,16 +300,18 @@ def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
 # --- What it costs -----------------------------------------------------------------------------------
 
 
-def test_a_recall_takes_two_statements_and_one_more_when_it_counts(
-    mind: Agent, statements: list[str]
+@pytest.mark.parametrize(("way", "taken"), [(scanning, 3), (at_hand, 5)])
+def test_a_recall_takes_few_statements_and_one_more_when_it_counts(
+    mind: Agent, statements: list[str], way: Callable[[], AbstractContextManager[None]], taken: int
 ) -> None:
     keep(mind, *turns(*(f"Wave {number} breaks." for number in range(300))))
     statements.clear()
-    find(mind, "What did Ada say about wave 17 in March 2024?", limit=50)
-    assert len(statements) == 2
-    statements.clear()
-    find(mind, "What did Ada say about wave 17 in March 2024?", limit=50, counts=True)
-    assert len(statements) == 3
+    with way():
+        find(mind, "What did Ada say about wave 17 in March 2024?", limit=50)
+        assert len(statements) == taken
+        statements.clear()
+        find(mind, "What did Ada say about wave 17 in March 2024?", limit=50, counts=True)
+        assert len(statements) == taken + 1
 
 
 def test_long_texts_are_told_whole_too(mind: Agent) -> None:

@@ -22,7 +22,9 @@ from apps.memories.services.remember import store
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.filters import RecallFilter
 from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, NewMemory, Recalled
+from tests.integration.memories.both_ways import recall_both_ways, scanning
 from tests.integration.memories.brute_force import recall_slowly
 from tests.integration.memories.conftest import turns
 
@@ -174,17 +176,25 @@ def test_recall_equals_scoring_every_memory(mind: Agent, other_mind: Agent, seed
         for limit in (1, 10, 100):
             asked: dict[str, Any] = {"limit": limit, "now": NOW, "mood": chance.choice([None, -1.0, 0.4])}
             with tenant_transaction(mind.tenant_id):
-                found = recall_in_scope(agent_id=mind.id, text=text, vector=vector, **asked)
-            assert_same(found, recall_slowly(mind, text, vector, **asked))
+                request = RecallRequest(agent_id=mind.id, text=text, vector=vector, **asked)
+                answers = recall_both_ways(request)
+            slowly = recall_slowly(mind, text, vector, **asked)
+            for found in answers:
+                assert_same(found, slowly)
 
 
 def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent) -> None:
     chance = random.Random(7)
     populate(mind, chance, 200)
     vector = random_vectors(chance, 1)[0].tolist()
-    without: dict[str, Any] = {"limit": 20, "now": NOW, "without_session": "session 3"}
+    without: dict[str, Any] = {
+        "limit": 20,
+        "now": NOW,
+        "only": RecallFilter(without_session="session 3"),
+    }
     with tenant_transaction(mind.tenant_id):
-        found = recall_in_scope(agent_id=mind.id, text=QUERIES[1], vector=vector, **without)
+        request = RecallRequest(agent_id=mind.id, text=QUERIES[1], vector=vector, **without)
+        found, _ = recall_both_ways(request)
     assert found
     assert "session 3" not in {each.session for each in found}
     assert_same(found, recall_slowly(mind, QUERIES[1], vector, **without))
@@ -208,8 +218,10 @@ def test_a_filtered_recall_equals_scoring_every_memory_that_passes(mind: Agent, 
         for limit in (5, 60):
             asked: dict[str, Any] = {"vector": vector, "limit": limit, "now": NOW, "only": only}
             with tenant_transaction(mind.tenant_id):
-                found = recall_in_scope(agent_id=mind.id, text=QUERIES[1], **asked)
-            assert_same(found, recall_slowly(mind, QUERIES[1], vector, limit=limit, now=NOW, only=only))
+                answers = recall_both_ways(RecallRequest(agent_id=mind.id, text=QUERIES[1], **asked))
+            slowly = recall_slowly(mind, QUERIES[1], vector, limit=limit, now=NOW, only=only)
+            for found in answers:
+                assert_same(found, slowly)
 
 
 def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> None:
@@ -221,12 +233,14 @@ def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> 
     chance = random.Random(3)
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[*own, *told], vectors=random_vectors(chance, 206))
-        found = recall_in_scope(
-            agent_id=mind.id,
-            text="I thought of the lighthouse",
-            vector=None,
-            limit=6,
-            without_session="heartbeats",
+        found, _ = recall_both_ways(
+            RecallRequest(
+                agent_id=mind.id,
+                text="I thought of the lighthouse",
+                limit=6,
+                now=NOW,
+                only=RecallFilter(without_session="heartbeats"),
+            )
         )
     assert sorted(each.content for each in found) == sorted(each.content for each in told)
 
@@ -249,7 +263,8 @@ def test_what_the_sample_does_not_foresee_is_found_all_the_same(mind: Agent, sta
         for limit in (10, 100):
             statements.clear()
             asked: dict[str, Any] = {"limit": limit, "now": NOW}
-            found = recall_in_scope(agent_id=mind.id, text="bridge", vector=vector[0].tolist(), **asked)
+            with scanning():
+                found = recall_in_scope(agent_id=mind.id, text="bridge", vector=vector[0].tolist(), **asked)
             assert_same(found, recall_slowly(mind, "bridge", vector[0].tolist(), **asked))
             scans = [each for each in statements if each.lstrip().startswith("WITH asked AS")]
             assert len(scans) == 2
@@ -300,7 +315,7 @@ def test_the_scan_reads_the_index_alone_under_forced_row_security(
             " WHERE tablename = 'memories_memory'"
         )
         assert cursor.fetchone() == (False, True, True, False, False)
-    with explained() as plans:
+    with explained() as plans, scanning():
         recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="the ferry in the storm")
         with tenant_transaction(mind.tenant_id):
             recall_in_scope(agent_id=mind.id, text="tide", vector=None, limit=5, without_session="heartbeats")
@@ -320,7 +335,7 @@ def test_recalling_does_not_take_the_mind_out_of_its_index(
     vacuum()
     for text in QUERIES:
         recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, counts=True)
-    with explained() as plans:
+    with explained() as plans, scanning():
         recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="tide")
     assert scan_of_the_mind(plans[0])["Heap Fetches"] == 0
 

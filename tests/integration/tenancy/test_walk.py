@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
+from uuid import uuid4
 
+import psycopg
 import pytest
 from django.core.management import call_command
 from django.db import ProgrammingError, connection, connections, models
@@ -16,6 +18,7 @@ from apps.tenants.checks import check_models, tenant_models, unprotected_tables
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from apps.tenants.protection import OWNER, protect
+from config.servers.postgres import EmbeddedPostgres
 
 #: All tables, views and the like outside PostgreSQL's own schemas that have a column `tenant_id`.
 WITH_TENANT = (
@@ -99,6 +102,35 @@ def test_every_key_and_reference_begins_with_the_tenant(database: None) -> None:
     assert primary == set(tables)
 
 
+def test_every_row_has_a_tenant_that_exists(database: None) -> None:
+    """A table refers to the tenant itself, or each of its rows to another one, which has a tenant by the same rule."""
+    tables = {oid for oid, *_ in fetch(WITH_TENANT)}
+    needed = set(fetch("SELECT attrelid, attname FROM pg_attribute WHERE attnotnull"))
+    direct: set[int] = set()
+    implied: dict[int, set[int]] = {}
+    for _, kind, table, target, columns, _ in fetch(KEYS):
+        if kind != "f" or table not in tables:
+            continue
+        if target not in tables and columns == ["tenant_id"]:
+            direct.add(table)
+        elif len(columns) == 2 and columns[0] == "tenant_id" and (table, columns[1]) in needed:
+            implied.setdefault(table, set()).add(target)
+    assert not direct & implied.keys(), "what is implied is not checked twice"
+    sure = direct
+    while more := {table for table, targets in implied.items() if targets & sure} - sure:
+        sure |= more
+    assert sure == tables
+
+
+def test_a_row_of_a_tenant_that_does_not_exist_is_refused(database: None, postgres: EmbeddedPostgres) -> None:
+    insert = "INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day) VALUES (%s, %s, %s, now())"
+    with (
+        psycopg.connect(postgres.superuser_url) as session,
+        pytest.raises(psycopg.errors.ForeignKeyViolation),
+    ):
+        session.execute(insert, [uuid4(), uuid4(), uuid4()])
+
+
 def test_every_unique_index_begins_with_the_tenant(database: None) -> None:
     tables = {oid for oid, *_ in fetch(WITH_TENANT)}
     assert [
@@ -160,6 +192,7 @@ def test_a_new_model_is_named_until_it_is_protected(tomorrow: type[TenantModel])
     assert unprotected_tables() == []
     assert fetch("SELECT * FROM tenants_diary") == []
     test_every_key_and_reference_begins_with_the_tenant(None)
+    test_every_row_has_a_tenant_that_exists(None)
     test_every_table_has_these_policies_and_no_other(None)
 
 

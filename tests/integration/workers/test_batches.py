@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -14,15 +14,15 @@ from uuid import UUID, uuid4
 import pytest
 import redis
 from celery import Celery
-from structlog.testing import capture_logs
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.queues import ALSO, MOST_TOGETHER, TENANT_HEADER, Message, Queue, Task, gathered, publish
+from apps.tenants.models import Tenant
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 from workers import batches
-from workers.batches import Teller, at_once, in_turn
+from workers.batches import Teller, in_turn
 
 HERE, THERE = uuid4(), uuid4()
 
@@ -90,49 +90,6 @@ def test_the_fault_of_one_keeps_no_other_from_its_turn() -> None:
     assert done == [0, 2]
 
 
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let this process be one of many threads."""
-    with ThreadPoolExecutor(3) as pool:
-        monkeypatch.setattr(batches, "_threads", pool)
-        yield
-
-
-def test_the_fault_of_the_first_hides_no_fault_of_the_others(threads: None) -> None:
-    first_failed = threading.Event()
-    done: list[int] = []
-
-    def work(number: int) -> None:
-        if number == 0:
-            first_failed.set()
-            raise ZeroDivisionError
-        # The others come to their end only then.
-        assert first_failed.wait(10)
-        if number == 1:
-            raise KeyError(number)
-        if number == 2:
-            raise LookupError(number)
-        done.append(number)
-
-    with capture_logs() as logs, pytest.raises(LookupError, match="2"):
-        at_once(work, [{"number": number} for number in range(4)])
-    faults = sorted(each["number"] for each in logs if each["event"] == "fault_in_batch")
-    assert (faults, done) == ([0, 1, 2], [3])
-
-
-def test_the_fault_of_the_first_alone_is_raised_when_the_others_are_done(threads: None) -> None:
-    done: list[int] = []
-
-    def work(number: int) -> None:
-        if number == 0:
-            raise ZeroDivisionError
-        done.append(number)
-
-    with pytest.raises(ZeroDivisionError):
-        at_once(work, [{"number": number} for number in range(3)])
-    assert sorted(done) == [1, 2]
-
-
 def test_each_agent_of_a_message_walks_its_own_heartbeat(
     fleet: Fleet, agent: Agent, celery: Celery, scripted: Any
 ) -> None:
@@ -147,3 +104,53 @@ def test_each_agent_of_a_message_walks_its_own_heartbeat(
         throw=True,
     )
     assert [beat.status for beat in beats_of(agent)] == [HeartbeatStatus.WAITING]
+
+
+def test_the_calls_of_a_message_are_asked_at_once_where_threads_are_at_hand(
+    fleet: Fleet,
+    tenant: Tenant,
+    new_agent: Callable[..., Agent],
+    celery: Celery,
+    scripted: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agents = [new_agent(tenant, name=f"agent {number}") for number in range(3)]
+    together = threading.Barrier(3, timeout=10)
+
+    def wait_for_all(_request: object) -> str:
+        together.wait()
+        return REST
+
+    scripted(wait_for_all, repeat=True)
+    for each in agents:
+        make_due(each)
+    fleet.dispatch()
+    for _ in agents:
+        fleet.step()
+    first, *others = [fleet.take() for _ in agents]
+    with ThreadPoolExecutor(3) as pool:
+        monkeypatch.setattr(batches, "_threads", pool)
+        celery.tasks[Task.FULFIL.value].apply(
+            kwargs={**first.arguments, ALSO: [message.arguments for message in others]},
+            headers={TENANT_HEADER: str(tenant.id)},
+            throw=True,
+        )
+    fleet.run()
+    assert [beat.status for each in agents for beat in beats_of(each)] == [HeartbeatStatus.DONE] * 3
+
+
+def test_the_calls_of_a_message_are_asked_in_turn_where_there_are_no_threads(
+    fleet: Fleet, agent: Agent, celery: Celery, scripted: Any
+) -> None:
+    scripted(REST)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()
+    asked = fleet.take()
+    celery.tasks[Task.FULFIL.value].apply(
+        kwargs={"call_id": str(uuid4()), ALSO: [asked.arguments]},
+        headers={TENANT_HEADER: str(agent.tenant_id)},
+        throw=True,
+    )
+    fleet.run()
+    assert [beat.status for beat in beats_of(agent)] == [HeartbeatStatus.DONE]

@@ -21,7 +21,9 @@ from arbor.models.ports import ModelRequest, ScriptedModel
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
+from workers import batches
 from workers.app import app
+from workers.batches import at_once
 
 # The signals' receivers come with the application's modules.
 app.loader.import_default_modules()
@@ -95,6 +97,34 @@ def test_many_calls_wait_at_once_on_few_connections(
     with ThreadPoolExecutor(CALLS) as threads:
         done = list(threads.map(fulfil, [message.arguments["call_id"] for message in waiting]))
     assert done == [True] * CALLS
+
+
+@pytest.mark.usefixtures("pooled")
+def test_a_call_that_is_done_gives_its_connection_to_the_others_of_its_message(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    firsts_done = threading.Barrier(POOL + 1, timeout=30)
+    others_may = threading.Event()
+
+    def work(place: str) -> None:
+        if place == "other":
+            assert others_may.wait(30)
+            _backend(tenant)
+        else:
+            _backend(tenant)
+            firsts_done.wait()
+
+    connections[APP].close()
+    with ThreadPoolExecutor(POOL) as tasks, ThreadPoolExecutor(POOL) as threads:
+        monkeypatch.setattr(batches, "_threads", threads)
+        # As many messages as there are connections: each has done its first call and waits for its second.
+        messages = [
+            tasks.submit(at_once, work, [{"place": "first"}, {"place": "other"}]) for _ in range(POOL)
+        ]
+        firsts_done.wait()
+        others_may.set()
+        for message in messages:
+            message.result()
 
 
 def _backend(tenant: Tenant) -> int:

@@ -109,6 +109,19 @@ def test_the_same_prompt_gives_the_same_reply_and_other_prompts_give_others() ->
     assert actions == {"recall", "remember", "reflect", "connect", "reprioritize", "rest"}
 
 
+def test_asked_to_write_it_writes_to_the_users_within_its_energy() -> None:
+    written = 0
+    for number in range(1, 60):
+        prompt = build_prompt(situation(beat_number=number, energy=6), "You are Scout.", "0123456789abcdef")
+        parsed = parse_reply(json.dumps(reply_to(f"{prompt.system}\n{prompt.user}", writes=True)))
+        assert (parsed.dropped, parsed.repairs) == ((), ())
+        named = [action.action for action in parsed.reply.actions]
+        assert named.count("reach_out_user") <= 1
+        assert sum(ACTIONS[name].cost for name in named) <= 6
+        written += "reach_out_user" in named
+    assert 10 <= written <= 30
+
+
 def test_it_never_spends_more_than_it_has() -> None:
     for number in range(50):
         reply = answer(situation(energy=1, beat_number=number)).reply

@@ -53,7 +53,6 @@ def asked(*, words: float, lent: float) -> Asked:
         compared=True,
         session=[""] * 3,
         type=["episodic"] * 3,
-        content=["?"] * 3,
     )
     return Asked(query=query, found=found, hits=np.array([False, True, False]), evidence=1)
 

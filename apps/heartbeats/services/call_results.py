@@ -1,0 +1,127 @@
+"""Persist what calls brought, for several of a tenant at once, and let their heartbeats go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from apps.heartbeats.models import CallStatus
+from apps.heartbeats.services.call_leases import LeasedCall
+from apps.heartbeats.services.ledger import (
+    CHARGE,
+    Charge,
+    charges_json,
+    failure_charge,
+    note_truncated,
+    reply_charge,
+)
+from apps.heartbeats.services.schedule import advance_message
+from apps.queues import enqueue
+from apps.tenants.encoding import to_json
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import fetch
+from arbor.heartbeat.json_text import storable
+from arbor.models.ports import ModelReply
+
+log = structlog.get_logger(__name__)
+
+# A reply counts only under the lease that it was asked under. What it cost was spent even if it came too late to count.
+_END = f"""
+WITH result AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(%(results)s::json) AS result (call uuid, attempt int, status text, reply text, error text,
+        error_kind text)
+), locked AS MATERIALIZED (
+    SELECT c.id FROM heartbeats_externalcall c JOIN result ON result.call = c.id AND result.attempt = c.attempts
+    WHERE c.tenant_id = %(tenant)s AND c.status = 'running' ORDER BY c.id FOR UPDATE OF c
+), ended AS (
+    UPDATE heartbeats_externalcall c SET status = result.status, reply = result.reply, error = result.error,
+        error_kind = result.error_kind, ended_at = now(), lease_until = NULL
+    FROM locked JOIN result ON result.call = locked.id
+    WHERE c.tenant_id = %(tenant)s AND c.id = locked.id
+    RETURNING c.id, c.agent_id, c.heartbeat_id
+), {CHARGE}
+SELECT ended.id, h.epoch, a.name FROM ended
+JOIN heartbeats_heartbeat h ON h.tenant_id = %(tenant)s AND h.id = ended.heartbeat_id
+JOIN agents_agent a ON a.tenant_id = %(tenant)s AND a.id = ended.agent_id
+"""  # noqa: S608 (our own words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallResult:
+    """What a heartbeat's call brought: a reply, or an error after so many milliseconds."""
+
+    call: LeasedCall
+    reply: ModelReply | None = None
+    error: Exception | None = None
+    latency_ms: float = 0.0
+
+
+def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID]:
+    """Store what calls brought and cost, and let their heartbeats go on; return the calls whose result counts.
+
+    A fault in storing several has them stored one by one; the last fault of one of them is raised when all are done.
+    """
+    if len(results) == 1:
+        return _store(results, tenant_id)
+    try:
+        return _store(results, tenant_id)
+    except Exception:
+        log.exception("results_stored_singly", calls=[str(result.call.call_id) for result in results])
+    stored: set[UUID] = set()
+    fault: Exception | None = None
+    for result in results:
+        try:
+            stored |= _store([result], tenant_id)
+        except Exception as error:
+            log.exception("result_not_stored", call_id=str(result.call.call_id))
+            fault = error
+    if fault is not None:
+        raise fault
+    return stored
+
+
+def _store(results: Sequence[CallResult], tenant_id: UUID) -> set[UUID]:
+    """Store results in one transaction; one statement, and one for each reply that was cut."""
+    charges = [charge for result in results if (charge := _charge_of(result)) is not None]
+    with tenant_transaction(tenant_id):
+        rows = fetch(
+            _END,
+            results=to_json([_row(result) for result in results]),
+            charges=charges_json(charges),
+        )
+        for result in results:
+            if result.reply is not None:
+                note_truncated(result.call, result.reply)
+        ended = {call_id: (epoch, name) for call_id, epoch, name in rows}
+        hints = []
+        for call in (result.call for result in results):
+            if call.call_id not in ended:
+                log.warning("call_lease_lost", call_id=str(call.call_id))
+                continue
+            epoch, name = ended[call.call_id]
+            hints.append(advance_message(agent_id=call.agent_id, tenant_id=tenant_id, epoch=epoch, name=name))
+        enqueue(*hints)
+    return set(ended)
+
+
+def _charge_of(result: CallResult) -> Charge | None:
+    if result.reply is not None:
+        return reply_charge(result.call, result.reply)
+    assert result.error is not None
+    return failure_charge(result.call, result.error, result.latency_ms)
+
+
+def _row(result: CallResult) -> dict[str, object]:
+    """Return a result as a row of the statement's JSON."""
+    failed = result.reply is None
+    return {
+        "call": result.call.call_id,
+        "attempt": result.call.attempt,
+        "status": (CallStatus.FAILED if failed else CallStatus.COMPLETE).value,
+        "reply": "" if result.reply is None else storable(result.reply.text),
+        "error": storable(str(result.error)) if failed else "",
+        "error_kind": type(result.error).__name__ if failed else "",
+    }

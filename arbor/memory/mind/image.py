@@ -1,0 +1,245 @@
+"""The image of an agent's mind: all active memories as columns in memory, brought up to date row by row.
+
+An image is a value: bringing it up to date makes another one, which shares what is large. Rows that have gone stay as
+inactive ones, new rows are appended, and vectors and postings of the new rows are apart, until they are worth merging.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from arbor.memory.candidates import Flags, Numbers, Places
+from arbor.memory.mind.lookup import IdLookup, TurnLookup
+from arbor.memory.mind.names import Names
+from arbor.memory.mind.postings import Postings
+from arbor.memory.mind.rows import NO_ROWS, MemoryRows, Vectors
+
+#: One memory, but for its vector and its words; names are numbers of `Names`.
+ROW = np.dtype(
+    [
+        ("high", np.uint64),
+        ("low", np.uint64),
+        ("occurred", np.int64),
+        ("expires", np.int64),
+        ("importance", np.float64),
+        ("decay_rate", np.float64),
+        ("trust", np.float64),
+        ("valence", np.float64),
+        ("episode_high", np.uint64),
+        ("episode_low", np.uint64),
+        ("position", np.int32),
+        ("session", np.int32),
+        ("role", np.int32),
+        ("type", np.int32),
+        ("asks", np.bool_),
+    ],
+    align=True,
+)
+#: New rows are merged with the others when they are more than this, and more than this share of all.
+_LEAST_MERGED = 256
+_MERGED_SHARE = 1 / 8
+#: Lanes in which the database adds up an inner product of half-precision vectors.
+_LANES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class MindImage:
+    """Memories of one agent, by row."""
+
+    rows: npt.NDArray[np.void]
+    active: Flags
+    embedded: Flags
+    names: Names
+    #: Of the rows from 0, and of the rows appended since the last merge; zeros where a row has no vector.
+    vectors: tuple[Vectors, Vectors]
+    words: tuple[Postings, Postings]
+    by_id: IdLookup
+    turns: TurnLookup
+
+    @classmethod
+    def of(cls, memories: MemoryRows, *, dimension: int) -> Self:
+        """Return the image of these memories, of which none is there twice. Raises ValueError for other vectors."""
+        names = Names()
+        rows = _rows(memories, names)
+        vectors = _vectors(memories, dimension)
+        return cls(
+            rows=rows,
+            active=np.array(memories.active, dtype=np.bool_),
+            embedded=np.array(memories.embedded, dtype=np.bool_),
+            names=names,
+            vectors=(vectors, vectors[:0]),
+            words=(_postings(memories, 0), _postings(NO_ROWS, 0)),
+            by_id=IdLookup.of(rows["high"], rows["low"]),
+            turns=TurnLookup.of(rows["session"], rows["position"]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def all_active(self) -> bool:
+        """Whether no row has gone."""
+        return bool(self.active.all())
+
+    @cached_property
+    def first_expiry(self) -> int:
+        """The moment the first row expires."""
+        return int(self.expires.min()) if len(self) else 0
+
+    @cached_property
+    def expires(self) -> Places:
+        """The moment each row expires, side by side: filters read one column of all rows."""
+        return np.ascontiguousarray(self.rows["expires"])
+
+    @cached_property
+    def occurred(self) -> Places:
+        """The moment each row happened."""
+        return np.ascontiguousarray(self.rows["occurred"])
+
+    @cached_property
+    def session(self) -> npt.NDArray[np.int32]:
+        """The number of each row's session."""
+        return np.ascontiguousarray(self.rows["session"])
+
+    @cached_property
+    def longest(self) -> float:
+        """The length of the longest vector."""
+        squares = [np.einsum("ij,ij->i", block, block).max(initial=0.0) for block in self.vectors]
+        return float(np.sqrt(max(squares)))
+
+    @property
+    def dimension(self) -> int:
+        """The length of its vectors."""
+        return int(self.vectors[0].shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly how much memory it takes."""
+        large = (*self.vectors, *self.words, self.by_id, self.turns)
+        columns = self.rows.nbytes + 30 * len(self)
+        return columns + self.names.nbytes + sum(part.nbytes for part in large)
+
+    def word_scores(self, query: dict[int, float]) -> npt.NDArray[np.float32]:
+        """Return the inner product of each row's words with a query's."""
+        scores = np.zeros(len(self), dtype=np.float32)
+        for postings in self.words:
+            postings.add_to(scores, query)
+        return scores
+
+    def similarities(self, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return about the cosine of each row with a query's vector: see `similarity_error`."""
+        base, tail = self.vectors
+        return base @ vector if not len(tail) else np.concatenate([base @ vector, tail @ vector])
+
+    def similarity_error(self, vector: npt.NDArray[np.float32]) -> float:
+        """Return how far one of `similarities` can be from the truth: the bound of a sum in single precision."""
+        return self.dimension * 2.0**-23 * self.longest * float(np.linalg.norm(vector))
+
+    def exact_similarities(self, rows: Places, vector: npt.NDArray[np.float32]) -> Numbers:
+        """Return the cosine of some rows with a query's vector, rounded as the database rounds; NaN without a vector.
+
+        Products of half-precision numbers are exact in single precision, so only the order of the sum matters.
+        """
+        products = np.ascontiguousarray((self._vectors_of(rows) * vector).T)
+        steps = len(vector) // _LANES
+        # Along the first axis, numpy adds one after the other.
+        lanes = np.add.reduce(products[: steps * _LANES].reshape(steps, _LANES, len(rows)), axis=0)
+        total = np.zeros(len(rows), dtype=np.float32)
+        for addend in (*lanes, *products[steps * _LANES :]):
+            total += addend
+        return np.where(self.embedded[rows], total.astype(np.float64), np.nan)
+
+    def _vectors_of(self, rows: Places) -> Vectors:
+        base, tail = self.vectors
+        if not len(tail):
+            return base[rows]
+        found = np.empty((len(rows), self.dimension), dtype=np.float32)
+        old = rows < len(base)
+        found[old] = base[rows[old]]
+        found[~old] = tail[rows[~old] - len(base)]
+        return found
+
+    def changed(self, memories: MemoryRows) -> Self:
+        """Return the image with these memories as they are now. Raises ValueError for vectors of another dimension."""
+        if not len(memories):
+            return self
+        active = self.active.copy()
+        known = self.by_id.rows_of(memories.ids, among=active)
+        active[known[known >= 0]] = False
+        added = memories.at(np.flatnonzero(memories.active))
+        names = self.names.copy()
+        rows = _rows(added, names)
+        first = len(self)
+        grown = replace(
+            self,
+            rows=np.concatenate([self.rows, rows]),
+            active=np.concatenate([active, np.ones(len(rows), dtype=np.bool_)]),
+            embedded=np.concatenate([self.embedded, added.embedded]),
+            names=names,
+            vectors=(
+                self.vectors[0],
+                np.concatenate([self.vectors[1], _vectors(added, self.dimension)]),
+            ),
+            words=(self.words[0], self.words[1].merged(_postings(added, first))),
+            by_id=self.by_id.with_rows(rows["high"], rows["low"], first),
+            turns=self.turns.with_rows(rows["session"], rows["position"], first),
+        )
+        return grown.merged() if grown.wants_merging else grown
+
+    @property
+    def wants_merging(self) -> bool:
+        """Whether so much was appended, or has gone, that merging is worth its while."""
+        most = max(_LEAST_MERGED, int(len(self) * _MERGED_SHARE))
+        return len(self.vectors[1]) > most or len(self) - int(self.active.sum()) > most
+
+    def merged(self) -> Self:
+        """Return the same memories without the rows that have gone, all of them in one block."""
+        present = self.active
+        numbers = np.cumsum(present) - 1
+        base, tail = self.vectors
+        old, new = present[: len(base)], present[len(base) :]
+        vectors = np.concatenate([base[old], tail[new]])
+        rows = self.rows[present]
+        words = self.words[0].among(present, numbers).merged(self.words[1].among(present, numbers))
+        return replace(
+            self,
+            rows=rows,
+            active=np.ones(len(rows), dtype=np.bool_),
+            embedded=self.embedded[present],
+            vectors=(vectors, vectors[:0]),
+            words=(words, _postings(NO_ROWS, 0)),
+            by_id=IdLookup.of(rows["high"], rows["low"]),
+            turns=TurnLookup.of(rows["session"], rows["position"]),
+        )
+
+
+def _rows(memories: MemoryRows, names: Names) -> npt.NDArray[np.void]:
+    rows = np.empty(len(memories), dtype=ROW)
+    rows["high"], rows["low"] = memories.ids[:, 0], memories.ids[:, 1]
+    rows["episode_high"], rows["episode_low"] = memories.episode[:, 0], memories.episode[:, 1]
+    for name in ("session", "role", "type"):
+        rows[name] = names.numbers_of(getattr(memories, name))
+    for name in ("occurred", "expires", "importance", "decay_rate", "trust", "valence", "position", "asks"):
+        rows[name] = getattr(memories, name)
+    return rows
+
+
+def _vectors(memories: MemoryRows, dimension: int) -> Vectors:
+    if len(memories.vectors) and memories.vectors.shape[1] != dimension:
+        raise ValueError(f"vectors must have {dimension} dimensions, got {memories.vectors.shape[1]}")
+    if len(memories.vectors) == len(memories):
+        return np.ascontiguousarray(memories.vectors, dtype=np.float32).reshape(len(memories), dimension)
+    vectors = np.zeros((len(memories), dimension), dtype=np.float32)
+    if len(memories.vectors):
+        vectors[memories.embedded] = memories.vectors
+    return vectors
+
+
+def _postings(memories: MemoryRows, first: int) -> Postings:
+    rows = np.repeat(np.arange(first, first + len(memories), dtype=np.int32), memories.term_counts)
+    return Postings.of(memories.terms, rows, memories.weights)

@@ -1,0 +1,121 @@
+"""Finding rows of a mind's image: by their ids, and by their places in a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from arbor.memory.candidates import Flags, Places
+from arbor.memory.mind.names import UNNAMED
+from arbor.memory.mind.rows import Halves
+
+#: Between the keys of two sessions' first turns: no turn is beside one of another session.
+_SESSION_ROOM = 1 << 33
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdLookup:
+    """Rows in the order of the lower halves of their ids, which seldom agree."""
+
+    lows: npt.NDArray[np.uint64]
+    highs: npt.NDArray[np.uint64]
+    rows: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, highs: npt.NDArray[np.uint64], lows: npt.NDArray[np.uint64]) -> Self:
+        """Return the lookup of rows with these ids."""
+        order = np.argsort(lows)
+        return cls(lows=lows[order], highs=highs[order], rows=order)
+
+    def with_rows(self, highs: npt.NDArray[np.uint64], lows: npt.NDArray[np.uint64], first: int) -> Self:
+        """Return the lookup with more rows, numbered from `first`."""
+        order = np.argsort(lows)
+        at = np.searchsorted(self.lows, lows[order])
+        return type(self)(
+            lows=np.insert(self.lows, at, lows[order]),
+            highs=np.insert(self.highs, at, highs[order]),
+            rows=np.insert(self.rows, at, order + first),
+        )
+
+    def rows_of(self, ids: Halves, *, among: Flags) -> Places:
+        """Return the row of each id that is among these rows; -1 where there is none."""
+        found = np.full(len(ids), -1, dtype=np.int64)
+        if not len(self.lows) or not len(ids):
+            return found
+        at = np.searchsorted(self.lows, ids[:, 1])
+        # Where lower halves agree, or an id had other rows before, the next places are looked at too.
+        looking = np.arange(len(ids))
+        while len(looking):
+            looking = looking[at[looking] < len(self.lows)]
+            looking = looking[self.lows[at[looking]] == ids[looking, 1]]
+            places = at[looking]
+            rows = self.rows[places]
+            same = (self.highs[places] == ids[looking, 0]) & among[rows]
+            found[looking[same]] = rows[same]
+            looking = looking[~same]
+            at[looking] += 1
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return self.lows.nbytes + self.highs.nbytes + self.rows.nbytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLookup:
+    """The rows that belong to a session, in the order of their sessions and positions."""
+
+    keys: Places
+    rows: Places
+
+    @classmethod
+    def of(cls, session: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> Self:
+        """Return the lookup of rows in these sessions, at these positions."""
+        rows = np.flatnonzero(session != UNNAMED)
+        keys = turn_keys(session[rows], position[rows])
+        order = np.argsort(keys, kind="stable")
+        return cls(keys=keys[order], rows=rows[order])
+
+    def with_rows(self, session: npt.NDArray[np.int32], position: npt.NDArray[np.int32], first: int) -> Self:
+        """Return the lookup with more rows, numbered from `first`."""
+        more = self.of(session, position)
+        at = np.searchsorted(self.keys, more.keys, side="right")
+        return type(self)(
+            keys=np.insert(self.keys, at, more.keys), rows=np.insert(self.rows, at, more.rows + first)
+        )
+
+    def rows_beside(self, keys: Places, *, reach: int, most: int, among: Flags | None) -> Places:
+        """Return the rows within `reach` places of these turns, at most `most` for each turn, in no order.
+
+        Stretches do not overlap: each begins where the one before it ends.
+        """
+        seeds = np.unique(keys)
+        since = seeds - reach
+        since[1:] = np.maximum(since[1:], seeds[:-1] + reach + 1)
+        starts = np.searchsorted(self.keys, since)
+        lengths = np.maximum(np.searchsorted(self.keys, seeds + reach, side="right") - starts, 0)
+        stretch = np.repeat(np.arange(len(seeds)), lengths)
+        firsts = np.cumsum(lengths) - lengths
+        rows: Places = self.rows[np.arange(len(stretch)) - (firsts - starts)[stretch]]
+        if among is not None:
+            passing = among[rows]
+            rows, stretch = rows[passing], stretch[passing]
+        # Only where several memories share a place are there more.
+        if len(rows) and lengths.max() > most:
+            rank = np.arange(len(stretch)) - np.searchsorted(stretch, stretch)
+            rows = rows[rank < most]
+        return rows
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return self.keys.nbytes + self.rows.nbytes
+
+
+def turn_keys(session: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> Places:
+    """Return a number for each turn: turns of one session are as far apart as their positions."""
+    return session.astype(np.int64) * _SESSION_ROOM + position

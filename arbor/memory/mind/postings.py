@@ -1,0 +1,64 @@
+"""Which memories have a term, and what it weighs in each: a mind's words, by term."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from arbor.memory.candidates import Flags, Places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postings:
+    """Columns of the same length, in the order of the terms."""
+
+    terms: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls, terms: npt.NDArray[np.int32], rows: npt.NDArray[np.int32], weights: npt.NDArray[np.float32]
+    ) -> Self:
+        """Return the postings of these terms in these rows."""
+        order = np.argsort(terms, kind="stable")
+        return cls(terms=terms[order], rows=rows[order], weights=weights[order])
+
+    def add_to(self, scores: npt.NDArray[np.float32], query: Mapping[int, float]) -> None:
+        """Add to each row's score the inner product with a query's terms.
+
+        Each product and each sum is rounded to single precision, in the order of the terms: as the database does it.
+        """
+        wanted = np.array(sorted(query), dtype=np.int32)
+        starts = np.searchsorted(self.terms, wanted)
+        ends = np.searchsorted(self.terms, wanted, side="right")
+        for term, start, end in zip(wanted.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            if start < end:
+                # A row has a term once.
+                scores[self.rows[start:end]] += self.weights[start:end] * np.float32(query[term])
+
+    def among(self, present: Flags, numbers: Places) -> Self:
+        """Return the postings of the rows that are present, under new numbers."""
+        chosen = present[self.rows]
+        return type(self)(
+            terms=self.terms[chosen],
+            rows=numbers[self.rows[chosen]].astype(np.int32),
+            weights=self.weights[chosen],
+        )
+
+    def merged(self, other: Self) -> Self:
+        """Return both together."""
+        return self.of(
+            np.concatenate([self.terms, other.terms]),
+            np.concatenate([self.rows, other.rows]),
+            np.concatenate([self.weights, other.weights]),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return self.terms.nbytes + self.rows.nbytes + self.weights.nbytes

@@ -1,0 +1,120 @@
+"""Memories as columns: what is read of them to make a mind's image, or to bring it up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from arbor.memory.candidates import Flags, Numbers, Places
+
+type Halves = npt.NDArray[np.uint64]
+type Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRows:
+    """Memories of one agent, each once: one column for each property, all of the same length unless said otherwise."""
+
+    #: The two halves of each id, as (n, 2).
+    ids: Halves
+    #: False: archived, so only the id matters.
+    active: Flags
+    session: Sequence[str]
+    role: Sequence[str]
+    type: Sequence[str]
+    position: Places
+    #: Microseconds since EPOCH; NEVER where a memory does not expire.
+    occurred: Places
+    expires: Places
+    importance: Numbers
+    decay_rate: Numbers
+    trust: Numbers
+    valence: Numbers
+    #: Its text holds a question mark.
+    asks: Flags
+    #: The two halves of the episode's id, both 0 where there is none.
+    episode: Halves
+    embedded: Flags
+    #: Of those that are embedded, in their order: (number embedded, dimension).
+    vectors: Vectors
+    #: How many terms each has; the terms of all, one memory after the other; and what each weighs.
+    term_counts: Places
+    terms: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.active)
+
+    def at(self, places: Places) -> Self:
+        """Return the memories in these places, in their order."""
+        if len(places) == len(self):
+            return self
+        chosen = np.zeros(len(self), dtype=np.bool_)
+        chosen[places] = True
+        terms = np.repeat(chosen, self.term_counts)
+        numbers = places.tolist()
+        return replace(
+            self,
+            session=[self.session[number] for number in numbers],
+            role=[self.role[number] for number in numbers],
+            type=[self.type[number] for number in numbers],
+            vectors=self.vectors[chosen[self.embedded]],
+            terms=self.terms[terms],
+            weights=self.weights[terms],
+            **{name: getattr(self, name)[places] for name in _PLAIN},
+        )
+
+
+#: Columns with one value for each memory.
+_PLAIN = (
+    "ids",
+    "active",
+    "position",
+    "occurred",
+    "expires",
+    "importance",
+    "decay_rate",
+    "trust",
+    "valence",
+    "asks",
+    "episode",
+    "embedded",
+    "term_counts",
+)
+#: Later than every moment.
+NEVER = int(np.iinfo(np.int64).max)
+
+
+def _no_rows() -> MemoryRows:
+    ids: Halves = np.empty((0, 2), dtype=np.uint64)
+    flags: Flags = np.empty(0, dtype=np.bool_)
+    places: Places = np.empty(0, dtype=np.int64)
+    numbers: Numbers = np.empty(0, dtype=np.float64)
+    return MemoryRows(
+        ids=ids,
+        active=flags,
+        session=(),
+        role=(),
+        type=(),
+        position=places,
+        occurred=places,
+        expires=places,
+        importance=numbers,
+        decay_rate=numbers,
+        trust=numbers,
+        valence=numbers,
+        asks=flags,
+        episode=ids,
+        embedded=flags,
+        vectors=np.empty((0, 0), dtype=np.float32),
+        term_counts=places,
+        terms=np.empty(0, dtype=np.int32),
+        weights=np.empty(0, dtype=np.float32),
+    )
+
+
+NO_ROWS = _no_rows()

@@ -1,0 +1,323 @@
+"""The search of a mind's image: every memory scored, and the candidates of a recall chosen as the scan chooses them.
+
+`apps/memories/services/scan.py` asks the same of the database. Two steps, for what lies between them is not in the image:
+`choose` finds what fits by itself and who lends, `complete` adds what the lenders' neighborhoods bring to mind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+from arbor.memory.candidates import (
+    NO_LINKS,
+    Candidates,
+    Flags,
+    Links,
+    Numbers,
+    Places,
+    id_numbers,
+    microseconds,
+)
+from arbor.memory.filters import RecallFilter
+from arbor.memory.fusion import (
+    LENDERS,
+    MEANING_BESIDE_WORDS,
+    MOST_BESIDE,
+    REACH,
+    REMINDED,
+    SEEDS,
+    SPAN_SEEDS,
+    Background,
+    deviations,
+)
+from arbor.memory.mind.image import MindImage
+from arbor.memory.mind.lookup import turn_keys
+from arbor.memory.mind.names import UNNAMED
+from arbor.memory.mind.rows import Halves
+from arbor.memory.query import Reading
+from arbor.memory.recall_request import RecallRequest
+from arbor.memory.weights import Weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """One request, put to one image."""
+
+    image: MindImage
+    request: RecallRequest
+    reading: Reading
+    #: The query's side of BM25 as it is stored, in single precision.
+    lexical: dict[int, float]
+    #: The query's vector in half precision, as the stored ones are; None: words alone decide.
+    vector: npt.NDArray[np.float32] | None
+    #: About how many memories the agent has.
+    documents: int
+    weights: Weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The memories that fit by themselves, and those of them that lend along their neighborhoods."""
+
+    rows: Places
+    background: Background
+    #: The best fit first, with the fit of each.
+    lenders: Places
+    fits: Numbers
+    #: What passes the filter and has not expired; None: every row.
+    passing: Flags | None
+    words: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ties:
+    """What neighborhoods say: who lends, who is lent to, and which share of the lender's fit. Columns of one length."""
+
+    lender: Halves
+    borrower: Halves
+    share: Numbers
+
+
+def can_answer(only: RecallFilter) -> bool:
+    """Tell whether an image has all that a filter asks for: it knows of no concepts."""
+    return only.concept is None
+
+
+def choose(search: Search) -> Choice:
+    """Return the nearest by meaning, the best by words, and the best of the time that is spoken of."""
+    image, limit = search.image, search.request.limit
+    kept = max(SEEDS, limit)
+    passing = _passing(search)
+    words = image.word_scores(search.lexical)
+    similarity, near, background = _by_meaning(search, passing, kept)
+    said = np.flatnonzero(words > 0 if passing is None else (words > 0) & passing)
+    best = [near, _first(-words[said], said, kept, image)]
+    if (around := search.reading.span.around() if search.reading.span else None) is not None:
+        since, until = map(microseconds, around)
+        best.append(_timely(search, passing, words, similarity, background, since=since, until=until))
+    rows = np.unique(np.concatenate(best))
+    lenders, fits = _lenders(search, rows, words, background)
+    return Choice(rows=rows, background=background, lenders=lenders, fits=fits, passing=passing, words=words)
+
+
+def complete(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Candidates, Links]:
+    """Return the rows of all candidates, the candidates, which nobody has used yet, and what some lend others."""
+    rows = _with_company(search, choice, choice.rows, ties)
+    if len(rows) < min(search.request.limit, search.documents):
+        # Too little fits at all: what happened last comes with it.
+        rows = _with_company(search, choice, np.union1d(choice.rows, _recent(search, choice.passing)), ties)
+    return rows, _candidates(search, rows, choice.words), _links(search.image, rows, ties)
+
+
+def _with_company(search: Search, choice: Choice, chosen: Places, ties: Ties) -> Places:
+    """Return the chosen rows with the turns beside them and with what they bring to mind."""
+    beside = _beside(search, chosen, choice.passing)
+    return np.unique(np.concatenate([chosen, beside, _reminded(search, choice, chosen, ties)]))
+
+
+def _passing(search: Search) -> Flags | None:
+    """Return which rows are to be recalled at all; None where all are."""
+    image, only = search.image, search.request.only
+    now = microseconds(search.request.now)
+    conditions: list[Flags] = []
+    if not image.all_active:
+        conditions.append(image.active)
+    if image.first_expiry <= now:
+        conditions.append(image.expires > now)
+    if only.without_session and (number := image.names.number_of(only.without_session)) is not None:
+        conditions.append(image.session != number)
+    if only.session:
+        conditions.append(image.session == _number(image, only.session))
+    if only.types:
+        conditions.append(np.isin(image.rows["type"], [_number(image, kind.value) for kind in only.types]))
+    if only.since is not None:
+        conditions.append(image.occurred >= microseconds(only.since))
+    if only.until is not None:
+        conditions.append(image.occurred < microseconds(only.until))
+    if only.min_importance:
+        conditions.append(image.rows["importance"] >= only.min_importance)
+    if only.min_trust:
+        conditions.append(image.rows["trust"] >= only.min_trust)
+    if only.episode is not None:
+        conditions.append(_of_episode(image, only.episode))
+    if not conditions:
+        return None
+    passing: Flags = np.logical_and.reduce(conditions)
+    return passing
+
+
+def _number(image: MindImage, name: str) -> int:
+    number = image.names.number_of(name)
+    return -1 if number is None else number
+
+
+def _of_episode(image: MindImage, episode: UUID) -> Flags:
+    high, low = divmod(episode.int, 1 << 64)
+    found: Flags = (image.rows["episode_high"] == np.uint64(high)) & (
+        image.rows["episode_low"] == np.uint64(low)
+    )
+    return found
+
+
+def _by_meaning(
+    search: Search, passing: Flags | None, kept: int
+) -> tuple[npt.NDArray[np.float32] | None, Places, Background]:
+    """Return about how near each row is, the nearest rows, and what is usual."""
+    nothing = np.empty(0, dtype=np.int64)
+    if search.vector is None or not len(search.image):
+        return None, nothing, Background(mean=0.0, deviation=0.0)
+    image = search.image
+    compared = image.embedded if passing is None else image.embedded & passing
+    similarity = image.similarities(search.vector)
+    known = similarity[compared].astype(np.float64)
+    if not len(known):
+        return similarity, nothing, Background(mean=0.0, deviation=0.0)
+    mean = float(known.mean())
+    variance = float(known @ known) / len(known) - mean * mean
+    background = Background(mean=mean, deviation=math.sqrt(max(0.0, variance)))
+    near = np.flatnonzero(compared)
+    if len(near) > kept:
+        # So far as the rounding of the sums allows another order.
+        edge = np.partition(known, -kept)[-kept] - 2 * image.similarity_error(search.vector)
+        near = near[known >= edge]
+    return similarity, _first(-image.exact_similarities(near, search.vector), near, kept, image), background
+
+
+def _first(values: npt.NDArray[Any], rows: Places, count: int, image: MindImage) -> Places:
+    """Return the `count` of these rows that have the least values, equal ones in the order of their ids."""
+    if len(rows) > count:
+        edge = np.partition(values, count - 1)[count - 1]
+        kept = values <= edge
+        rows, values = rows[kept], values[kept]
+    order = np.lexsort((image.rows["low"][rows], image.rows["high"][rows], values))
+    return rows[order[:count]]
+
+
+def _timely(
+    search: Search,
+    passing: Flags | None,
+    words: npt.NDArray[np.float32],
+    similarity: npt.NDArray[np.float32] | None,
+    background: Background,
+    *,
+    since: int,
+    until: int,
+) -> Places:
+    """Return the rows of a time that fit best: by their words, and by meaning between equals."""
+    image = search.image
+    timely = (image.occurred >= since) & (image.occurred <= until)
+    rows = np.flatnonzero(timely if passing is None else timely & passing)
+    worst = -words[rows].astype(np.float64)
+    if similarity is None or search.vector is None or not background.deviation:
+        return _first(worst, rows, SPAN_SEEDS, image)
+    scale = MEANING_BESIDE_WORDS / background.deviation
+    if len(rows) > SPAN_SEEDS:
+        about = worst + np.where(image.embedded[rows], scale * (background.mean - similarity[rows]), 0.0)
+        edge = np.partition(about, SPAN_SEEDS - 1)[SPAN_SEEDS - 1]
+        near = about <= edge + 2 * scale * image.similarity_error(search.vector)
+        rows, worst = rows[near], worst[near]
+    away = background.mean - image.exact_similarities(rows, search.vector)
+    return _first(worst + np.nan_to_num(scale * away, nan=0.0), rows, SPAN_SEEDS, image)
+
+
+def _recent(search: Search, passing: Flags | None) -> Places:
+    rows = np.arange(len(search.image)) if passing is None else np.flatnonzero(passing)
+    return _first(-search.image.occurred[rows], rows, search.request.limit, search.image)
+
+
+def _lenders(
+    search: Search, rows: Places, words: npt.NDArray[np.float32], background: Background
+) -> tuple[Places, Numbers]:
+    """Return those of the chosen rows that fit best, and their fits."""
+    similarity = _similarities(search, rows)
+    fit = search.weights.words * words[rows].astype(np.float64) + search.weights.meaning * deviations(
+        similarity, background
+    )
+    lending = rows[fit > 0]
+    lenders = _first(-fit[fit > 0], lending, LENDERS, search.image)
+    return lenders, fit[np.searchsorted(rows, lenders)]
+
+
+def _similarities(search: Search, rows: Places) -> Numbers:
+    if search.vector is None:
+        return np.full(len(rows), np.nan)
+    return search.image.exact_similarities(rows, search.vector)
+
+
+def _reminded(search: Search, choice: Choice, rows: Places, ties: Ties) -> Places:
+    """Return the rows that were not chosen and are lent most, by any one neighborhood."""
+    image = search.image
+    among = image.active if choice.passing is None else choice.passing
+    borrowers = image.by_id.rows_of(ties.borrower, among=among)
+    lenders = image.by_id.rows_of(ties.lender, among=image.active)
+    fits = dict(zip(choice.lenders.tolist(), choice.fits.tolist(), strict=True))
+    worth: dict[int, float] = {}
+    chosen = set(rows.tolist())
+    for row, lender, share in zip(borrowers.tolist(), lenders.tolist(), ties.share.tolist(), strict=True):
+        if row >= 0 and row not in chosen and lender in fits:
+            worth[row] = max(worth.get(row, 0.0), fits[lender] * share)
+    reminded = np.fromiter(worth, dtype=np.int64, count=len(worth))
+    return _first(-np.array(list(worth.values())), reminded, REMINDED, image)
+
+
+def _beside(search: Search, rows: Places, passing: Flags | None) -> Places:
+    """Return the turns within REACH of these rows in their sessions."""
+    found = search.image.rows[rows]
+    within = found["session"] != UNNAMED
+    keys = turn_keys(found["session"][within], found["position"][within])
+    among = passing if passing is not None or search.image.all_active else search.image.active
+    return search.image.turns.rows_beside(keys, reach=REACH, most=MOST_BESIDE, among=among)
+
+
+def _candidates(search: Search, rows: Places, words: npt.NDArray[np.float32]) -> Candidates:
+    found = search.image.rows[rows]
+    occurred = found["occurred"].copy()
+    nothing = np.zeros(len(rows))
+    return Candidates(
+        ids=np.stack([found["high"], found["low"]], axis=1),
+        words=words[rows].astype(np.float64),
+        similarity=_similarities(search, rows),
+        session=found["session"].astype(np.int64) - 1,
+        position=found["position"].astype(np.int64),
+        role=search.image.names.texts_of(found["role"].tolist()),
+        asks=found["asks"],
+        occurred=occurred,
+        used=occurred,
+        importance=found["importance"],
+        decay_rate=found["decay_rate"],
+        trust=found["trust"],
+        uses=nothing,
+        episode=id_numbers(np.stack([found["episode_high"], found["episode_low"]], axis=1)),
+        level=nothing,
+        valence=found["valence"],
+    )
+
+
+def _links(image: MindImage, rows: Places, ties: Ties) -> Links:
+    """Return the ties between candidates; whatever else a neighborhood names is no candidate."""
+    if not len(ties.share):
+        return NO_LINKS
+    places = [
+        _places(rows, image.by_id.rows_of(ids, among=image.active)) for ids in (ties.lender, ties.borrower)
+    ]
+    lender, borrower = places
+    known = (lender >= 0) & (borrower >= 0)
+    return Links(lender=lender[known], borrower=borrower[known], share=np.clip(ties.share[known], 0.0, 1.0))
+
+
+def _places(rows: Places, wanted: Places) -> Places:
+    """Return the place of each wanted row among rows that are in order; -1 where it is not among them."""
+    at = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
+    return np.where(rows[at] == wanted, at, -1)
+
+
+def names_of(image: MindImage, rows: Places, column: str) -> Sequence[str]:
+    """Return the session, role or type of each row."""
+    return image.names.texts_of(image.rows[column][rows].tolist())

@@ -1,0 +1,184 @@
+"""The rows of a fleet at rest, checked against each other: what was lost, and what happened twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from bench.fleet import DOUBLED, one
+
+#: An agent, and a time at which it was due.
+type Slot = tuple[UUID, datetime]
+
+
+class Fault(StrEnum):
+    """The kind of fault that a check finds."""
+
+    #: Something that should have happened has not, or will not.
+    LOST = "lost"
+    #: Something happened more than once, or sums do not add up.
+    DOUBLED = "doubled"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A statement that counts faults of one kind."""
+
+    name: str
+    fault: Fault
+    statement: str
+
+
+CHECKS: Sequence[Check] = (
+    Check(
+        name="agents not idle",
+        fault=Fault.LOST,
+        statement="SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle'",
+    ),
+    Check(
+        name="heartbeats still open",
+        fault=Fault.LOST,
+        statement="SELECT count(*) FROM heartbeats_heartbeat WHERE status IN ('running', 'waiting')",
+    ),
+    Check(
+        name="calls still open",
+        fault=Fault.LOST,
+        statement="""
+SELECT count(*) FROM heartbeats_externalcall WHERE heartbeat_id IS NOT NULL AND status IN ('pending', 'running')
+""",
+    ),
+    Check(
+        name="heartbeats without a memory of themselves",
+        fault=Fault.LOST,
+        statement="""
+SELECT count(*) FROM heartbeats_heartbeat h WHERE h.status = 'done' AND NOT EXISTS (
+    SELECT FROM memories_memory m WHERE m.agent_id = h.agent_id AND m.id = h.memory_id AND m.session = 'heartbeats')
+""",
+    ),
+    Check(
+        name="calls that were not charged",
+        fault=Fault.LOST,
+        statement="""
+SELECT count(*) FROM heartbeats_externalcall c JOIN heartbeats_heartbeat h ON h.id = c.heartbeat_id
+WHERE h.status = 'done' AND c.status = 'complete'
+    AND NOT EXISTS (SELECT FROM heartbeats_ledgerentry l WHERE l.call_id = c.id)
+""",
+    ),
+    Check(
+        name="messages that were not written",
+        fault=Fault.LOST,
+        statement="""
+SELECT count(*) FROM heartbeats_heartbeat h WHERE h.status = 'done' AND (
+    SELECT count(*) FROM jsonb_array_elements(h.actions) action
+    WHERE action ->> 'action' = 'reach_out_user' AND action ->> 'outcome' = 'success'
+) > (SELECT count(*) FROM contacts_outboxmessage m WHERE m.heartbeat_id = h.id)
+""",
+    ),
+    Check(name="heartbeats counted twice", fault=Fault.DOUBLED, statement=DOUBLED),
+    Check(
+        name="memories of no heartbeat",
+        fault=Fault.DOUBLED,
+        statement="""
+SELECT count(*) FROM memories_memory m WHERE m.session = 'heartbeats'
+    AND NOT EXISTS (SELECT FROM heartbeats_heartbeat h WHERE h.memory_id = m.id AND h.status = 'done')
+""",
+    ),
+    Check(
+        name="charges doubled",
+        fault=Fault.DOUBLED,
+        # An attempt is charged once, with its reply. One that lost its lease may be charged as well as the one after it.
+        statement="""
+SELECT count(*) FROM (
+    SELECT FROM heartbeats_ledgerentry l JOIN heartbeats_externalcall c ON c.id = l.call_id
+    GROUP BY c.id, c.attempts HAVING count(*) > greatest(1, c.attempts)
+) calls
+""",
+    ),
+    Check(
+        name="turns with more than one call",
+        fault=Fault.DOUBLED,
+        statement="""
+SELECT count(*) FROM (
+    SELECT FROM heartbeats_heartbeat h JOIN heartbeats_externalcall c ON c.heartbeat_id = h.id
+    WHERE h.status = 'done' GROUP BY h.id, h.turns HAVING count(*) <> h.turns
+) beats
+""",
+    ),
+    Check(
+        name="energy that does not add up",
+        fault=Fault.DOUBLED,
+        # Each beat begins with what the one before it left and what came back, and ends with that less its costs.
+        statement="""
+WITH beat AS (
+    SELECT h.agent_id, h.number, h.energy_start, h.energy_end,
+        (SELECT coalesce(sum((action ->> 'cost')::float), 0) FROM jsonb_array_elements(h.actions) action) AS cost,
+        lag(h.energy_end) OVER beats AS before, lag(h.number) OVER beats AS number_before
+    FROM heartbeats_heartbeat h WHERE h.status = 'done' WINDOW beats AS (PARTITION BY h.agent_id ORDER BY h.number)
+)
+SELECT count(*) FROM beat JOIN agents_agentstate s ON s.agent_id = beat.agent_id
+WHERE beat.energy_end <> beat.energy_start - beat.cost
+    OR beat.number_before = beat.number - 1 AND beat.energy_start <> least(20, beat.before + 10)
+    OR beat.number = s.beats AND s.energy <> beat.energy_end
+""",
+    ),
+    Check(
+        name="days of usage that do not add up",
+        fault=Fault.DOUBLED,
+        statement="""
+SELECT count(*) FROM agents_agent a
+LEFT JOIN LATERAL (
+    SELECT coalesce(sum(u.beats), 0) AS beats, coalesce(sum(u.calls), 0) AS calls, coalesce(sum(u.tokens), 0) AS tokens
+    FROM heartbeats_dailyusage u WHERE u.agent_id = a.id
+) used ON true
+LEFT JOIN LATERAL (
+    SELECT count(*) AS beats FROM heartbeats_heartbeat h WHERE h.agent_id = a.id AND h.status IN ('done', 'failed')
+) had ON true
+LEFT JOIN LATERAL (
+    SELECT count(*) AS calls, coalesce(sum(l.input_tokens + l.output_tokens), 0) AS tokens
+    FROM heartbeats_ledgerentry l WHERE l.agent_id = a.id
+) charged ON true
+WHERE used.beats <> had.beats OR used.calls <> charged.calls OR used.tokens <> charged.tokens
+""",
+    ),
+    Check(
+        name="messages doubled",
+        fault=Fault.DOUBLED,
+        statement="""
+SELECT count(*) FROM (
+    SELECT FROM contacts_outboxmessage m LEFT JOIN heartbeats_heartbeat h ON h.id = m.heartbeat_id
+    GROUP BY m.heartbeat_id, h.id HAVING count(*) > (
+        SELECT count(*) FROM heartbeats_heartbeat own CROSS JOIN LATERAL jsonb_array_elements(own.actions) action
+        WHERE own.id = h.id AND action ->> 'action' = 'reach_out_user' AND action ->> 'outcome' = 'success')
+) beats
+""",
+    ),
+    Check(
+        name="notes of progress doubled",
+        fault=Fault.DOUBLED,
+        statement="""
+SELECT count(*) FROM (
+    SELECT FROM goals_progressnote n WHERE n.heartbeat_id IS NOT NULL
+    GROUP BY n.heartbeat_id, n.goal_id, n.text HAVING count(*) > 1
+) notes
+""",
+    ),
+)
+
+_SLOTS = "SELECT agent_id, slot_at, count(*) FROM heartbeats_heartbeat GROUP BY agent_id, slot_at"
+
+
+def audit(database: psycopg.Connection[Any], due: Iterable[Slot]) -> dict[Fault, dict[str, int]]:
+    """Return the faults found by kind and by check; `due` are the slots at which a heartbeat was wanted."""
+    found: dict[Fault, dict[str, int]] = {fault: {} for fault in Fault}
+    for check in CHECKS:
+        found[check.fault][check.name] = int(one(database, check.statement))
+    slots = {(agent_id, slot_at): count for agent_id, slot_at, count in database.execute(_SLOTS)}
+    found[Fault.LOST]["slots without a heartbeat"] = sum(slot not in slots for slot in due)
+    found[Fault.DOUBLED]["slots with two heartbeats"] = sum(count > 1 for count in slots.values())
+    return found

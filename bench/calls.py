@@ -1,0 +1,145 @@
+"""How many model calls one process waits for at once, and what that costs it.
+
+A few agents begin a heartbeat, whose calls are copied until there are enough; then one model worker, started alone, works
+them off. The stub model counts how many requests wait for their answer at the same time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import psycopg
+
+# Names the broker to the process, which publishes the calls.
+import workers.app  # noqa: F401
+from apps.heartbeats.services.schedule import fulfil_message
+from apps.queues import publish_together
+from bench.database import superuser
+from bench.fleet import AGAIN_EVERY_S, one, start_parts
+from bench.installation import Installation, PartProcess
+from bench.population import populate
+from bench.progress import say
+from bench.stub_process import RunningStub
+
+#: Agents whose calls are copied: prompts of several templates.
+_AGENTS, _TENANTS = 20, 5
+_SAMPLED_EVERY_S = 0.1
+_GIVE_UP_AFTER_S = 120.0
+
+_DUE_NOW = "UPDATE heartbeats_heartbeatschedule SET next_due_at = now() WHERE state = 'idle'"
+_AGENTS_ASKING = "SELECT count(DISTINCT agent_id) FROM heartbeats_externalcall WHERE status = 'pending'"
+# Whatever columns a call has, its copy has them too.
+_COPY = """
+INSERT INTO heartbeats_externalcall
+SELECT copy.* FROM heartbeats_externalcall original CROSS JOIN generate_series(1, %(copies)s) AS number
+CROSS JOIN LATERAL jsonb_populate_record(
+    NULL::heartbeats_externalcall, to_jsonb(original) || jsonb_build_object('id', md5(original.id::text || number)::uuid)
+) copy
+WHERE original.status = 'pending'
+"""
+_PENDING = "SELECT id, tenant_id FROM heartbeats_externalcall WHERE status = 'pending' ORDER BY id LIMIT %s"
+_DROP_REST = "DELETE FROM heartbeats_externalcall WHERE status = 'pending' AND NOT id = ANY(%s)"
+_OPEN = "SELECT count(*) FROM heartbeats_externalcall WHERE status IN ('pending', 'running')"
+_RESULT = """
+SELECT count(*) FILTER (WHERE status = 'complete'), count(*) FILTER (WHERE status = 'failed'),
+    extract(epoch FROM max(ended_at) - min(started_at))::float8, max(error)
+FROM heartbeats_externalcall WHERE started_at IS NOT NULL
+"""
+_CONNECTIONS = """
+SELECT count(*) FROM pg_stat_activity WHERE application_name = 'arbor model' AND backend_type = 'client backend'
+"""
+
+
+@dataclass
+class _Peaks:
+    """The most that was seen of each."""
+
+    rss_bytes: int = 0
+    threads: int = 0
+    connections: int = 0
+
+    def sample(self, part: PartProcess, database: psycopg.Connection[Any]) -> None:
+        """Look at the worker's processes and at its connections."""
+        processes = [process for process in part.processes() if process.is_running()]
+        self.rss_bytes = max(self.rss_bytes, sum(process.memory_info().rss for process in processes))
+        self.threads = max(self.threads, sum(process.num_threads() for process in processes))
+        self.connections = max(self.connections, int(one(database, _CONNECTIONS)))
+
+
+def measure(
+    place: Installation, *, calls: int, threads: int, latency_s: float, stub: RunningStub
+) -> dict[str, Any]:
+    """Return how many calls waited at once in one process, its memory, its connections and its rate."""
+    populate(agents=_AGENTS, tenants=_TENANTS)
+    with superuser(place) as database:
+        _begin_heartbeats(place, database)
+        pending = _copy_calls(database, calls)
+        say(f"publishing {calls} calls")
+        publish_together(
+            fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
+            for call_id, tenant_id in pending
+        )
+        part, idle_rss, peaks = _work_off(place, database)
+        cpu_s = sum(psutil.Process(part.pid).cpu_times()[:2])
+        row = database.execute(_RESULT).fetchone()
+    assert row is not None
+    complete, failed, seconds, error = row
+    if error:
+        say(f"a call failed: {error}")
+    return {
+        "calls": calls,
+        "threads": threads,
+        "latency_s": latency_s,
+        "waiting_at_once": int(stub.stats()["most_waiting"]),
+        "rss_mb": round(peaks.rss_bytes / 1e6, 1),
+        "idle_rss_mb": round(idle_rss / 1e6, 1),
+        "os_threads": peaks.threads,
+        "connections": peaks.connections,
+        "calls_per_s": round(complete / seconds, 1),
+        "cpu_ms_per_call": round(cpu_s * 1000 / calls, 2),
+        "completed": complete,
+        "failed": failed,
+    }
+
+
+def _begin_heartbeats(place: Installation, database: psycopg.Connection[Any]) -> None:
+    """Let agents beat until all wait for a model that nobody asks; then stop what made them beat."""
+    parts = start_parts(place, ("dispatcher", "heartbeat", "beat"))
+    say("beginning heartbeats")
+    deadline = time.monotonic() + _GIVE_UP_AFTER_S
+    while one(database, _AGENTS_ASKING) < _AGENTS:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"not all agents ask their model:\n{parts[1].log_end()}")
+        database.execute(_DUE_NOW)
+        time.sleep(AGAIN_EVERY_S)
+    for part in parts:
+        part.ask_to_stop()
+    for part in parts:
+        part.stop()
+
+
+def _copy_calls(database: psycopg.Connection[Any], calls: int) -> list[tuple[Any, Any]]:
+    """Copy the pending calls until there are so many; return their ids with their tenants'."""
+    database.execute(_COPY, {"copies": -(-calls // _AGENTS)})
+    pending = database.execute(_PENDING, [calls]).fetchall()
+    database.execute(_DROP_REST, [[call_id for call_id, _ in pending]])
+    return pending
+
+
+def _work_off(place: Installation, database: psycopg.Connection[Any]) -> tuple[PartProcess, int, _Peaks]:
+    """Start the model worker and watch it until no call is open; return it, its memory before the calls, and the peaks."""
+    (part,) = start_parts(place, ("model",))
+    idle_rss = sum(process.memory_info().rss for process in part.processes())
+    peaks, last, moved = _Peaks(), -1, time.monotonic()
+    say("waiting for the model")
+    while still_open := one(database, _OPEN):
+        peaks.sample(part, database)
+        if still_open != last:
+            last, moved = still_open, time.monotonic()
+        if time.monotonic() - moved > _GIVE_UP_AFTER_S:
+            raise RuntimeError(f"{still_open} calls do not end:\n{part.log_end()}")
+        time.sleep(_SAMPLED_EVERY_S)
+    return part, idle_rss, peaks

@@ -1,0 +1,43 @@
+"""The plan of the kill benchmark: the settings of its fleet, the kinds of processes it kills, and how often each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+#: Short leases: what is lost comes back in seconds. The stub never meets the model's deadline.
+SETTINGS: Mapping[str, str] = {
+    "ARBOR_QUEUE_LEASE_S": "1.5",
+    "ARBOR_RUN_LEASE_S": "2",
+    "ARBOR_MODEL_DEADLINE_S": "2",
+    "ARBOR_DISPATCH_PERIOD_S": "0.2",
+    # A heartbeat may be hit many times in a row, and is no more ill for it.
+    "ARBOR_MAX_ATTEMPTS": "1000",
+    # Messages are among the effects that are counted.
+    "ARBOR_REACH_OUT_COOLDOWN_H": "0",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Victim:
+    """One kind of process of the fleet."""
+
+    name: str
+    #: The part of `arbor up` it belongs to.
+    part: str
+    #: A process of the part's pool, not the part's main process.
+    child: bool
+    #: Its share of all kills, in percent.
+    weight: int
+
+
+#: A child is replaced by a fork, a main process by a start of seconds of processor time, and the calls of a model worker wait
+#: for a lease of a dozen seconds: so children go more often.
+VICTIMS: Sequence[Victim] = (
+    Victim(name="heartbeat child", part="heartbeat", child=True, weight=70),
+    Victim(name="heartbeat", part="heartbeat", child=False, weight=6),
+    Victim(name="model", part="model", child=False, weight=6),
+    Victim(name="dispatcher child", part="dispatcher", child=True, weight=10),
+    Victim(name="dispatcher", part="dispatcher", child=False, weight=4),
+    Victim(name="beat", part="beat", child=False, weight=4),
+)

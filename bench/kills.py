@@ -1,0 +1,215 @@
+"""Whether anything is lost or doubled when processes of a fleet are killed at random moments.
+
+A small fleet beats without pause while one of its processes after the other gets SIGKILL and is started again, as a supervisor
+does. Now and then the database server crashes, or the broker loses all it has. Afterwards the fleet settles, and
+`bench.audit` checks its rows.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psutil
+import psycopg
+import redis
+
+from bench.audit import Fault, audit
+from bench.fleet import AGAIN_EVERY_S, one, start_parts
+from bench.installation import Installation, PartProcess
+from bench.kill_plan import VICTIMS, Victim
+from bench.population import populate
+from bench.progress import say
+
+PARTS = ("dispatcher", "heartbeat", "model", "beat")
+#: Templates of agents that may write to their users.
+TEMPLATES = ("Researcher", "Scout", "Monitor")
+#: After so many kills without a heartbeat that ended, the fleet is left alone until one has.
+_WITHOUT_PROGRESS = 5
+_STUCK_AFTER_S = 120.0
+_SAID_EVERY_S = 15.0
+
+_DUE_NOW = (
+    "UPDATE heartbeats_heartbeatschedule SET next_due_at = now()"
+    " WHERE state = 'idle' AND next_due_at > now() + interval '1 second' RETURNING agent_id, next_due_at"
+)
+_UNDER_WAY = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle'"
+_ENDED = "SELECT count(*) FROM heartbeats_heartbeat WHERE ended_at IS NOT NULL"
+_COUNTS = """
+SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE status = 'skipped'),
+    count(*) FILTER (WHERE status = 'failed'), max(reason) FILTER (WHERE status = 'failed')
+FROM heartbeats_heartbeat
+"""
+
+
+def measure(
+    place: Installation,
+    *,
+    kills: int,
+    agents: int,
+    tenants: int,
+    gap_s: float,
+    crash_every: int,
+    flush_every: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Return what was lost and doubled after so many kills, and which processes were killed."""
+    populate(agents=agents, tenants=tenants, templates=TEMPLATES)
+    fleet = _MortalFleet(place, {part.name: part for part in start_parts(place, PARTS)})
+    started = time.monotonic()
+    killer = _Killer(fleet, random.Random(seed), gap_s=gap_s)
+    killer.run(kills=kills, crash_every=crash_every, flush_every=flush_every)
+    took_s = time.monotonic() - started
+    say("waiting until all heartbeats have ended")
+    fleet.settle()
+    with fleet.connected() as database:
+        found = audit(database, fleet.due)
+        row = database.execute(_COUNTS).fetchone()
+    assert row is not None
+    done, skipped, failed, reason = row
+    if reason:
+        say(f"a heartbeat failed: {reason}")
+    lost, doubled = sum(found[Fault.LOST].values()), sum(found[Fault.DOUBLED].values())
+    for fault, checks in found.items():
+        for name, count in checks.items():
+            if count:
+                say(f"{fault}: {name}: {count}")
+    return {
+        "kills": killer.killed.total(),
+        "seed": seed,
+        "agents": agents,
+        "tenants": tenants,
+        "seconds": round(took_s, 1),
+        "kills_by_process": dict(killer.killed.most_common()),
+        "database_crashes": killer.crashes,
+        "broker_flushes": killer.flushes,
+        "due": len(fleet.due),
+        "completed": done,
+        "skipped": skipped,
+        "failed": failed,
+        "lost": lost,
+        "doubled": doubled,
+        "checks": {fault.value: checks for fault, checks in found.items()},
+        "exactly_once": lost == 0 and doubled == 0,
+    }
+
+
+class _MortalFleet:
+    """The fleet, made due without pause, whose processes are started again when they have ended."""
+
+    def __init__(self, place: Installation, parts: dict[str, PartProcess]) -> None:
+        self.place = place
+        self.parts = parts
+        #: Every slot at which an agent was made due.
+        self.due: list[tuple[UUID, datetime]] = []
+
+    def connected(self) -> psycopg.Connection[Any]:
+        """Return a new connection: an old one may have gone with a crash of the server."""
+        return psycopg.connect(self.place.postgres.superuser_url, autocommit=True)
+
+    def revive(self) -> None:
+        """Start the parts again whose main process has ended."""
+        for part in self.parts.values():
+            if not part.runs:
+                part.start()
+
+    def make_due(self, database: psycopg.Connection[Any]) -> None:
+        """Make every idle agent due, and record the slots."""
+        self.due += database.execute(_DUE_NOW).fetchall()
+
+    def settle(self) -> None:
+        """Wait until no heartbeat is under way, or until none has ended for long: the audit reports what is left."""
+        last, moved = -1, time.monotonic()
+        with self.connected() as database:
+            while one(database, _UNDER_WAY) and time.monotonic() < moved + _STUCK_AFTER_S:
+                self.revive()
+                ended = one(database, _ENDED)
+                if ended != last:
+                    last, moved = ended, time.monotonic()
+                time.sleep(AGAIN_EVERY_S)
+
+    def log_ends(self) -> str:
+        """Return the last lines of each part's log."""
+        return "\n".join(f"--- {part.name}\n{part.log_end(15)}" for part in self.parts.values())
+
+
+class _Killer:
+    """Kills one process after the other, at random moments."""
+
+    def __init__(self, fleet: _MortalFleet, dice: random.Random, *, gap_s: float) -> None:
+        self._fleet = fleet
+        self._dice = dice
+        self._gap_s = gap_s
+        self.killed: Counter[str] = Counter()
+        self.crashes = 0
+        self.flushes = 0
+        #: Heartbeats that had ended when some last had, the kills there had been, and when that was.
+        self._progress = (-1, 0, time.monotonic())
+
+    def run(self, *, kills: int, crash_every: int, flush_every: int) -> None:
+        """Kill so many processes, with a crash of the database and a flush of the broker after each so many."""
+        say(f"killing {kills} processes")
+        database, said = self._fleet.connected(), time.monotonic()
+        due_at = time.monotonic()
+        while (killed := self.killed.total()) < kills:
+            self._fleet.revive()
+            self._fleet.make_due(database)
+            now = time.monotonic()
+            if self._may_kill(database) and now >= due_at and self._kill():
+                due_at = now + self._dice.expovariate(1 / self._gap_s)
+                if flush_every and (killed + 1) % flush_every == 0:
+                    self._flush()
+                if crash_every and (killed + 1) % crash_every == 0:
+                    database.close()
+                    self._crash()
+                    database = self._fleet.connected()
+            if now > said + _SAID_EVERY_S:
+                said = now
+                say(f"{self.killed.total()} kills, {one(database, _ENDED)} heartbeats ended")
+            # Not in step with anything: a kill falls at any moment of a beat.
+            time.sleep(self._dice.uniform(0, 2 * AGAIN_EVERY_S))
+        database.close()
+
+    def _may_kill(self, database: psycopg.Connection[Any]) -> bool:
+        """Return whether the fleet has made progress lately; raises RuntimeError when it is stuck."""
+        ended, killed, now = int(one(database, _ENDED)), self.killed.total(), time.monotonic()
+        if ended != self._progress[0]:
+            self._progress = (ended, killed, now)
+        elif now > self._progress[2] + _STUCK_AFTER_S:
+            raise RuntimeError(
+                f"no heartbeat has ended for {_STUCK_AFTER_S:.0f} s:\n{self._fleet.log_ends()}"
+            )
+        return killed < self._progress[1] + _WITHOUT_PROGRESS
+
+    def _kill(self) -> bool:
+        """Kill a process of a kind that is drawn; return whether there was one."""
+        victim = self._dice.choices(VICTIMS, [victim.weight for victim in VICTIMS])[0]
+        processes = self._processes_of(victim)
+        if not processes:
+            return False
+        process = self._dice.choice(processes)
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            return False
+        self.killed[victim.name] += 1
+        return True
+
+    def _processes_of(self, victim: Victim) -> list[psutil.Process]:
+        part = self._fleet.parts[victim.part]
+        # A part that is killed each time before it is up does no work for anything to happen to.
+        processes = part.processes() if part.runs and part.ready else []
+        return processes[1:] if victim.child else processes[:1]
+
+    def _crash(self) -> None:
+        self._fleet.place.crash_postgres()
+        self.crashes += 1
+
+    def _flush(self) -> None:
+        with redis.Redis.from_url(self._fleet.place.valkey.url) as broker:
+            broker.flushall()
+        self.flushes += 1

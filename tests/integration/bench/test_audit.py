@@ -1,0 +1,124 @@
+"""The kill benchmark's audit: it finds nothing in an intact fleet, and each fault where there is one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from apps.agents.models import Agent
+from arbor.contacts.cooldown import ContactLimits
+from arbor.models.ports import ScriptedModel
+from bench.audit import CHECKS, Fault, Slot, audit
+from tests.integration.heartbeats.conftest import agent, fleet, make_due, new_agent, scripted
+from tests.integration.heartbeats.fleet import Fleet
+
+__all__ = ["agent", "fleet", "new_agent", "scripted"]
+
+REPLY = json.dumps(
+    {
+        "thinking": "They should know.",
+        "actions": [
+            {"action": "reach_out_user", "params": {"intent": "News.", "content": "The reef is charted."}}
+        ],
+        "memory_notes": [],
+        "goal_updates": [],
+    }
+)
+LAST = "(SELECT id FROM heartbeats_heartbeat ORDER BY number DESC LIMIT 1)"
+#: What is done to the rows of each check so that it finds a fault.
+FAULTS = {
+    "agents not idle": "UPDATE heartbeats_heartbeatschedule SET state = 'running'",
+    "heartbeats still open": f"UPDATE heartbeats_heartbeat SET status = 'waiting' WHERE id = {LAST}",
+    "calls still open": "UPDATE heartbeats_externalcall SET status = 'running'",
+    "heartbeats without a memory of themselves": f"UPDATE heartbeats_heartbeat SET memory_id = NULL WHERE id = {LAST}",
+    "calls that were not charged": "DELETE FROM heartbeats_ledgerentry",
+    "messages that were not written": "DELETE FROM contacts_outboxmessage",
+    "heartbeats counted twice": "UPDATE agents_agentstate SET beats = beats + 1",
+    "memories of no heartbeat": f"UPDATE heartbeats_heartbeat SET memory_id = NULL WHERE id = {LAST}",
+    "charges doubled": """
+INSERT INTO heartbeats_ledgerentry SELECT copy.* FROM heartbeats_ledgerentry l CROSS JOIN LATERAL
+    jsonb_populate_record(l, jsonb_build_object('id', gen_random_uuid(), 'latency_ms', l.latency_ms)) copy
+""",
+    "turns with more than one call": """
+INSERT INTO heartbeats_externalcall SELECT copy.* FROM heartbeats_externalcall c CROSS JOIN LATERAL
+    jsonb_populate_record(c, jsonb_build_object('id', md5(c.id::text)::uuid)) copy
+""",
+    "energy that does not add up": f"UPDATE heartbeats_heartbeat SET energy_end = energy_end + 5 WHERE id = {LAST}",
+    "days of usage that do not add up": "UPDATE heartbeats_dailyusage SET tokens = tokens + 1",
+    "messages doubled": """
+INSERT INTO contacts_outboxmessage SELECT copy.* FROM contacts_outboxmessage m CROSS JOIN LATERAL
+    jsonb_populate_record(m, jsonb_build_object('id', md5(m.id::text)::uuid, 'idempotency_key', m.id::text)) copy
+""",
+    "notes of progress doubled": f"""
+INSERT INTO goals_progressnote SELECT copy.* FROM goals_goal g CROSS JOIN generate_series(1, 2) AS number
+CROSS JOIN LATERAL jsonb_populate_record(NULL::goals_progressnote, jsonb_build_object('id', md5(g.id::text || number)::uuid,
+    'tenant_id', g.tenant_id, 'goal_id', g.id, 'heartbeat_id', {LAST}, 'text', 'Half of it.', 'at', now())) copy
+""",
+}
+
+
+@pytest.fixture
+def due(
+    agent: Agent,
+    fleet: Fleet,
+    scripted: Callable[..., ScriptedModel],
+    settings: Any,
+    cleaner: psycopg.Connection[Any],
+) -> list[Slot]:
+    """Have an agent that has beaten and written twice; return the slots at which it was due."""
+    settings.ARBOR_CONTACT_LIMITS = ContactLimits(cooldown=ContactLimits().cooldown * 0)
+    scripted(REPLY, repeat=True)
+    for _ in range(2):
+        make_due(agent)
+        fleet.dispatch()
+        fleet.run()
+    found: list[tuple[UUID, datetime]] = cleaner.execute(
+        "SELECT agent_id, slot_at FROM heartbeats_heartbeat WHERE status = 'done'"
+    ).fetchall()
+    assert len(found) == 2
+    assert cleaner.execute("SELECT count(*) FROM contacts_outboxmessage").fetchone() == (2,)
+    return found
+
+
+def faults(cleaner: psycopg.Connection[Any], due: list[Slot]) -> set[str]:
+    return {name for found in audit(cleaner, due).values() for name, count in found.items() if count}
+
+
+def test_an_intact_fleet_has_no_faults(cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
+    assert faults(cleaner, due) == set()
+
+
+@pytest.mark.parametrize("name", [check.name for check in CHECKS])
+def test_each_check_finds_its_fault(name: str, cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
+    cleaner.execute(FAULTS[name])
+    assert name in faults(cleaner, due)
+
+
+def test_a_slot_without_a_heartbeat_is_lost(cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
+    _, slot_at = due[0]
+    cleaner.execute("DELETE FROM heartbeats_heartbeat WHERE slot_at = %s", [slot_at])
+    assert audit(cleaner, due)[Fault.LOST]["slots without a heartbeat"] == 1
+    assert audit(cleaner, [])[Fault.LOST]["slots without a heartbeat"] == 0
+
+
+def test_a_slot_with_two_heartbeats_is_doubled(cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
+    # The database refuses such a row: here its rule is away.
+    cleaner.execute("ALTER TABLE heartbeats_heartbeat DROP CONSTRAINT heartbeats_heartbeat_slot")
+    try:
+        cleaner.execute(
+            "INSERT INTO heartbeats_heartbeat SELECT copy.* FROM heartbeats_heartbeat h CROSS JOIN LATERAL"
+            " jsonb_populate_record(h, jsonb_build_object('id', md5(h.id::text)::uuid)) copy"
+        )
+        found = audit(cleaner, due)[Fault.DOUBLED]
+        assert (found["slots with two heartbeats"], found["heartbeats counted twice"] > 0) == (2, True)
+    finally:
+        cleaner.execute("DELETE FROM heartbeats_heartbeat")
+        cleaner.execute(
+            "ALTER TABLE heartbeats_heartbeat ADD CONSTRAINT heartbeats_heartbeat_slot UNIQUE (tenant_id, agent_id, slot_at)"
+        )

@@ -1,0 +1,69 @@
+"""Recall done both ways: from a mind at hand, and by the scan that says what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from apps.agents.models import Agent
+from apps.memories.services import minds_at_hand
+from apps.memories.services.minds_at_hand import MINDS, MindsAtHand
+from apps.memories.services.recall import Recaller
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.recall_request import RecallRequest
+from arbor.memory.values import Recalled
+
+#: More than rounding does.
+DIFFERENCE = 1e-5
+
+
+@contextmanager
+def scanning() -> Iterator[None]:
+    """Let every recall scan the database."""
+    with override_settings(ARBOR_MINDS_AT_HAND_MB=0):
+        yield
+
+
+@contextmanager
+def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
+    """Let every recall load what is not at hand, in this process or in one that has `minds`."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        override_settings(ARBOR_MINDS_AT_HAND_MB=64),
+    ):
+        patch.setattr(minds_at_hand, "LOADED_AT", 1)
+        patch.setattr("apps.memories.services.recall_at_hand.MINDS", minds)
+        yield
+
+
+def recall_both_ways(
+    request: RecallRequest, *, minds: MindsAtHand = MINDS
+) -> tuple[list[Recalled], list[Recalled]]:
+    """Return what is recalled from the mind at hand and by the scan, in the open transaction; they are equal."""
+    with at_hand(minds):
+        (found,) = Recaller().recall([request])
+    with scanning():
+        (scanned,) = Recaller().recall([request])
+    assert_equal(found, scanned)
+    return found, scanned
+
+
+def assert_equal(found: Sequence[Recalled], scanned: Sequence[Recalled]) -> None:
+    """Compare two answers: the same memories, whole, in the same order, with the same terms but for rounding."""
+    plain = [replace(memory, terms=scanned[0].terms) for memory in found] if scanned else list(found)
+    assert plain == [replace(memory, terms=scanned[0].terms) for memory in scanned]
+    for memory, twin in zip(found, scanned, strict=True):
+        assert memory.terms.as_dict() == pytest.approx(twin.terms.as_dict(), abs=DIFFERENCE)
+
+
+def agree(agent: Agent, *minds: MindsAtHand, **asked: Any) -> list[Recalled]:
+    """Recall from each of these processes' minds and by the scan, in a transaction; return what all of them say."""
+    with tenant_transaction(agent.tenant_id):
+        for each in minds:
+            found, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **asked), minds=each)
+    return found

@@ -1,0 +1,500 @@
+"""A mind at hand is never stale: whatever changes it, wherever, the next recall says what the scan says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.db import connections, transaction
+
+from apps.agents.models import Agent
+from apps.agents.services.lifecycle import destroy_agent
+from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
+from apps.memories.services import minds_at_hand
+from apps.memories.services.archive import archive, purge, restore
+from apps.memories.services.embedding import embed_texts
+from apps.memories.services.minds import model_of
+from apps.memories.services.minds_at_hand import MindsAtHand
+from apps.memories.services.recall import Recaller
+from apps.memories.services.remember import remember, store
+from apps.memories.services.revising import doubt, revise, weigh_anew
+from apps.memories.services.upkeep import expire_memories
+from apps.tenants.administration import resume_tenant, suspend_tenant
+from apps.tenants.scope import APP, tenant_transaction
+from arbor.memory.mind.image import MindImage
+from arbor.memory.recall_request import RecallRequest
+from arbor.memory.values import MemoryStatus, NewMemory, Recalled
+from tests.integration.memories.both_ways import agree, at_hand, recall_both_ways, scanning
+from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
+from tests.integration.memories.moving import LONG, SHORT, move
+
+TALK = (
+    "Did you get the boat out of the shed?",
+    "Yes, on Sunday. The hull needs two coats of paint.",
+    "What colour?",
+    "Green, as it was when my father sailed it.",
+    "I can lend you my brushes.",
+)
+ACTOR = "cli:test"
+WHY = {"reason": "a test", "actor": ACTOR}
+
+
+def keep(agent: Agent, *memories: NewMemory) -> None:
+    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+
+
+def ids_of(agent: Agent, *, status: str = MemoryStatus.ACTIVE) -> list[Any]:
+    return [memory.id for memory in memories_of(agent) if memory.status == status]
+
+
+@pytest.fixture
+def here() -> MindsAtHand:
+    """Return the minds at hand of one process."""
+    return MindsAtHand()
+
+
+@pytest.fixture
+def there() -> MindsAtHand:
+    """Return the minds at hand of another process."""
+    return MindsAtHand()
+
+
+class Asker:
+    """Asks the same of an agent in two processes and by the scan, which all say the same."""
+
+    def __init__(self, agent: Agent, here: MindsAtHand, there: MindsAtHand) -> None:
+        self._agent = agent
+        self._minds = (here, there)
+
+    def ask(self, *minds: MindsAtHand, **asked: Any) -> list[Recalled]:
+        """Return what all of them say."""
+        agent = self._agent
+        with tenant_transaction(agent.tenant_id):
+            model = model_of(agent.id)
+        if "model" in asked or "vector" in asked:
+            model = LONG
+        (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=["the colour of the boat"], model=model)
+        values = {"text": "Ada's boat and its paint", "limit": 10, "now": datetime.now(UTC)}
+        return agree(agent, *(minds or self._minds), **{**values, "vector": vector, "model": model, **asked})
+
+
+@pytest.fixture
+def asker(mind: Agent, here: MindsAtHand, there: MindsAtHand) -> Asker:
+    """Return who asks an agent that remembers a talk, and has asked it before in either process."""
+    keep(mind, *turns(*TALK))
+    made = Asker(mind, here, there)
+    made.ask()
+    return made
+
+
+@contextmanager
+def rolled_back(block: AbstractContextManager[Any]) -> Iterator[None]:
+    """Do something within a transaction, or within a savepoint, that is rolled back."""
+    with block:
+        yield
+        transaction.set_rollback(True, using=APP)
+
+
+# --- Each kind of change -----------------------------------------------------------------------------
+
+
+def store_more(agent: Agent) -> None:
+    keep(agent, *turns("The boat is called Ines.", "A boat needs a name.", session="names", role="Grace"))
+
+
+def store_unembedded(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        store(agent_id=agent.id, memories=[a_memory("The boat leaks.")], vectors=None)
+
+
+def archive_some(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        archive(memory_ids=ids_of(agent)[:2], **WHY)
+
+
+def archive_and_restore(agent: Agent) -> None:
+    archive_some(agent)
+    with tenant_transaction(agent.tenant_id):
+        restore(memory_ids=ids_of(agent, status=MemoryStatus.ARCHIVED)[:1], **WHY)
+
+
+def purge_one(agent: Agent) -> None:
+    archive_some(agent)
+    with tenant_transaction(agent.tenant_id):
+        purge(memory_ids=ids_of(agent, status=MemoryStatus.ARCHIVED), **WHY)
+
+
+def revise_one(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        revise(
+            agent_id=agent.id,
+            memory_id=ids_of(agent)[3],
+            becomes=a_memory("The boat is blue by now."),
+            vectors=None,
+            model=None,
+            **WHY,
+        )
+
+
+def weigh_and_doubt(agent: Agent) -> None:
+    first, second, *_ = ids_of(agent)
+    with tenant_transaction(agent.tenant_id):
+        weigh_anew(agent_id=agent.id, memory_id=first, importance=0.95, **WHY)
+        doubt(agent_id=agent.id, memory_id=second, **WHY)
+
+
+def expire_one(agent: Agent) -> None:
+    keep(agent, a_memory("The paint shop closes.", expires_at=datetime.now(UTC) - timedelta(minutes=1)))
+    expire_memories()
+
+
+def remember_again(agent: Agent) -> None:
+    archive_some(agent)
+    keep(agent, *turns(*TALK[:2]), a_memory("The boat is green."), a_memory("The boat is green."))
+
+
+def reembed(agent: Agent) -> None:
+    move(agent, SHORT)
+
+
+def reembed_there_and_back(agent: Agent) -> None:
+    move(agent, SHORT)
+    move(agent, LONG)
+
+
+def edit_by_orm(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        memory = Memory.objects.get(id=ids_of(agent)[0])
+        memory.role, memory.importance, memory.emotional_valence = "Grace", 0.9, -0.7
+        memory.save()
+        Memory.objects.filter(id=ids_of(agent)[1]).update(session="elsewhere", position=7)
+
+
+CHANGES = (
+    store_more,
+    store_unembedded,
+    archive_some,
+    archive_and_restore,
+    purge_one,
+    revise_one,
+    weigh_and_doubt,
+    expire_one,
+    remember_again,
+    reembed,
+    reembed_there_and_back,
+    edit_by_orm,
+)
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_what_has_changed_is_recalled_as_the_scan_recalls_it(
+    asker: Asker, mind: Agent, changes: Callable[[Agent], None]
+) -> None:
+    changes(mind)
+    changed = asker.ask()
+    keep(mind, a_memory("Afterwards the boat was launched."))
+    assert len(asker.ask()) == len(changed) + 1
+
+
+def test_many_changes_in_any_order_leave_no_trace(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+    chance = random.Random(4)
+    some = [store_unembedded, archive_some, archive_and_restore, weigh_and_doubt, remember_again, edit_by_orm]
+    for number in range(20):
+        keep(mind, *turns(*(f"Boat {number} has {place} masts." for place in range(4)), session=f"{number}"))
+        chance.choice(some)(mind)
+        asker.ask(here, limit=chance.choice([1, 5, 40]))
+    asker.ask(limit=100)
+
+
+def test_what_is_used_and_present_in_mind_counts_at_once(asker: Asker, mind: Agent) -> None:
+    first, second, third, *_ = ids_of(mind)
+    now = datetime.now(UTC)
+    before = {memory.id: memory.terms for memory in asker.ask(now=now)}
+    with tenant_transaction(mind.tenant_id):
+        MemoryAccess.objects.create(tenant_id=mind.tenant_id, memory_id=first, count=40, last_at=now)
+        Activation.objects.create(
+            tenant_id=mind.tenant_id, agent_id=mind.id, memory_id=second, level=0.9, at=now
+        )
+        Upkeep.objects.filter(memory_id=third).update(neighbors={str(first): 1.8})
+    after = {memory.id: memory.terms for memory in asker.ask(now=now)}
+    assert after[first].importance > before[first].importance
+    assert after[first].recency > before[first].recency
+    assert after[second].activation > 0
+    assert after[first].association > 0
+
+
+# --- Whoever writes ----------------------------------------------------------------------------------
+
+RAW = (
+    "UPDATE memories_memory SET content = 'Whose boat?', trust = 0.3, revision = 0 WHERE id = %(first)s",
+    "UPDATE memories_memory SET status = 'archived', revision = -1 WHERE id = %(first)s",
+    "UPDATE memories_memory SET expires_at = now() - interval '1 second' WHERE id = %(first)s",
+    "UPDATE memories_memory SET embedding = NULL WHERE id = %(first)s",
+    "UPDATE memories_memory SET lexical = NULL WHERE agent_id = %(agent)s",
+    "UPDATE memories_memory SET id = gen_random_uuid() WHERE id = %(first)s",
+    "UPDATE memories_memory SET agent_id = %(other)s WHERE id = %(first)s",
+    "DELETE FROM memories_memory WHERE id = %(first)s",
+    "DELETE FROM memories_memory WHERE agent_id = %(agent)s",
+    "UPDATE memories_mind SET embedding_model = 'tei/another' WHERE agent_id = %(agent)s",
+    "DELETE FROM memories_mind WHERE agent_id = %(agent)s",
+)
+_COPY = """
+INSERT INTO memories_memory (tenant_id, agent_id, id, type, status, content, content_hash, importance, decay_rate, trust,
+    emotional_valence, session, position, role, source, detail, retention, sequence, occurred_at, created_at, embedding,
+    embedding_model, lexical, revision)
+SELECT tenant_id, agent_id, gen_random_uuid(), type, status, content, content_hash, 1, decay_rate, trust, emotional_valence,
+    'copied', position, role, source, detail, retention, sequence, occurred_at, created_at, embedding, embedding_model,
+    lexical, 0
+FROM memories_memory WHERE id = %(first)s
+"""
+
+
+@pytest.mark.parametrize("statement", [*RAW, _COPY])
+def test_a_writer_with_statements_of_its_own_leaves_no_mind_stale(
+    asker: Asker, mind: Agent, other_mind: Agent, statement: str
+) -> None:
+    Asker(other_mind, MindsAtHand(), MindsAtHand()).ask()
+    first = ids_of(mind)[0]
+    values = {"first": first, "agent": mind.id, "other": other_mind.id}
+    with tenant_transaction(mind.tenant_id), connections[APP].cursor() as cursor:
+        for upkeep in ("memories_upkeep", "memories_memoryaccess"):
+            cursor.execute(f"DELETE FROM {upkeep} WHERE memory_id = %s", [first])
+        cursor.execute(statement, values)
+        assert cursor.rowcount > 0
+    asker.ask(vector=None)
+    asker.ask(model=LONG)
+
+
+def test_what_is_rolled_back_was_never_recalled_elsewhere(
+    asker: Asker, mind: Agent, here: MindsAtHand, there: MindsAtHand
+) -> None:
+    before = asker.ask()
+    with rolled_back(tenant_transaction(mind.tenant_id)):
+        store(agent_id=mind.id, memories=[a_memory("The boat is a secret.")], vectors=None)
+        Memory.objects.filter(id=before[0].id).update(status=MemoryStatus.ARCHIVED)
+        request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
+        inside, _ = recall_both_ways(request, minds=here)
+        assert "The boat is a secret." in {memory.content for memory in inside}
+        assert before[0].id not in {memory.id for memory in inside}
+    assert [memory.id for memory in asker.ask()] == [memory.id for memory in before]
+
+
+def test_a_deletion_that_is_rolled_back_has_not_happened(
+    asker: Asker, mind: Agent, here: MindsAtHand
+) -> None:
+    before = asker.ask()
+    with rolled_back(tenant_transaction(mind.tenant_id)):
+        Memory.objects.filter(id=before[0].id).delete()
+        request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
+        inside, _ = recall_both_ways(request, minds=here)
+        assert before[0].id not in {memory.id for memory in inside}
+    assert [memory.id for memory in asker.ask()] == [memory.id for memory in before]
+
+
+def test_what_a_savepoint_took_back_is_not_recalled(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+    with tenant_transaction(mind.tenant_id):
+        request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
+        with rolled_back(transaction.atomic(using=APP)):
+            store(agent_id=mind.id, memories=[a_memory("The boat is a secret.")], vectors=None)
+            assert len(recall_both_ways(request, minds=here)[0]) == len(TALK) + 1
+        assert len(recall_both_ways(request, minds=here)[0]) == len(TALK)
+    asker.ask()
+
+
+def test_a_mind_loaded_amid_own_changes_is_not_for_others(mind: Agent, here: MindsAtHand) -> None:
+    keep(mind, *turns(*TALK))
+    request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
+    with rolled_back(tenant_transaction(mind.tenant_id)):
+        Memory.objects.filter(agent_id=mind.id, position=0).update(status=MemoryStatus.ARCHIVED)
+        assert len(recall_both_ways(request, minds=here)[0]) == len(TALK) - 1
+    with tenant_transaction(mind.tenant_id):
+        assert len(recall_both_ways(request, minds=here)[0]) == len(TALK)
+
+
+@pytest.fixture
+def writer(asker: Asker, mind: Agent) -> Iterator[psycopg.Connection[Any]]:
+    """Return another session of the tenant, with a transaction that is open."""
+    settings = connections[APP].settings_dict
+    with psycopg.connect(
+        dbname=settings["NAME"],
+        user=settings["USER"],
+        password=settings["PASSWORD"],
+        host=settings["HOST"],
+        port=settings["PORT"],
+    ) as session:
+        session.execute("SELECT set_config('arbor.tenant_id', %s, false)", [str(mind.tenant_id)])
+        session.commit()
+        yield session
+
+
+def test_what_is_committed_late_is_recalled_then(
+    asker: Asker, mind: Agent, writer: psycopg.Connection[Any]
+) -> None:
+    early, late = ids_of(mind)[:2]
+    archived = "UPDATE memories_memory SET status = 'archived' WHERE id = %s"
+    writer.execute(archived, [early])
+    # Transactions that began later are committed earlier.
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=late).update(importance=0.9)
+    assert early in {memory.id for memory in asker.ask()}
+    keep(mind, a_memory("Meanwhile the boat dries."))
+    asker.ask()
+    writer.commit()
+    assert early not in {memory.id for memory in asker.ask()}
+
+
+def test_what_was_deleted_late_is_gone_then(
+    asker: Asker, mind: Agent, writer: psycopg.Connection[Any]
+) -> None:
+    early = ids_of(mind)[0]
+    writer.execute("DELETE FROM memories_memory WHERE id = %s", [early])
+    keep(mind, a_memory("Meanwhile the boat dries."))
+    assert early in {memory.id for memory in asker.ask()}
+    writer.commit()
+    assert early not in {memory.id for memory in asker.ask()}
+
+
+def test_writers_and_readers_at_once_agree_in_the_end(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+    def work(worker: int) -> None:
+        for number in range(8):
+            if worker % 2:
+                keep(mind, *turns(f"Boat {worker}.{number} sails.", session=f"{worker}.{number}"))
+                continue
+            request = RecallRequest(agent_id=mind.id, text="boat", limit=5, now=datetime.now(UTC))
+            with tenant_transaction(mind.tenant_id):
+                assert len(Recaller().recall([request])[0]) == 5
+
+    # Once, not in each thread: it changes settings of the process.
+    with at_hand(here):
+        at_once(work, writers=4)
+    asker.ask(limit=50)
+
+
+def test_rows_restored_from_another_cluster_are_not_read_each_time(
+    asker: Asker, mind: Agent, cleaner: psycopg.Connection[Any], statements: list[str], here: MindsAtHand
+) -> None:
+    # Numbered by that cluster's transactions, far beyond those of this one. Without triggers, as a restore writes.
+    cleaner.execute("UPDATE memories_memory SET revision = 1e15")
+    cleaner.execute("UPDATE memories_mind SET revision = 1e15")
+    asker.ask()
+    images = [entry.image for entry in here._entries.values()]
+    asker.ask()
+    assert [entry.image for entry in here._entries.values()] == images
+
+
+# --- Who may not ------------------------------------------------------------------------------------
+
+
+def test_a_suspended_tenants_mind_is_not_used_and_dropped(asker: Asker, here: MindsAtHand) -> None:
+    assert len(here) == 1
+    suspend_tenant(slug="acme", actor=ACTOR)
+    asker.ask(here)
+    assert (len(here), here.nbytes) == (0, 0)
+    resume_tenant(slug="acme", actor=ACTOR)
+    asker.ask(here)
+    assert len(here) == 1
+
+
+def test_an_agent_that_is_gone_has_no_mind_at_hand(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+    with tenant_transaction(mind.tenant_id):
+        destroy_agent(agent_id=mind.id, confirm=mind.name, actor=ACTOR)
+    assert asker.ask(here) == []
+    assert len(here) == 0
+
+
+def test_another_tenants_transaction_has_no_use_of_a_mind_at_hand(
+    asker: Asker, mind: Agent, foreign_mind: Agent, here: MindsAtHand
+) -> None:
+    request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
+    with tenant_transaction(foreign_mind.tenant_id), at_hand(here):
+        assert Recaller().recall([request]) == [[]]
+    with tenant_transaction(mind.tenant_id), at_hand(here):
+        assert len(Recaller().recall([request])[0]) == len(TALK)
+
+
+def test_minds_at_hand_are_read_under_row_security(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+    # The tenant is the right one by the first lock, and the second one is closed.
+    request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
+    with tenant_transaction(mind.tenant_id), at_hand(here):
+        with connections[APP].cursor() as cursor:
+            cursor.execute("SELECT set_config('arbor.tenant_id', %s, true)", [str(uuid4())])
+        assert Recaller().recall([request]) == [[]]
+
+
+# --- What is at hand, and when -----------------------------------------------------------------------
+
+
+def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
+    """Recall so often, and return how many minds are at hand then."""
+    monkeypatch.setattr("apps.memories.services.recall_at_hand.MINDS", minds)
+    for _ in range(times):
+        with tenant_transaction(agent.tenant_id):
+            Recaller().recall([RecallRequest(agent_id=agent.id, text="boat", limit=3, now=NOON)])
+    return len(minds)
+
+
+def test_a_large_mind_is_loaded_when_it_is_recalled_from_often(
+    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(mind, *turns(*TALK))
+    monkeypatch.setattr(minds_at_hand, "SMALL", 2)
+    assert recalls_at_hand(mind, here, monkeypatch, minds_at_hand.LOADED_AT - 1) == 0
+    assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
+
+
+def test_recalls_long_ago_do_not_count(
+    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(mind, *turns(*TALK))
+    monkeypatch.setattr(minds_at_hand, "SMALL", 2)
+    recalls_at_hand(mind, here, monkeypatch, minds_at_hand.LOADED_AT - 1)
+    monkeypatch.setattr(minds_at_hand, "_WITHIN_S", 0.0)
+    assert recalls_at_hand(mind, here, monkeypatch, 1) == 0
+
+
+def test_a_small_mind_is_loaded_at_once(
+    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(mind, *turns(*TALK))
+    assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
+
+
+def test_the_least_recently_used_minds_go_when_the_budget_is_spent(
+    mind: Agent, other_mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    for agent in (mind, other_mind):
+        keep(agent, *turns(*TALK))
+    assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
+    size = here.nbytes
+    settings.ARBOR_MINDS_AT_HAND_MB = 1.5 * size / 2**20
+    assert recalls_at_hand(other_mind, here, monkeypatch, 1) == 1
+    assert here.nbytes <= 1.5 * size
+    assert [agent_id for _, agent_id in here._entries] == [other_mind.id]
+
+
+def test_without_a_budget_every_recall_scans(
+    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch, statements: list[str]
+) -> None:
+    keep(mind, *turns(*TALK))
+    statements.clear()
+    with scanning():
+        assert recalls_at_hand(mind, here, monkeypatch, 3) == 0
+    assert sum(each.lstrip().startswith("WITH asked AS") for each in statements) == 3
+
+
+def test_a_mind_that_cannot_be_an_image_is_scanned(
+    asker: Asker, mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> MindImage:
+        raise ValueError("no image")
+
+    monkeypatch.setattr(MindImage, "changed", refuse)
+    store_more(mind)
+    asker.ask()
+    assert len(here) == 0
