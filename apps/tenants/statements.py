@@ -218,7 +218,7 @@ def write_values(
     """Write rows of several models, given as values by column, by at most two statements: changed ones, then new ones.
 
     All rows of one model have the same columns. A changed row has its `id`; a new one is the current tenant's, and columns
-    that it lacks get their defaults. References among new rows hold: PostgreSQL checks them when the statement is done.
+    that it lacks get their defaults. References among new rows are allowed: PostgreSQL checks them when the statement is done.
     """
     changes = [
         (

@@ -1,4 +1,4 @@
-"""Intents of one backlog: steps that are committed to, locked by a heartbeat, let go or given up, in memory."""
+"""Intents of one backlog: steps that are committed to, locked by a heartbeat, put off or abandoned, in memory."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def lock_rows(agent_ids: Collection[UUID]) -> dict[UUID, BacklogRows]:
     Three statements, however many agents there are.
     """
     agents = list(agent_ids)
-    # Locked goals cannot keep a new one out, so whoever changes a backlog locks the agent's row first.
+    # A new goal could be added beside locked ones, so whoever changes a backlog locks the agent's row first.
     fetch(_LOCK_AGENTS, agents=agents)
     goals: dict[UUID, dict[UUID, GoalRow]] = {agent_id: {} for agent_id in agents}
     for row in run(_OPEN_GOALS, {"agents": agents, "tenant": current_tenant()}, _all_rows, binary=True):

@@ -12,7 +12,7 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent
-from apps.goals.models import Goal, Intent, ProgressNote, Satisfaction
+from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.goals.services.goals import create_goal, move_goal, note_progress
 from apps.goals.services.sight import see_goals
@@ -25,7 +25,7 @@ from arbor.goals.feeling import FURTHER_ON
 from arbor.goals.intents import IntentStatus
 from arbor.goals.requests import NewGoalRequest
 from arbor.goals.review import GoalFlag
-from arbor.goals.values import MAX_ACTIVE, MAX_QUEUED, GoalLayer, GoalSource, GoalState
+from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.goal_sight import view_goals
 from tests.factories.agents import AgentFactory
 
@@ -48,28 +48,6 @@ def agent_id(in_tenant: UUID) -> UUID:
 
 def states(agent_id: UUID) -> dict[str, str]:
     return dict(Goal.objects.filter(agent_id=agent_id).values_list("title", "state"))
-
-
-def test_a_goal_starts_where_its_source_says_or_lower_when_that_is_full(agent_id: UUID) -> None:
-    for number in range(MAX_ACTIVE + MAX_QUEUED + 1):
-        create_goal(agent_id=agent_id, title=f"Goal {number}", source=GoalSource.USER_REQUEST)
-    assert list(states(agent_id).values()).count(GoalState.ACTIVE) == MAX_ACTIVE
-    assert list(states(agent_id).values()).count(GoalState.QUEUED) == MAX_QUEUED
-    assert list(states(agent_id).values()).count(GoalState.BACKBURNER) == 1
-    create_goal(agent_id=agent_id, title="Idle question", source=GoalSource.CURIOSITY)
-    assert states(agent_id)["Idle question"] == GoalState.BACKBURNER
-
-
-def test_a_derived_goal_starts_where_its_parent_is(agent_id: UUID) -> None:
-    parent = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
-    child = create_goal(agent_id=agent_id, title="Ford", source=GoalSource.DERIVED, parent_id=parent.id)
-    assert (child.state, child.parent_id) == (GoalState.ACTIVE, parent.id)
-
-
-@pytest.mark.parametrize("title", ["", "  ", "x" * 301, "nul\0"])
-def test_a_title_that_cannot_be_kept_is_refused(agent_id: UUID, title: str) -> None:
-    with pytest.raises(Invalid, match="1 to 300 characters"):
-        create_goal(agent_id=agent_id, title=title)
 
 
 def test_two_open_goals_do_not_share_a_title(agent_id: UUID) -> None:
@@ -108,14 +86,6 @@ def test_progress_is_noted_and_completes_an_active_goal(agent_id: UUID) -> None:
         "Half of the bank.",
         "All of it.",
     ]
-
-
-@pytest.mark.parametrize("state", [GoalState.QUEUED, GoalState.BACKBURNER])
-def test_what_is_all_done_is_completed_wherever_it_stands(agent_id: UUID, state: GoalState) -> None:
-    goal = create_goal(agent_id=agent_id, title="Map", state=state)
-    done = note_progress(goal_id=goal.id, fraction=1)
-    assert (done.state, done.completed_at is not None) == (GoalState.COMPLETED, True)
-    assert Satisfaction.objects.get(goal_id=goal.id).outcome == "success"
 
 
 def test_a_heartbeat_spent_on_a_goal_touches_it_so_that_it_does_not_go_stale(agent_id: UUID) -> None:
@@ -195,13 +165,6 @@ def test_a_step_that_took_too_long_is_told_apart_from_one_that_failed(
         backlog.attempt(intent.id, error="nothing came to mind")
         save_backlog(backlog)
     assert Percept.objects.get().kind == kind
-
-
-def test_only_an_active_goal_is_broken_into_intents(agent_id: UUID) -> None:
-    backlog = lock_backlog(agent_id, now=NOW)
-    goal = backlog.add(NewGoalRequest(title="Some day", source=GoalSource.CURIOSITY))
-    with pytest.raises(TransitionIllegal, match="only an active goal"):
-        backlog.commit(goal.id, action="recall", description="Recall it.")
 
 
 def test_nothing_is_written_before_the_backlog_is_saved(agent_id: UUID) -> None:

@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from apps.agents.models import Agent
 from apps.goals.models import Goal, Intent, Plan, PlanStep, Satisfaction
 from apps.goals.services.backlogs import lock_backlog, save_backlog
-from apps.goals.services.goals import block_goal, create_goal, move_goal, note_progress, place_goal
+from apps.goals.services.goals import block_goal, create_goal, move_goal, place_goal
 from apps.goals.services.plans import abandon_plan, add_plan, start_plan
 from apps.goals.services.views import goal_views, plan_views
-from apps.heartbeats.models import Percept, PerceptKind
+from apps.heartbeats.models import Percept
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.goals.requests import NewGoalRequest
@@ -124,24 +124,6 @@ def test_completion_rises_through_the_parents_but_not_over_what_is_open(agent_id
     assert Satisfaction.objects.count() == 4
 
 
-def test_a_goal_whose_parts_were_all_given_up_stays_open(agent_id: UUID) -> None:
-    top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
-    part = create_goal(agent_id=agent_id, title="Reef", source=GoalSource.DERIVED, parent_id=top.id)
-    move_goal(goal_id=part.id, to=GoalState.ABANDONED, reason="gone")
-    assert Goal.objects.get(id=top.id).state == GoalState.ACTIVE
-
-
-def test_a_parent_is_as_far_as_its_parts_until_somebody_says_otherwise(agent_id: UUID) -> None:
-    top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
-    first = create_goal(agent_id=agent_id, title="Reef", parent_id=top.id)
-    create_goal(agent_id=agent_id, title="Port", parent_id=top.id)
-    note_progress(goal_id=first.id, fraction=0.5)
-    assert Goal.objects.get(id=top.id).fraction == 0.25
-    note_progress(goal_id=top.id, fraction=0.9)
-    note_progress(goal_id=first.id, fraction=0.7)
-    assert Goal.objects.get(id=top.id).fraction == 0.9
-
-
 def test_goals_are_placed_without_cycles_and_not_too_deep(agent_id: UUID) -> None:
     top = create_goal(agent_id=agent_id, title="Coast")
     low = create_goal(agent_id=agent_id, title="Reef", parent_id=top.id)
@@ -150,35 +132,6 @@ def test_goals_are_placed_without_cycles_and_not_too_deep(agent_id: UUID) -> Non
     assert place_goal(goal_id=low.id, parent_id=None).parent_id is None
     place_goal(goal_id=top.id, parent_id=low.id)
     assert Goal.objects.get(id=top.id).parent_id == low.id
-
-
-def test_a_goal_from_which_a_part_is_taken_is_as_far_as_those_that_remain(agent_id: UUID) -> None:
-    top = create_goal(agent_id=agent_id, title="Coast", source=ASKED)
-    whole = create_goal(agent_id=agent_id, title="Bay", parent_id=top.id)
-    ready, begun, idle = (
-        create_goal(agent_id=agent_id, title=title, parent_id=whole.id) for title in ("Reef", "Port", "Cape")
-    )
-    note_progress(goal_id=ready.id, fraction=1)
-    note_progress(goal_id=begun.id, fraction=0.2)
-    place_goal(goal_id=idle.id, parent_id=None)
-    assert Goal.objects.get(id=whole.id).fraction == pytest.approx(0.6)
-    place_goal(goal_id=begun.id, parent_id=top.id)
-    found = {goal.id: goal for goal in Goal.objects.all()}
-    assert found[whole.id].state == GoalState.COMPLETED
-    # Its parts are the bay, which is done, and the port.
-    assert (found[top.id].state, found[top.id].fraction) == (GoalState.ACTIVE, pytest.approx(0.6))
-
-
-def test_a_goal_whose_only_part_is_taken_out_has_nothing_done_unless_somebody_said_so(agent_id: UUID) -> None:
-    for by_hand, expected in ((None, 0.0), (0.7, 0.7)):
-        whole = create_goal(agent_id=agent_id, title=f"Bay {by_hand}", source=ASKED)
-        part = create_goal(agent_id=agent_id, title=f"Reef {by_hand}", parent_id=whole.id)
-        note_progress(goal_id=part.id, fraction=0.5)
-        if by_hand is not None:
-            note_progress(goal_id=whole.id, fraction=by_hand)
-        place_goal(goal_id=part.id, parent_id=None)
-        kept = Goal.objects.get(id=whole.id)
-        assert (kept.state, kept.fraction) == (GoalState.ACTIVE, expected)
 
 
 def test_goals_do_not_wait_for_each_other_in_a_circle(agent_id: UUID) -> None:
@@ -205,12 +158,6 @@ def test_one_heartbeat_takes_up_three_goals_at_most_by_whichever_door(agent_id: 
     create_goal(agent_id=agent_id, title="One more")
 
 
-def test_a_title_in_other_words_is_refused(agent_id: UUID) -> None:
-    create_goal(agent_id=agent_id, title="Map the river")
-    with pytest.raises(AlreadyExists, match="says the same as 'Mapping rivers'"):
-        create_goal(agent_id=agent_id, title="Mapping rivers")
-
-
 def test_what_goals_came_to_moves_what_the_next_are_expected_to_bring(agent_id: UUID) -> None:
     create_goal(agent_id=agent_id, title="Asked", source=ASKED)
     (before,) = goal_views(agent_id=agent_id, traits=None, now=NOW)
@@ -219,22 +166,6 @@ def test_what_goals_came_to_moves_what_the_next_are_expected_to_bring(agent_id: 
         Goal.objects.filter(id=past.goal_id).update(source=ASKED, state=GoalState.ABANDONED)
     (after,) = goal_views(agent_id=agent_id, traits=None, now=NOW)
     assert after.priority == pytest.approx(before.priority - 0.75 * 0.75)
-
-
-def test_a_step_that_cannot_work_has_failed_even_with_its_last_heartbeat(agent_id: UUID) -> None:
-    goal = create_goal(agent_id=agent_id, title="Map", source=ASKED)
-    draft = PlanDraft(steps=[StepDraft(action="recall", description="a", estimated_ticks=1)])
-    add_plan(agent_id=agent_id, goal_id=goal.id, draft=draft)
-    intent = Intent.objects.get(description="a")
-    assert intent.tick_limit
-    Intent.objects.filter(id=intent.id).update(ticks_used=intent.tick_limit - 1)
-    backlog = lock_backlog(agent_id, now=NOW)
-    backlog.attempt(intent.id, error="there is no such action", final=True)
-    save_backlog(backlog)
-    told = Percept.objects.get(agent_id=agent_id)
-    assert told.kind == PerceptKind.ACTION_RESULT
-    assert "there is no such action" in told.content
-    assert "were spent" not in told.content
 
 
 def test_whatever_changes_the_backlog_takes_three_reads_and_two_writes_at_most(agent_id: UUID) -> None:

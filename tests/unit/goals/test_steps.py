@@ -1,0 +1,275 @@
+"""Plans of a backlog, and the intents that heartbeats take in hand, try, put off and give up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from arbor.errors import AlreadyExists, ArborError, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.goals.backlog import Backlog
+from arbor.goals.feeling import STEP_FAILED
+from arbor.goals.intents import MAX_ATTEMPTS, STALE_LOCK, IntentStatus
+from arbor.goals.plans import MAX_STEPS, PlanStatus, StepStatus
+from arbor.goals.rows import IntentRow
+from arbor.goals.values import GoalState
+from arbor.ids import uuid7
+from tests.unit.goals.builders import (
+    BEAT,
+    NOW,
+    backlog_of,
+    committed,
+    draft_of,
+    goal_row,
+    intent_row,
+    plan_rows,
+)
+
+P, L, C, F, X = (
+    IntentStatus.PENDING,
+    IntentStatus.LOCKED,
+    IntentStatus.COMPLETED,
+    IntentStatus.FAILED,
+    IntentStatus.ABANDONED,
+)
+
+
+def new_intents(backlog: Backlog) -> list[IntentRow]:
+    return list(backlog.changes().new_intents)
+
+
+def test_a_plan_commits_three_steps_and_the_next_as_one_is_done() -> None:
+    goal = goal_row()
+    backlog = backlog_of(goal)
+    plan, steps = backlog.plan(goal.id, draft_of("a", "b", "c", "d"))
+    assert [intent.description for intent in new_intents(backlog)] == ["a", "b", "c"]
+    assert [step.status for step in steps] == [*[StepStatus.COMMITTED] * 3, StepStatus.WAITING]
+    backlog.attempt(new_intents(backlog)[0].id)
+    assert [(intent.description, intent.status, intent.step_id) for intent in new_intents(backlog)] == [
+        (step.description, status, step.id) for step, status in zip(steps, (C, P, P, P), strict=True)
+    ]
+    for intent in new_intents(backlog)[1:]:
+        backlog.attempt(intent.id)
+    assert (plan.status, plan.ended_at) == (PlanStatus.COMPLETED, NOW)
+    assert goal.touched_at == NOW
+
+
+def test_a_goal_has_one_active_plan_which_grows() -> None:
+    goal = goal_row()
+    plan, steps = plan_rows(goal, "a", estimated_ticks=2, risk=0.4, dependencies=["a boat"])
+    backlog = backlog_of(goal, plans=[(plan, steps)])
+    draft = draft_of(
+        "A ", "b", estimated_ticks=3, estimated_cost=1.5, risk=0.2, dependencies=["a boat", "a net"]
+    )
+    grown, made = backlog.plan(goal.id, draft)
+    assert (grown, [(step.position, step.description) for step in made]) == (plan, [(2, "b")])
+    assert (plan.estimated_ticks, plan.estimated_cost, plan.risk) == (5, 1.5, 0.4)
+    assert plan.dependencies == ["a boat", "a net"]
+    assert backlog.changes().changed_plans == (plan,)
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "why"),
+    [
+        (("a",), AlreadyExists, "planned already"),
+        (tuple(map(str, range(MAX_STEPS))), LimitReached, "at most 20 steps; this one would have 21"),
+        ((), Invalid, "at least one step"),
+    ],
+)
+def test_a_plan_that_cannot_grow_stays_as_it_is(
+    texts: Sequence[str], error: type[ArborError], why: str
+) -> None:
+    goal = goal_row()
+    backlog = backlog_of(goal, plans=[plan_rows(goal, "a")])
+    with pytest.raises(error, match=why):
+        backlog.plan(goal.id, draft_of(*texts))
+    assert not backlog.changes()
+
+
+def test_a_draft_waits_to_be_started_and_a_plan_for_its_goal() -> None:
+    goal = goal_row(state=GoalState.QUEUED)
+    backlog = backlog_of(goal)
+    draft, _ = backlog.plan(goal.id, draft_of("a"), as_draft=True)
+    assert (draft.status, new_intents(backlog)) == (PlanStatus.DRAFT, [])
+    assert backlog.start(draft.id).status is PlanStatus.ACTIVE
+    assert new_intents(backlog) == []
+    backlog.move(goal.id, GoalState.ACTIVE)
+    assert [intent.description for intent in new_intents(backlog)] == ["a"]
+    other, _ = backlog.plan(goal.id, draft_of("b"), as_draft=True)
+    with pytest.raises(AlreadyExists, match="'Map' has an active plan already"):
+        backlog.start(other.id)
+    with pytest.raises(NotFound, match="there is no open plan"):
+        backlog.start(uuid4())
+
+
+@pytest.mark.parametrize("by_person", [False, True])
+def test_a_plan_that_is_given_up_takes_its_steps_along(by_person: bool) -> None:
+    goal = goal_row()
+    plan, steps = plan_rows(goal, "a", "b")
+    intent = intent_row(goal, step_id=committed(steps[:1])[0].id, status=L, locked_by=BEAT, locked_at=NOW)
+    backlog = backlog_of(
+        goal, intents=[intent], plans=[(plan, steps)], heartbeat_id=None if by_person else BEAT
+    )
+    with pytest.raises(Invalid, match="needs a reason"):
+        backlog.abandon(plan.id, " ")
+    backlog.abandon(plan.id, " The pilots moved away. ")
+    assert (plan.status, plan.reason, plan.ended_at) == (PlanStatus.ABANDONED, "The pilots moved away.", NOW)
+    assert {step.status for step in steps} == {StepStatus.ABANDONED}
+    assert (intent.status, intent.locked_by, intent.ended_at) == (X, None, NOW)
+    assert intent.last_error == "its plan is given up: The pilots moved away."
+    told = [percept.content for percept in backlog.changes().percepts]
+    expected = "Your plan for 'Map' was given up by a person: The pilots moved away.."
+    assert told == ([expected] if by_person else [])
+
+
+def test_a_closed_goal_takes_its_plans_and_intents_along() -> None:
+    goal = goal_row()
+    plan, steps = plan_rows(goal, "a")
+    draft, draft_steps = plan_rows(goal, "b", status=PlanStatus.DRAFT)
+    of_plan = intent_row(goal, step_id=committed(steps)[0].id)
+    alone = intent_row(goal)
+    backlog = backlog_of(
+        goal, intents=[of_plan, alone], plans=[(plan, steps), (draft, draft_steps)], heartbeat_id=None
+    )
+    backlog.move(goal.id, GoalState.COMPLETED)
+    assert {row.status for row in (plan, draft)} == {PlanStatus.ABANDONED}
+    assert {row.reason for row in (plan, draft)} == {"its goal is completed"}
+    assert {(intent.status, intent.last_error) for intent in (of_plan, alone)} == {
+        (X, "its goal is completed")
+    }
+    (percept,) = backlog.changes().percepts
+    assert percept.content.endswith("was completed by a person. 2 open steps towards it were dropped.")
+
+
+@pytest.mark.parametrize("state", [GoalState.QUEUED, GoalState.BACKBURNER])
+def test_only_an_active_goal_is_broken_into_intents(state: GoalState) -> None:
+    goal = goal_row(state=state)
+    with pytest.raises(TransitionIllegal, match=f"only an active goal .*; 'Map' is {state}"):
+        backlog_of(goal).commit(goal.id, action="recall", description="Recall it.")
+
+
+@pytest.mark.parametrize(
+    ("attempts", "ticks", "limit", "of", "status", "kind"),
+    [
+        (0, 1, None, {"error": "nothing"}, P, None),
+        (1, 2, None, {"error": "nothing"}, P, None),
+        (MAX_ATTEMPTS - 1, 3, None, {"error": "nothing"}, X, "action_result"),
+        (0, 1, 1, {"error": "nothing"}, X, "timeout"),
+        (MAX_ATTEMPTS - 1, 3, 3, {"error": "nothing"}, X, "action_result"),
+        (0, 1, None, {"error": "no such action", "final": True}, F, "action_result"),
+        (0, 3, 3, {"error": "no such action", "final": True}, F, "action_result"),
+        (0, 1, None, {}, C, None),
+        (0, 1, None, {"part": True}, C, None),
+        (0, 1, 9, {"part": True}, P, None),
+        (0, 3, 9, {"part": True}, C, None),
+    ],
+)
+def test_what_becomes_of_an_intent_that_was_tried(
+    attempts: int,
+    ticks: int,
+    limit: int | None,
+    of: dict[str, object],
+    status: IntentStatus,
+    kind: str | None,
+) -> None:
+    goal = goal_row()
+    intent = intent_row(
+        goal, status=L, attempts=attempts, ticks_used=ticks, tick_limit=limit, locked_by=BEAT, locked_at=NOW
+    )
+    backlog = backlog_of(goal, intents=[intent])
+    assert backlog.attempt(str(intent.id), **of) is intent  # type: ignore[arg-type]
+    assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts + 1, ticks)
+    assert (intent.locked_by, intent.locked_at) == (None, None)
+    assert (intent.ended_at, intent.last_error) == (NOW if status is not P else None, of.get("error", ""))
+    assert [percept.kind for percept in backlog.changes().percepts] == ([kind] if kind else [])
+    assert goal.emotional_valence == (STEP_FAILED if "error" in of else 0.0)
+
+
+def test_a_try_at_an_unlocked_intent_counts_the_heartbeat() -> None:
+    goal = goal_row()
+    intent = intent_row(goal)
+    backlog = backlog_of(goal, intents=[intent])
+    backlog.attempt(intent.id, error="nothing came to mind")
+    assert (intent.status, intent.ticks_used, intent.attempts) == (P, 1, 1)
+
+
+def test_a_step_that_fails_for_good_gives_up_its_plan() -> None:
+    goal = goal_row()
+    plan, steps = plan_rows(goal, "a", "b")
+    first, second = (
+        intent_row(goal, step_id=step.id, description=step.description) for step in committed(steps)
+    )
+    backlog = backlog_of(goal, intents=[first, second], plans=[(plan, steps)])
+    backlog.attempt(first.id, error="no boat", final=True)
+    assert (first.status, second.status) == (F, X)
+    assert (plan.status, plan.reason) == (PlanStatus.ABANDONED, "step 1 failed for good: no boat")
+    (percept,) = backlog.changes().percepts
+    assert percept.content == (
+        "You gave up the step 'a' (recall) towards 'Map': no boat."
+        " Its plan is given up with it; the goal needs another."
+    )
+    assert percept.detail == {"goal": str(goal.id), "intent": str(first.id)}
+
+
+OTHER_BEAT = uuid7()
+OLD = NOW - STALE_LOCK
+YOUNG = OLD + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("status", "locked_by", "locked_at", "is_held", "taken"),
+    [
+        (P, None, None, False, True),
+        (L, OTHER_BEAT, OLD, False, True),
+        (L, OTHER_BEAT, YOUNG, False, False),
+        (L, OTHER_BEAT, OLD, True, False),
+        (L, BEAT, OLD, False, False),
+        (C, None, None, False, False),
+        (X, None, None, False, False),
+    ],
+)
+@pytest.mark.parametrize("again", [False, True])
+def test_a_heartbeat_locks_what_waits_or_whose_holder_is_gone(
+    status: IntentStatus, locked_by: object, locked_at: object, is_held: bool, taken: bool, again: bool
+) -> None:
+    goal = goal_row()
+    intent = intent_row(goal, status=status, locked_by=locked_by, locked_at=locked_at, ticks_used=2)
+    backlog = backlog_of(goal, intents=[intent], held=[intent] if is_held else [])
+    backlog.take_in_hand([intent.id, intent.id, uuid4()], again=[intent.id] if again else ())
+    if taken:
+        ticks = 2 if again else 3
+        assert (intent.status, intent.locked_by, intent.locked_at, intent.ticks_used) == (L, BEAT, NOW, ticks)
+        assert backlog.changes().changed_intents == (intent,)
+    else:
+        assert (intent.status, intent.locked_by, intent.ticks_used) == (status, locked_by, 2)
+        assert not backlog.changes()
+
+
+def test_a_person_takes_no_intent_in_hand() -> None:
+    goal = goal_row()
+    intent = intent_row(goal)
+    with pytest.raises(Invalid, match="by a heartbeat"):
+        backlog_of(goal, intents=[intent], heartbeat_id=None).take_in_hand([intent.id])
+    assert intent.status is P
+
+
+@pytest.mark.parametrize(
+    ("status", "counted", "expected"), [(L, True, 1), (L, False, 2), (P, True, 2), (P, False, 2)]
+)
+def test_an_intent_that_is_put_off_waits_and_was_not_tried(
+    status: IntentStatus, counted: bool, expected: int
+) -> None:
+    goal = goal_row()
+    intent = intent_row(goal, status=status, locked_by=BEAT if status is L else None, ticks_used=2)
+    backlog_of(goal, intents=[intent]).put_off(intent.id, counted=counted)
+    assert (intent.status, intent.ticks_used, intent.attempts, intent.locked_by) == (P, expected, 0, None)
+
+
+@pytest.mark.parametrize("status", [C, F, X])
+def test_an_intent_that_has_ended_is_not_found(status: IntentStatus) -> None:
+    goal = goal_row()
+    intent = intent_row(goal, status=status)
+    with pytest.raises(NotFound, match="there is no open intent"):
+        backlog_of(goal, intents=[intent]).intent(str(intent.id))

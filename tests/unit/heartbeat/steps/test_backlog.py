@@ -1,0 +1,325 @@
+"""Steps on the backlog: goals that rules make, plans, intents that are carried out, and the reply's changes."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from arbor.agents.genome import AgentRole
+from arbor.goals.backlog import Backlog
+from arbor.goals.injection import Circumstances
+from arbor.goals.intents import IntentStatus
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.needs import OpenBacklog
+from arbor.heartbeat.record import TurnRecord
+from arbor.heartbeat.reply import Decomposition, GoalUpdate, Intention, NewGoal, Reply
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind
+from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
+from arbor.heartbeat.usage import Degradation
+from tests.unit.heartbeat.beats import (
+    HEARTBEAT,
+    Answers,
+    backlog_of,
+    beat_of,
+    deed_of,
+    goal_row,
+    intent_row,
+    opening_of,
+)
+from tests.unit.heartbeat.builders import goal as goal_view
+from tests.unit.heartbeat.builders import percept, situation
+
+REEF = goal_row("reef")
+GONE = str(UUID(int=99))
+
+
+def with_backlog(step: Any, beat: Beat, backlog: Backlog | None) -> tuple[Beat, Answers]:
+    """Run a step; without a backlog it must not ask for one."""
+    answers = Answers({OpenBacklog: backlog} if backlog is not None else {})
+    return answers.run(step(beat)).state, answers
+
+
+def changes_of(beat: Beat) -> list[tuple[str, str]]:
+    return [(change.title, change.kind.value) for change in beat.present.goal_changes]
+
+
+# --- Goals that rules make -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("circumstances", "seen", "rules"),
+    [
+        ({}, {}, []),
+        ({}, {"degradation": Degradation.CONSERVATION}, []),
+        ({}, {"degradation": Degradation.DEGRADATION}, ["survival"]),
+        (
+            {},
+            {
+                "degradation": Degradation.DEGRADATION,
+                "goals": [goal_view(rule="survival", title="Live within your means")],
+            },
+            [],
+        ),
+        ({}, {"percepts": [percept("A market opens.", kind="environment")]}, ["opportunity"]),
+        ({}, {"percepts": [percept("A market opens.")]}, []),
+        ({"role": AgentRole.EXPLORER}, {}, ["role"]),
+        ({"role": AgentRole.EXPLORER}, {"goals": [goal_view(layer=GoalLayer.ASPIRATION)]}, []),
+    ],
+)
+def test_rules_add_goals_by_what_the_beat_has_seen(
+    circumstances: dict[str, Any], seen: dict[str, Any], rules: list[str]
+) -> None:
+    backlog = backlog_of()
+    opening = opening_of(circumstances=Circumstances(**circumstances))
+    result, answers = with_backlog(inject_goals, beat_of(view=situation(**seen), opening=opening), backlog)
+
+    made = result.present.goal_changes
+    assert answers.kinds == ([OpenBacklog] if rules else [])
+    assert [(change.kind, change.by_rule) for change in made] == [(GoalChangeKind.CREATED, True)] * len(rules)
+    assert [backlog.goal(change.goal_id).rule for change in made] == rules
+    assert result.effects.backlog is (backlog if rules else None)
+    # The new goals are seen in this very beat, in order.
+    ids = {change.goal_id for change in made}
+    assert ids <= {item.id for item in result.situation.goals}
+    priorities = [item.priority for item in result.situation.goals]
+    assert priorities == sorted(priorities, reverse=True)
+
+
+def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
+    saving = goal_row("means", rule="survival", source=GoalSource.SURVIVAL)
+    backlog = backlog_of(saving)
+    view = situation(goals=[goal_view(id=str(saving.id), title=saving.title, rule="survival")])
+    result, _ = with_backlog(inject_goals, beat_of(view=view, opening=opening_of()), backlog)
+
+    (change,) = result.present.goal_changes
+    assert (change.kind, change.change, change.by_rule) == (
+        GoalChangeKind.COMPLETED,
+        "there is enough again",
+        True,
+    )
+    assert result.situation.goals == []
+
+
+def test_a_goal_that_somebody_closed_meanwhile_is_left_and_said() -> None:
+    view = situation(goals=[goal_view(id=GONE, rule="survival")])
+    answers = Answers({OpenBacklog: backlog_of()})
+    result = answers.run(inject_goals(beat_of(view=view, opening=opening_of())))
+    assert result.changed == (f"Map the harbour: not closed, for there is no open goal {GONE}",)
+
+
+# --- Before the actions: plans and locks ---------------------------------------------------------------
+
+
+def intends(intent_id: UUID | str, action: str = "recall", verdict: Verdict = Verdict.RUN) -> Decision:
+    return Decision(index=0, action=action, params={}, verdict=verdict, intent_id=str(intent_id))
+
+
+def test_a_beat_without_plans_or_intents_opens_no_backlog() -> None:
+    refused = intends(UUID(int=300), verdict=Verdict.TOO_SOON)
+    beat, answers = with_backlog(
+        store_decompositions, beat_of(decisions=[refused], counted=["x"], reply=Reply()), None
+    )
+    assert answers.asked == []
+    # None of this turn, whatever an earlier one counted.
+    assert beat.counted == []
+
+
+@pytest.mark.parametrize(
+    ("served", "status", "locked", "ticks", "counted"),
+    [
+        ([], IntentStatus.PENDING, True, 1, True),
+        # An earlier turn of the beat counted it.
+        (["300"], IntentStatus.PENDING, True, 0, False),
+        ([], IntentStatus.COMPLETED, False, 0, True),
+    ],
+)
+def test_an_intent_is_locked_for_the_beat_and_counts_it_once(
+    served: list[str], status: IntentStatus, locked: bool, ticks: int, counted: bool
+) -> None:
+    intent = intent_row(REEF, status=status)
+    key = str(intent.id)
+    backlog = backlog_of(goal_row("reef"), intents=[intent])
+    before = [key] if served else []
+    beat, _ = with_backlog(
+        store_decompositions, beat_of(decisions=[intends(intent.id)], served=before), backlog
+    )
+
+    assert (intent.locked_by == HEARTBEAT, intent.ticks_used) == (locked, ticks)
+    assert beat.served == [key]
+    assert beat.counted == ([key] if counted else [])
+
+
+def test_a_reply_plans_a_goal_and_what_cannot_be_planned_is_listed() -> None:
+    backlog = backlog_of(REEF, goal_row("harbours", state=GoalState.QUEUED))
+    step = Intention(action="recall", description="look it up", estimated_ticks=2)
+    reply = Reply(
+        decompositions=[
+            Decomposition(goal_id=str(REEF.id), intentions=[step], dependencies=["a boat"], risk=0.3),
+            Decomposition(goal_id=GONE, intentions=[step]),
+            Decomposition(goal_id=str(goal_row("harbours").id), intentions=[step]),
+        ]
+    )
+    beat, _ = with_backlog(store_decompositions, beat_of(reply=reply, untaken=["decompositions[0]"]), backlog)
+
+    assert changes_of(beat) == [
+        ("Chart the reef", "planned"),
+        (GONE, "refused"),
+        ("Chart the harbours", "refused"),
+    ]
+    assert beat.present.goal_changes[0].change == "recall: look it up"
+    # Their places in the reply as the model gave it.
+    assert [item.path for item in beat.present.dropped] == ["decompositions[2]", "decompositions[3]"]
+    assert beat.effects.backlog is backlog
+    assert backlog.goal(REEF.id).effort == 1
+
+
+# --- After the actions ---------------------------------------------------------------------------------
+
+
+def carried_out(*deeds: Any, intents: Any = (), **changes: Any) -> tuple[Beat, Backlog]:
+    """Run `goals` after these deeds, with intents that the beat has locked where their actions ran."""
+    rows = [goal_row("reef")]
+    ran = {deed.decision.intent_id for deed in deeds if deed.decision.runs}
+    keys = [str(intent.id) for intent in intents if str(intent.id) in ran]
+    for intent in intents:
+        if str(intent.id) in ran:
+            intent.status, intent.locked_by, intent.ticks_used = IntentStatus.LOCKED, HEARTBEAT, 1
+    backlog = backlog_of(*rows, intents=intents)
+    values: dict[str, Any] = {
+        "present": TurnRecord(deeds=list(deeds)),
+        "served": keys,
+        "counted": keys,
+        "reply": Reply(),
+    }
+    beat, _ = with_backlog(goals, beat_of(**(values | changes)), backlog)
+    return beat, backlog
+
+
+def on_intent(action: str = "recall", **changes: Any) -> Any:
+    return deed_of(action, intent_id=str(UUID(int=300)), cost=1, **changes)
+
+
+@pytest.mark.parametrize(
+    ("deed", "status", "attempts", "ticks", "kinds"),
+    [
+        (on_intent(), IntentStatus.COMPLETED, 1, 1, ["progressed"]),
+        (on_intent(outcome=ActionOutcome.FAILURE), IntentStatus.PENDING, 1, 1, ["progressed"]),
+        # Put off, not tried: neither the try nor the beat counts.
+        (on_intent(outcome=ActionOutcome.BLOCKED), IntentStatus.PENDING, 0, 0, []),
+        (
+            on_intent(verdict=Verdict.TOO_LITTLE_ENERGY, outcome=ActionOutcome.BLOCKED),
+            IntentStatus.PENDING,
+            0,
+            0,
+            [],
+        ),
+        # Another action than the step's: released untried.
+        (on_intent("reflect"), IntentStatus.PENDING, 0, 0, ["refused"]),
+        (on_intent("rest"), IntentStatus.PENDING, 0, 0, ["refused"]),
+    ],
+)
+def test_an_intent_ends_as_its_action_did(
+    deed: Any, status: IntentStatus, attempts: int, ticks: int, kinds: list[str]
+) -> None:
+    intent = intent_row(REEF)
+    beat, _ = carried_out(deed, intents=[intent])
+
+    assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts, ticks)
+    assert [kind for _, kind in changes_of(beat)] == kinds
+    # What was released untried counts anew.
+    assert beat.served == ([] if ticks == 0 else [str(intent.id)])
+
+
+def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
+    intent = intent_row(REEF, "fly")
+    refused = on_intent("fly", verdict=Verdict.UNKNOWN, outcome=ActionOutcome.BLOCKED)
+    carried_out(refused, intents=[intent])
+    assert intent.status is IntentStatus.FAILED
+
+
+def test_what_was_done_for_a_goal_counts_once_and_names_the_actions() -> None:
+    deeds = [
+        deed_of("recall", goal_id=str(REEF.id)),
+        deed_of("recall", index=1, goal_id=str(REEF.id)),
+        deed_of("reflect", index=2, goal_id=str(REEF.id)),
+        deed_of("rest", index=3, goal_id=str(REEF.id)),
+        deed_of("recall", index=4, goal_id=GONE),
+        deed_of("recall", index=5, goal_id=str(REEF.id), outcome=ActionOutcome.FAILURE),
+    ]
+    beat, backlog = carried_out(*deeds)
+
+    assert changes_of(beat) == [("Chart the reef", "progressed")]
+    assert beat.present.goal_changes[0].change == "by recall, reflect"
+    assert [item.path for item in beat.present.dropped] == ["actions[4].goal_id"]
+    assert backlog.goal(REEF.id).effort == 1
+
+
+def test_a_goal_that_an_earlier_turn_served_is_not_counted_again() -> None:
+    before = GoalChange(goal_id=str(REEF.id), title=REEF.title, kind=GoalChangeKind.PROGRESSED, change="x")
+    beat, backlog = carried_out(
+        deed_of("recall", goal_id=str(REEF.id)), earlier=TurnRecord(goal_changes=[before]), turn=2
+    )
+    assert (changes_of(beat), backlog.goal(REEF.id).effort) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("update", "kinds", "state"),
+    [
+        ({"progress": 0.5, "note": "half"}, ["progressed"], GoalState.ACTIVE),
+        ({"progress": 1}, ["progressed", "completed"], GoalState.COMPLETED),
+        ({"state": "queued"}, ["moved"], GoalState.QUEUED),
+        ({"state": "abandoned", "reason": "no boat"}, ["abandoned"], GoalState.ABANDONED),
+        ({"state": "abandoned"}, ["refused"], GoalState.ACTIVE),
+        ({"blocked_by": "fog"}, ["blocked"], GoalState.ACTIVE),
+        ({"blocked_by": ""}, [], GoalState.ACTIVE),
+        ({"state": "active"}, [], GoalState.ACTIVE),
+        # In this order: a goal that is closed may have progressed before.
+        ({"note": "the end", "state": "completed"}, ["progressed", "completed"], GoalState.COMPLETED),
+    ],
+)
+def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: GoalState) -> None:
+    row = goal_row("reef")
+    backlog = backlog_of(row)
+    reply = Reply(goal_updates=[GoalUpdate.model_validate({"goal_id": str(row.id), **update})])
+    beat, _ = with_backlog(goals, beat_of(reply=reply), backlog)
+
+    assert [kind for _, kind in changes_of(beat)] == kinds
+    assert row.state is state
+
+
+def test_a_reply_adds_goals_and_what_the_backlog_refuses_is_listed() -> None:
+    backlog = backlog_of(goal_row("reef"))
+    reply = Reply(
+        new_goals=[NewGoal(title="Count the lamps"), NewGoal(title="Chart the reef")],
+        goal_updates=[GoalUpdate(goal_id=GONE, progress=0.5)],
+    )
+    beat, _ = with_backlog(goals, beat_of(reply=reply, untaken=["new_goals[0]"]), backlog)
+
+    assert changes_of(beat) == [
+        ("Count the lamps", "created"),
+        ("Chart the reef", "refused"),
+        (GONE, "refused"),
+    ]
+    assert [item.path for item in beat.present.dropped] == ["new_goals[2]", "goal_updates[0]"]
+
+
+def test_a_beat_that_touches_no_goal_opens_no_backlog() -> None:
+    beat = beat_of(present=TurnRecord(deeds=[deed_of("recall")]), reply=Reply())
+    same, answers = with_backlog(goals, beat, None)
+    assert (same is beat, answers.asked) == (True, [])
+
+
+def test_a_goal_is_reached_with_all_its_parts() -> None:
+    coast = goal_row("coast", id=UUID(int=250))
+    reef = goal_row("reef", parent_id=coast.id)
+    reply = Reply(goal_updates=[GoalUpdate(goal_id=str(reef.id), progress=1)])
+    beat, _ = with_backlog(goals, beat_of(reply=reply), backlog_of(coast, reef))
+    assert changes_of(beat) == [
+        ("Chart the reef", "progressed"),
+        ("Chart the reef", "completed"),
+        ("Chart the coast", "completed"),
+    ]

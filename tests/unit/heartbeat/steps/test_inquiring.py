@@ -1,0 +1,268 @@
+"""Inquiries: from the web to an answer, its judgement and a memory; whatever call fails, the action says so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from arbor.embedding.models import EmbeddingModel
+from arbor.heartbeat.beat import Beat, Inquiry
+from arbor.heartbeat.needs import CallReply, CallResult, Placing, Question
+from arbor.heartbeat.record import TurnRecord
+from arbor.heartbeat.results import ActionOutcome
+from arbor.heartbeat.steps.inquiring import MOST_WEB_TRUST, Work, pending_work
+from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
+from arbor.memory.recall_request import RecallRequest
+from arbor.models.ports import CallPurpose, ModelRequest
+from arbor.pipeline.engine import NodeResult
+from arbor.web.calls import WEB_HANDLE
+from tests.unit.heartbeat.beats import (
+    HEARTBEAT,
+    Answers,
+    beat_of,
+    decision_of,
+    deed_of,
+    recalled,
+    result_of,
+)
+from tests.unit.heartbeat.builders import NONCE, NOW
+
+MODEL = EmbeddingModel(name="wordllama", dimension=2)
+QUESTION = "How deep is the reef?"
+WEB, ANSWER, JUDGE = (UUID(int=number) for number in (11, 12, 13))
+PAGES = [
+    {"url": "https://reef.example", "title": "Reef", "text": "Eleven fathoms."},
+    {"url": "https://log.example", "title": "", "text": "Eleven fathoms, too."},
+]
+FOUND = json.dumps({"pages": PAGES, "failures": ["https://down.example: no answer"]})
+SHOWN = [{"url": page["url"], "title": page["title"]} for page in PAGES]
+
+
+def inquiry(depth: str = "shallow", **changes: Any) -> Inquiry:
+    values: dict[str, Any] = {"place": 0, "question": QUESTION, "queries": ["reef depth"], "depth": depth}
+    return Inquiry(**(values | changes))
+
+
+def asking(depth: str = "shallow", **changes: Any) -> Inquiry:
+    """Return an inquiry that waits for a model's answer."""
+    return inquiry(depth, step="answer", call_id=WEB, pages=SHOWN, failures=["down"], **changes)
+
+
+def judging(**changes: Any) -> Inquiry:
+    answer = {"text": "Eleven fathoms.", "confidence": 0.8, "sources": [0, 1], "worth_keeping": False}
+    return inquiry("deep", step="appraise", call_id=WEB, pages=SHOWN, answer=answer, **changes)
+
+
+def beat_with(*work: Inquiry, **changes: Any) -> Beat:
+    """Return a beat whose actions have begun these inquiries."""
+    deeds = [
+        deed_of(
+            f"inquire_{item.depth}", index=place, outcome=ActionOutcome.UNKNOWN, cost=3 if place == 0 else 6
+        )
+        for place, item in enumerate(work)
+    ]
+    values: dict[str, Any] = {"work": [*work], "embedding_model": MODEL, "present": TurnRecord(deeds=deeds)}
+    return beat_of(**(values | changes))
+
+
+def answered(text: Any, call_id: UUID = ANSWER) -> CallResult:
+    written = text if isinstance(text, str) else json.dumps(text)
+    return CallResult(call_id=call_id, complete=True, text=written)
+
+
+def failed(kind: str = "WebFailed", call_id: UUID = WEB) -> CallResult:
+    return CallResult(call_id=call_id, complete=False, text="", error="it is away", error_kind=kind)
+
+
+def gone_on(beat: Beat, result: CallResult, answers: Answers | None = None) -> NodeResult[Beat]:
+    return (answers or Answers()).run(Work().resume(beat, result))
+
+
+def asked_of(result: NodeResult[Beat]) -> tuple[str, str, ModelRequest]:
+    """Return of a suspension its kind, the model and the request."""
+    assert result.suspend is not None
+    question: Question = result.suspend.payload
+    return result.suspend.kind, question.model, ModelRequest.from_json(question.request)
+
+
+def test_only_what_runs_and_has_begun_is_pending() -> None:
+    decisions = [
+        decision_of("inquire_deep", question=QUESTION, queries=["a"]),
+        decision_of("rest"),
+        decision_of("inquire_shallow", question="b", queries=[]),
+    ]
+    unknown, known = ActionOutcome.UNKNOWN, ActionOutcome.FAILURE
+    results = [
+        result_of(decision.action, outcome=outcome)
+        for decision, outcome in zip(decisions, (unknown, unknown, known), strict=True)
+    ]
+    assert pending_work(decisions, results) == [inquiry("deep", queries=["a"])]
+
+
+def test_without_work_the_step_does_nothing() -> None:
+    beat = beat_of()
+    result = Answers().run(Work()(beat))
+    assert (result.state, result.suspend) == (beat, None)
+
+
+def test_the_web_is_asked_first() -> None:
+    result = Answers().run(Work()(beat_with(inquiry("deep"))))
+
+    kind, handle, request = asked_of(result)
+    assert (kind, handle, request.purpose) == ("web", WEB_HANDLE, CallPurpose.WEB)
+    assert request.context == {"question": QUESTION, "queries": ["reef depth"], "depth": "deep"}
+    assert result.state.work[0].step == "web"
+
+
+@pytest.mark.parametrize("depth", ["shallow", "deep"])
+def test_a_model_is_asked_about_the_pages_and_a_deep_one_recalls_besides(depth: str) -> None:
+    answers = Answers({RecallRequest: [recalled(1)]})
+    beat = beat_with(inquiry(depth, step="web"), vectors={QUESTION: [0.5, 0.5]})
+    result = gone_on(beat, answered(FOUND, WEB), answers)
+
+    kind, model, request = asked_of(result)
+    text = request.messages[0].content
+    assert (kind, model) == ("answer", "openai/large")
+    assert "Eleven fathoms." in text
+    assert f"<data-{NONCE}>" in text
+    assert ("memory 1" in text) is (depth == "deep")
+    (now,) = result.state.work
+    assert (now.step, now.call_id, now.pages) == ("answer", WEB, SHOWN)
+    assert now.failures == ["https://down.example: no answer"]
+    if depth == "shallow":
+        assert (answers.asked, result.state.effects.recalls) == ([], ())
+        return
+    (need,) = answers.asked
+    assert (need.text, need.vector, need.limit, need.only) == (QUESTION, [0.5, 0.5], 5, NOT_OWN_BEATS)
+    assert result.state.effects.recalls == ({recalled(1).id: 1.0},)
+    assert now.remembered == ["memory 1"]
+
+
+REPLY = {"answer": "Eleven fathoms.", "confidence": 0.9, "sources": [1, 2], "worth_keeping": True}
+
+
+def test_a_shallow_answer_is_stored_and_read_out() -> None:
+    answers = Answers()
+    result = gone_on(beat_with(asking()), answered(REPLY), answers)
+
+    (need,) = answers.asked
+    (memory,) = need.memories
+    assert (memory.content, memory.source) == (f"{QUESTION} Eleven fathoms.", f"heartbeat:{HEARTBEAT}")
+    assert (memory.importance, memory.occurred_at) == (0.6, NOW)
+    assert memory.trust <= MOST_WEB_TRUST
+    assert [source["reference"] for source in memory.detail["sources"]] == [page["url"] for page in PAGES]
+    # Its text is known only now: maintenance embeds it.
+    assert need.vectors is None
+    beat = result.state
+    (deed,) = beat.deeds
+    assert deed.result.outcome is ActionOutcome.SUCCESS
+    assert deed.result.summary == f"found out about {QUESTION!r} from 2 pages: Eleven fathoms."
+    assert deed.result.memory_ids == [str(UUID(int=1000))]
+    assert "Confidence 0.90. Sources:" in deed.result.brought
+    assert "- Reef https://reef.example" in deed.result.brought
+    assert "Not read: down" in deed.result.brought
+    assert (beat.work, result.suspend) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kinds", "outcome", "summary"),
+    [
+        ({**REPLY, "worth_keeping": False}, [], "success", "found out about"),
+        ({"answer": "", "confidence": 0}, [], "partial", f"2 pages on {QUESTION!r} do not answer it"),
+        ("so what", [], "failure", f"did not find out {QUESTION!r}: the model's answer cannot be used"),
+        ({**REPLY, "sources": []}, [], "failure", f"did not find out {QUESTION!r}: the model's answer"),
+    ],
+)
+def test_what_is_not_worth_keeping_or_no_answer_is_not_stored(
+    reply: Any, kinds: list[type], outcome: str, summary: str
+) -> None:
+    answers = Answers()
+    result = gone_on(beat_with(asking()), answered(reply), answers)
+    assert answers.kinds == kinds
+    ended = result.state.deeds[0].result
+    assert (ended.outcome.value, ended.cost) == (outcome, 3)
+    assert ended.summary.startswith(summary)
+    assert result.state.work == []
+
+
+def test_a_deep_answer_is_judged_with_the_pages_that_the_call_has() -> None:
+    answers = Answers({CallReply: FOUND})
+    result = gone_on(beat_with(asking("deep")), answered(REPLY), answers)
+
+    assert answers.asked == [CallReply(call_id=WEB)]
+    kind, _, request = asked_of(result)
+    assert kind == "appraise"
+    assert "Eleven fathoms, too." in request.messages[0].content
+    assert result.state.work[0].answer == {
+        "text": "Eleven fathoms.",
+        "confidence": 0.9,
+        "sources": [0, 1],
+        "worth_keeping": True,
+    }
+
+
+def test_a_judged_answer_is_stored_as_sure_as_it_was_judged() -> None:
+    answers = Answers()
+    judged = {"confidence": 0.6, "reason": "two copies"}
+    result = gone_on(beat_with(judging()), answered(judged, JUDGE), answers)
+
+    ((memory,),) = [need.memories for need in answers.asked]
+    assert (memory.detail["confidence"], memory.importance) == (0.6, 0.7)
+    assert "Confidence 0.60 (two copies)." in result.state.deeds[0].result.brought
+
+
+@pytest.mark.parametrize("result", [failed("ModelRefused", JUDGE), answered("so what", JUDGE)])
+def test_an_answer_that_nobody_could_judge_is_stored_half_as_sure(result: CallResult) -> None:
+    answers = Answers()
+    ended = gone_on(beat_with(judging()), result, answers)
+
+    ((memory,),) = [need.memories for need in answers.asked]
+    assert memory.detail["confidence"] == 0.4
+    said = ended.state.deeds[0].result
+    assert said.outcome is ActionOutcome.PARTIAL
+    assert "nobody could judge it" in said.brought
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "left", "asked"),
+    [
+        ("web", "WebFailed", ["b/y"], None),
+        # Another model cannot help where the web is away.
+        ("web", "ModelUnavailable", ["b/y"], None),
+        ("answer", "ModelUnavailable", ["b/y", "c/z"], "b/y"),
+        ("answer", "ModelTimeout", ["b/y"], "b/y"),
+        ("answer", "ModelUnavailable", [], None),
+        ("answer", "ModelRefused", ["b/y"], None),
+        ("appraise", "ModelUnavailable", ["b/y"], "b/y"),
+    ],
+)
+def test_a_call_that_failed_asks_the_next_model_or_fails_the_action(
+    step: str, kind: str, left: list[str], asked: str | None
+) -> None:
+    work = {"web": inquiry(step="web"), "answer": asking(), "appraise": judging()}[step]
+    answers = Answers({CallReply: FOUND})
+    result = gone_on(beat_with(work, models_left=left), failed(kind), answers)
+
+    if asked is None:
+        ended = result.state.deeds[0].result
+        assert (ended.outcome, ended.cost) == (ActionOutcome.FAILURE, 3)
+        assert ended.summary == f"did not find out {QUESTION!r}: it is away"
+        assert (result.state.work, Placing in answers.kinds) == ([], False)
+        return
+    suspended, model, request = asked_of(result)
+    assert (suspended, model, result.state.models_left) == (step, asked, left[1:])
+    assert "Eleven fathoms." in request.messages[0].content
+    assert result.changed == (f"openai/large is out of reach; {asked} is asked",)
+
+
+def test_inquiries_are_carried_on_one_after_the_other() -> None:
+    beat = beat_with(asking(), inquiry("deep", place=1))
+    result = gone_on(beat, answered({**REPLY, "worth_keeping": False}))
+
+    assert [item.place for item in result.state.work] == [1]
+    assert [deed.result.outcome.value for deed in result.state.deeds] == ["success", "unknown"]
+    following = Answers().run(Work()(result.state))
+    assert asked_of(following)[0] == "web"
