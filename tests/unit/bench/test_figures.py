@@ -20,7 +20,9 @@ def test_a_quantile_lies_between_its_neighbours() -> None:
     assert quantile([], 0.95) == 0.0
 
 
-@pytest.mark.parametrize("name", ["heartbeats", "calls", "kills", "recall", "store", "locomo", "dispatch", "memory"])
+@pytest.mark.parametrize(
+    "name", ["heartbeats", "calls", "kills", "recall", "store", "locomo", "dispatch", "memory"]
+)
 def test_every_benchmark_says_what_it_measures_without_starting_anything(name: str) -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "bench", name, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
