@@ -41,7 +41,8 @@ _IDENTITY = frozenset({"id", "agent_id", "slot_at", "trigger", "epoch", "started
 _CHANGED = [name for name in _NAMES.split(", ") if name not in _IDENTITY]
 _BLOBS = ("checkpoint", "situation", "trace")
 _INSERTED = ", ".join([*(name for name in _NAMES.split(", ") if name != "known"), *_BLOBS])
-# The rows of all heartbeats: text and numbers as JSON, what is packed as arrays of bytes beside them.
+# The rows of all heartbeats: text and numbers as JSON, what is packed as arrays of bytes beside them. Rows that are written
+# are named by arrays of their ids as well: the planner expects a hundred rows of JSON, and would read the whole table.
 _ROWS = f"""
 beats AS MATERIALIZED (
     SELECT * FROM ROWS FROM (
@@ -55,7 +56,7 @@ beats AS MATERIALIZED (
     UPDATE heartbeats_heartbeat h SET {", ".join(f"{name} = r.{name}" for name in _CHANGED)},
         checkpoint = r.checkpoint, situation = coalesce(r.situation, h.situation), trace = h.trace || r.trace
     FROM beats r
-    WHERE r.known AND h.tenant_id = %(tenant)s AND h.id = r.id AND h.epoch = r.epoch AND h.step = r.step - 1
+    WHERE r.known AND h.tenant_id = %(tenant)s AND h.id = r.id AND h.id = ANY(%(ids)s::uuid[]) AND h.epoch = r.epoch AND h.step = r.step - 1
         AND h.status IN ('running', 'waiting')
     RETURNING h.id
 )
@@ -72,7 +73,7 @@ WITH {_ROWS}, asked AS (
     ) AS c (id, agent_id, heartbeat_id, purpose, model, request, sections)
 ), waiting AS (
     UPDATE heartbeats_heartbeatschedule s SET state = 'running', lease_until = now() + %(lease)s
-    FROM beats r WHERE s.tenant_id = %(tenant)s AND s.agent_id = r.agent_id RETURNING s.agent_id
+    WHERE s.tenant_id = %(tenant)s AND s.agent_id = ANY(%(agents)s::uuid[]) RETURNING s.agent_id
 )
 SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT count(*) FROM waiting)
 """  # noqa: S608
@@ -92,14 +93,15 @@ WITH {_ROWS}, counted AS (
         next_trigger = CASE WHEN s.next_trigger = 'timer' AND s.next_due_at > now() AND f.due IS NOT NULL
             THEN f.trigger ELSE s.next_trigger END
     FROM json_to_recordset(%(following)s::json) AS f (agent_id uuid, error text, due timestamptz, trigger text)
-    JOIN agents_agent a ON a.tenant_id = %(tenant)s AND a.id = f.agent_id
-    WHERE s.tenant_id = %(tenant)s AND s.agent_id = f.agent_id RETURNING s.agent_id
+    JOIN agents_agent a ON a.tenant_id = %(tenant)s AND a.id = f.agent_id AND a.id = ANY(%(agents)s::uuid[])
+    WHERE s.tenant_id = %(tenant)s AND s.agent_id = f.agent_id AND s.agent_id = ANY(%(agents)s::uuid[])
+    RETURNING s.agent_id
 )
 SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT count(*) FROM released)
 """  # noqa: S608
 
 _NOTHING = pack({})
-_NO_ROWS: dict[str, Any] = {"rows": "[]", "checkpoints": [], "situations": [], "traces": []}
+_NO_ROWS: dict[str, Any] = {"rows": "[]", "ids": [], "checkpoints": [], "situations": [], "traces": []}
 
 
 def suspend(members: Sequence[Member]) -> None:
@@ -132,7 +134,13 @@ def suspend(members: Sequence[Member]) -> None:
             fulfil_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
         )
     rows = _rows(members, status=HeartbeatStatus.WAITING, reasons=[""] * len(members))
-    values = {"calls": to_json(calls), "requests": requests, "sections": sections, "lease": waiting_lease()}
+    values = {
+        "agents": [member.agent.id for member in members],
+        "calls": to_json(calls),
+        "requests": requests,
+        "sections": sections,
+        "lease": waiting_lease(),
+    }
     _check(fetch(_SUSPEND, **rows, **values), written=len(members), scheduled=len(members))
     enqueue(*hints)
 
@@ -198,7 +206,12 @@ def _release(
         }
         for member, why in zip(members, reasons, strict=True)
     ]
-    values = {"usage": [uuid7() for _ in ran], "ran": ran, "following": to_json(following)}
+    values = {
+        "agents": [member.agent.id for member in members],
+        "usage": [uuid7() for _ in ran],
+        "ran": ran,
+        "following": to_json(following),
+    }
     _check(fetch(_FINISH, **rows, **values), written=written, scheduled=len(members))
     for member, why in zip(members, reasons, strict=True):
         log.info(
@@ -265,6 +278,7 @@ def _rows(members: Sequence[Member], *, status: HeartbeatStatus, reasons: Sequen
         member.step = 0 if member.step is None else member.step + 1
     return {
         "rows": to_json(rows),
+        "ids": [member.heartbeat_id for member in members],
         "checkpoints": checkpoints,
         "situations": situations,
         "traces": traces,

@@ -63,7 +63,7 @@ _UNBOUNDED = float(2**31 - 1)
 _TAKE_IN = """
 UPDATE heartbeats_percept p SET heartbeat_id = r.beat
 FROM unnest(%(ids)s::uuid[], %(beats)s::uuid[]) AS r (id, beat)
-WHERE p.tenant_id = %(tenant)s AND p.id = r.id
+WHERE p.tenant_id = %(tenant)s AND p.id = r.id AND p.id = ANY(%(ids)s::uuid[])
 """
 # Somebody may have talked to an agent while it thought, or given it ticks: read again, and merged.
 _STATES = """
