@@ -121,7 +121,7 @@ def fetch_rows[T: Model](model: type[T], condition: str, **values: Any) -> list[
 def insert_rows(rows: Sequence[Model]) -> None:
     """Insert new rows of one model by one statement, the same for any number of them."""
     if rows:
-        fields = [field.attname for field in type(rows[0])._meta.concrete_fields]
+        fields = _inserted(type(rows[0]))
         change(_insert_statement(type(rows[0])), rows=_as_json(rows, fields, new=True))
 
 
@@ -136,7 +136,7 @@ def insert_of(model: type[Model], names: tuple[str, ...]) -> str:
     values = given | {
         field.attname: _default(field)
         for field in fields
-        if not (field.attname in given or field.null or field.has_db_default())
+        if not (field.attname in given or field.null or field.has_db_default() or field.generated)
     }
     return f"INSERT INTO {model._meta.db_table} ({', '.join(values)}) VALUES ({', '.join(values.values())})"  # noqa: S608
 
@@ -207,11 +207,17 @@ def _select_statement(model: type[Model]) -> tuple[list[str], str]:
 
 @cache
 def _insert_statement(model: type[Model]) -> str:
-    names = [str(field.column) for field in model._meta.concrete_fields]
+    names = _inserted(model)
     return (
         f"INSERT INTO {model._meta.db_table} ({', '.join(names)}) SELECT {', '.join(names)}"  # noqa: S608 (our own names)
         f" FROM jsonb_to_recordset(%(rows)s) AS new ({_columns(model, names)})"
     )
+
+
+@cache
+def _inserted(model: type[Model]) -> tuple[str, ...]:
+    """Return the fields of a new row: all but those that the database makes of the others."""
+    return tuple(str(field.column) for field in model._meta.concrete_fields if not field.generated)
 
 
 @cache
@@ -257,8 +263,8 @@ def write_rows(
     _run_together(changes)
     news = []
     for rows in filter(None, inserted):
-        names = [field.attname for field in type(rows[0])._meta.concrete_fields]
-        news.append((_insert_statement(type(rows[0])), _as_json(rows, names, new=True)))
+        model = type(rows[0])
+        news.append((_insert_statement(model), _as_json(rows, _inserted(model), new=True)))
     _run_together(news)
 
 
