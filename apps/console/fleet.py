@@ -24,7 +24,6 @@ from apps.heartbeats.models import (
     HeartbeatStatus,
     LedgerEntry,
     Process,
-    ScheduleState,
 )
 from apps.heartbeats.services.processes import SILENT_AFTER
 from apps.providers import default_model
@@ -113,7 +112,7 @@ def read_fleet() -> Fleet:
     beats, hours, sampled = _day_of_beats(now)
     # The first condition finds them by its index; nobody is due who is talked to.
     waiting = HeartbeatSchedule.objects.annotate(claimable_at=DUE_AT).filter(
-        state=ScheduleState.IDLE, next_due_at__lte=now, claimable_at__lte=now
+        in_flight=False, next_due_at__lte=now, claimable_at__lte=now
     )
     due = waiting.order_by("next_due_at")[: SAMPLE + 1].aggregate(
         count=Count("pk"), oldest=Min("claimable_at")
@@ -130,9 +129,7 @@ def read_fleet() -> Fleet:
         sampled=sampled,
         due=due["count"],
         oldest_due=due["oldest"],
-        under_way=HeartbeatSchedule.objects.filter(state__in=[ScheduleState.QUEUED, ScheduleState.RUNNING])[
-            :SAMPLE
-        ].count(),
+        under_way=HeartbeatSchedule.objects.filter(in_flight=True)[:SAMPLE].count(),
         processes=alive,
         silent=len(processes) - len(alive),
         model=default_model(),

@@ -1,4 +1,4 @@
-"""Fields of tenants' rows: references within one tenant, and JSON as compressed bytes."""
+"""Fields of tenants' rows: references within one tenant, and JSON as compressed bytes, columns made of others."""
 
 from __future__ import annotations
 
@@ -50,6 +50,24 @@ class TenantForeignKey(WithinTenant):
 
 class TenantOneToOne(WithinTenant, models.OneToOneField):  # type: ignore[type-arg]
     """A row that exists once for each row it refers to, and shares its key."""
+
+
+class StoredField(models.GeneratedField):
+    """A column that the database makes of others of its row and stores."""
+
+    def __init__(self, *, expression: Any, output_field: Any) -> None:
+        super().__init__(expression=expression, output_field=output_field, db_persist=True)
+
+    def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
+        """Name the field's options for migrations."""
+        name, path, args, options = super().deconstruct()
+        for fixed in ("db_persist", "null"):
+            options.pop(fixed, None)
+        return name, path, list(args), options
+
+    def _check_supported(self, databases: Any) -> list[Any]:
+        # PostgreSQL can. Django would ask the server for its version, and what is static is checked without one.
+        return []
 
 
 class PackedJSON(models.Field):  # type: ignore[type-arg]

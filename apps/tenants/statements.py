@@ -112,7 +112,7 @@ def _numbered(statement: str) -> tuple[str, tuple[str, ...]]:
 def insert_rows(rows: Sequence[Model]) -> None:
     """Insert new rows of one model by one statement, the same for any number of them."""
     if rows:
-        fields = [field.attname for field in type(rows[0])._meta.concrete_fields]
+        fields = _inserted(type(rows[0]))
         change(_insert_statement(type(rows[0])), rows=_as_json(rows, fields, new=True))
 
 
@@ -127,7 +127,7 @@ def insert_of(model: type[Model], names: tuple[str, ...]) -> str:
     values = given | {
         field.attname: _default(field)
         for field in fields
-        if not (field.attname in given or field.null or field.has_db_default())
+        if not (field.attname in given or field.null or field.has_db_default() or field.generated)
     }
     return f"INSERT INTO {model._meta.db_table} ({', '.join(values)}) VALUES ({', '.join(values.values())})"  # noqa: S608
 
@@ -187,11 +187,17 @@ def _default(field: Any) -> str:
 
 @cache
 def _insert_statement(model: type[Model]) -> str:
-    names = [str(field.column) for field in model._meta.concrete_fields]
+    names = _inserted(model)
     return (
         f"INSERT INTO {model._meta.db_table} ({', '.join(names)}) SELECT {', '.join(names)}"  # noqa: S608 (our own names)
         f" FROM jsonb_to_recordset(%(rows)s) AS new ({_columns(model, names)})"
     )
+
+
+@cache
+def _inserted(model: type[Model]) -> tuple[str, ...]:
+    """Return the fields of a new row: all but those that the database makes of the others."""
+    return tuple(str(field.column) for field in model._meta.concrete_fields if not field.generated)
 
 
 def _columns(model: type[Model], names: Sequence[str]) -> str:

@@ -95,8 +95,6 @@ class Heartbeat(TenantModel):
         indexes = [
             models.Index(fields=["tenant", "agent", "-started_at"], name="heartbeats_by_agent"),
             models.Index(fields=["tenant", "-started_at"], name="heartbeats_by_time"),
-            # For the operator's figures over all tenants.
-            models.Index(fields=["started_at"], name="heartbeats_by_time_all"),
         ]
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.functions import Greatest
 
 from apps.agents.models import Agent
-from apps.tenants.fields import TenantOneToOne
+from apps.tenants.fields import StoredField, TenantOneToOne
 from apps.tenants.models import TenantModel
 
 
@@ -74,19 +74,29 @@ class HeartbeatSchedule(TenantModel):
     #: Running leases lost in a row.
     attempts = models.PositiveSmallIntegerField(default=0)
     last_error = models.TextField(blank=True)
+    #: Whether it is queued or running; empty while it is off. What the dispatcher looks for, as its indexes have it: they
+    #: stay untouched while a heartbeat runs.
+    in_flight = StoredField(
+        expression=models.Case(
+            models.When(
+                state__in=[ScheduleState.QUEUED.value, ScheduleState.RUNNING.value], then=models.Value(True)
+            ),
+            models.When(state=ScheduleState.IDLE.value, then=models.Value(False)),
+        ),
+        output_field=models.BooleanField(null=True),
+    )
 
     class Meta(TenantModel.Meta):
         indexes = [
-            models.Index(fields=["next_due_at"], name="heartbeats_due", condition=models.Q(state="idle")),
+            models.Index(fields=["next_due_at"], name="heartbeats_due", condition=models.Q(in_flight=False)),
             models.Index(
                 fields=["tenant", "next_due_at"],
                 name="heartbeats_due_tenant",
-                condition=models.Q(state="idle"),
+                condition=models.Q(in_flight=False),
             ),
+            # They are few, and all are looked through: their leases are written too often to be in an index.
             models.Index(
-                fields=["lease_until"],
-                name="heartbeats_lease",
-                condition=models.Q(state__in=["queued", "running"]),
+                fields=["tenant", "agent"], name="heartbeats_in_flight", condition=models.Q(in_flight=True)
             ),
         ]
         constraints = [

@@ -52,21 +52,21 @@ _LASTS = timedelta(seconds=15)
 
 _UNFINISHED = """
 SELECT status, subject FROM heartbeats_externalcall
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND purpose = %(purpose)s AND subject_key <> ''
-    AND status IN ('pending', 'running', 'failed')
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND purpose = %(purpose)s
+    AND errand_status IN ('pending', 'running', 'failed')
 """
 _OPEN = """
 SELECT count(*) FILTER (WHERE tenant_id = %(tenant)s),
     count(DISTINCT tenant_id) FILTER (WHERE tenant_id <> %(tenant)s)
 FROM heartbeats_externalcall
-WHERE subject_key <> '' AND status IN ('pending', 'running') AND (due_at IS NULL OR due_at <= now())
+WHERE errand_status IN ('pending', 'running') AND (due_at IS NULL OR due_at <= now())
 """
 # No model is asked on behalf of a suspended tenant.
 _MAY_ASK = """
 AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
 AND NOT EXISTS (
     SELECT FROM heartbeats_externalcall c WHERE c.tenant_id = t.id AND c.agent_id = waits.agent_id
-        AND c.purpose = '{purpose}' AND c.subject_key <> '' AND c.status = 'failed'
+        AND c.purpose = '{purpose}' AND c.errand_status = 'failed'
         AND c.ended_at > now() - interval '{rests} seconds'
 )
 """

@@ -15,19 +15,19 @@ from apps.tenants.statements import change
 STEP = 500
 
 # Along the index of what is still kept, those that were passed over left out.
-_OLD = f"""subject_key <> '' AND status = 'complete' AND request <> {sql_literal({})}
-    AND ended_at < now() - %(kept)s::interval"""
+_OLD = f"""errand_status = 'complete' AND request <> {sql_literal({})}
+    AND requested_at < now() - %(kept)s::interval AND ended_at < now() - %(kept)s::interval"""
 _WAITING = f"""
 SELECT DISTINCT agent_id FROM (
     SELECT agent_id FROM heartbeats_externalcall
-    WHERE tenant_id = t.id AND {_OLD} AND agent_id <> ALL(%(passed)s::uuid[]) ORDER BY ended_at LIMIT 1000
+    WHERE tenant_id = t.id AND {_OLD} AND agent_id <> ALL(%(passed)s::uuid[]) ORDER BY requested_at LIMIT 1000
 ) old
 """  # noqa: S608 (our own words)
 _EMPTY = f"""
 UPDATE heartbeats_externalcall SET request = {sql_literal({})}, sections = {sql_literal([])}
 WHERE tenant_id = %(tenant)s AND id IN (
     SELECT id FROM heartbeats_externalcall
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_OLD} ORDER BY ended_at LIMIT %(step)s
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_OLD} ORDER BY requested_at LIMIT %(step)s
 )
 """  # noqa: S608
 

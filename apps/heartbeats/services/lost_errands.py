@@ -30,14 +30,14 @@ _RECOVERED = 100
 # Those of suspended tenants rest.
 _LOST = """
 SELECT DISTINCT agent_id FROM heartbeats_externalcall
-WHERE tenant_id = t.id AND subject_key <> '' AND status IN ('pending', 'running') AND lease_until < now()
+WHERE tenant_id = t.id AND errand_status IN ('pending', 'running') AND errand_lease < now()
     AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
 """
 _TAKE_LOST = """
 SELECT c.id, c.status, c.model, c.request, c.attempts, c.subject, c.failures, a.name
 FROM heartbeats_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
-WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.subject_key <> ''
-    AND c.status IN ('pending', 'running') AND c.lease_until < now()
+WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.errand_status IN ('pending', 'running')
+    AND c.errand_lease < now()
 ORDER BY c.id LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED
 """
 # Told again after as long as it has waited: a fleet that is away for hours does not find a mountain of messages. Of a

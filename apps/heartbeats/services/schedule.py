@@ -32,7 +32,7 @@ WITH tenants AS MATERIALIZED (
 ), due AS MATERIALIZED (
     SELECT s.tenant_id, s.agent_id FROM tenants t CROSS JOIN LATERAL (
         SELECT tenant_id, agent_id FROM heartbeats_heartbeatschedule
-        WHERE tenant_id = t.id AND state = 'idle' AND next_due_at <= now()
+        WHERE tenant_id = t.id AND NOT in_flight AND next_due_at <= now()
             AND (paused_until IS NULL OR paused_until <= now())
         ORDER BY next_due_at LIMIT %(per_tenant)s FOR UPDATE SKIP LOCKED
     ) s LIMIT %(budget)s
@@ -54,7 +54,7 @@ _RECLAIM_LOST = """
 WITH lost AS MATERIALIZED (
     SELECT s.tenant_id, s.agent_id FROM heartbeats_heartbeatschedule s
     JOIN tenants_tenant t ON t.id = s.tenant_id AND t.status = %(active)s
-    WHERE s.state IN ('queued', 'running') AND s.lease_until < now()
+    WHERE s.in_flight AND s.lease_until < now()
     ORDER BY s.lease_until LIMIT %(budget)s FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE heartbeats_heartbeatschedule s
@@ -71,10 +71,14 @@ RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
 """
 
 _ANY_DUE = (
-    "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE state = 'idle' AND next_due_at <= now()"
+    "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE NOT in_flight AND next_due_at <= now()"
     " AND (paused_until IS NULL OR paused_until <= now()))"
 )
-_IN_FLIGHT = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state IN ('queued', 'running') AND lease_until > now()"
+# Under a lease that holds, and under one that was lost.
+_IN_FLIGHT = """
+SELECT count(*) FILTER (WHERE lease_until >= now()), count(*) FILTER (WHERE lease_until < now())
+FROM heartbeats_heartbeatschedule WHERE in_flight
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +92,14 @@ class Dispatched:
 def dispatch() -> Dispatched:
     """Claim due agents and lost leases, and tell the workers. Any number of dispatchers may do so at once."""
     with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
-        lost = _run(
-            cursor, _RECLAIM_LOST, budget=settings.ARBOR_CLAIM_BATCH, active=TenantStatus.ACTIVE.value
+        cursor.execute(_IN_FLIGHT)
+        leased, silent = cursor.fetchone()
+        lost = (
+            _run(cursor, _RECLAIM_LOST, budget=settings.ARBOR_CLAIM_BATCH, active=TenantStatus.ACTIVE.value)
+            if silent
+            else []
         )
-        due = _claim_due(cursor)
+        due = _claim_due(cursor, room=settings.ARBOR_MAX_IN_FLIGHT - leased - len(lost))
         hints = [
             advance_message(agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name, alone=alone)
             for rows, alone in ((lost, True), (due, False))
@@ -101,14 +109,12 @@ def dispatch() -> Dispatched:
     return Dispatched(due=len(due), lost=len(lost))
 
 
-def _claim_due(cursor: Any) -> list[tuple[UUID, UUID, int, str]]:
-    cursor.execute(_ANY_DUE)
-    if not cursor.fetchone()[0]:
-        return []
-    cursor.execute(_IN_FLIGHT)
-    room = settings.ARBOR_MAX_IN_FLIGHT - cursor.fetchone()[0]
+def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
     budget = min(settings.ARBOR_CLAIM_BATCH, room)
     if budget <= 0:
+        return []
+    cursor.execute(_ANY_DUE)
+    if not cursor.fetchone()[0]:
         return []
     return _run(
         cursor,

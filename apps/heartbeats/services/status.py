@@ -21,8 +21,12 @@ from arbor.memory.health import Metric
 #: Heartbeats are counted over this time; older ones are in the console.
 WINDOW = timedelta(hours=24)
 
+# Tenant by tenant, along the index that each tenant's own figures go by.
 _BEATS = """
-SELECT status, count(*) FROM heartbeats_heartbeat WHERE started_at > now() - %s * interval '1 second' GROUP BY status
+SELECT b.status, count(*) FROM tenants_tenant t CROSS JOIN LATERAL (
+    SELECT status FROM heartbeats_heartbeat
+    WHERE tenant_id = t.id AND started_at > now() - %s * interval '1 second' OFFSET 0
+) b GROUP BY b.status
 """
 # An agent that somebody talks to is due once that is over (`HeartbeatSchedule.due_at`).
 _DUE = """

@@ -46,7 +46,7 @@ RETURNING agent_id
 # A look that has read the limit as it was ends before those are brought forward whom it halts.
 _END_LOOKS = """
 SELECT FROM heartbeats_heartbeatschedule
-WHERE tenant_id = %(tenant)s AND state IN ('queued', 'running') AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
+WHERE tenant_id = %(tenant)s AND in_flight AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
 ORDER BY agent_id FOR UPDATE
 """
 # Whoever ended its last look at its budget with nothing left waits for the new day (handlers/idle.py).
@@ -54,7 +54,7 @@ _LET_GO_ON = """
 UPDATE heartbeats_heartbeatschedule s
 SET next_due_at = now() + s.interval_s * %(spread)s * random() * interval '1 second'
 FROM heartbeats_dailyusage u
-WHERE s.tenant_id = %(tenant)s AND s.state = 'idle' AND s.next_due_at > now() + s.interval_s * %(spread)s * interval '1 second'
+WHERE s.tenant_id = %(tenant)s AND NOT s.in_flight AND s.next_due_at > now() + s.interval_s * %(spread)s * interval '1 second'
     AND (%(agent)s::uuid IS NULL OR s.agent_id = %(agent)s)
     AND u.tenant_id = s.tenant_id AND u.agent_id = s.agent_id AND u.level = %(halt)s
     AND u.day = (now() AT TIME ZONE 'UTC')::date

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('heartbeats', '0010_packed'),
+        ('heartbeats', '0011_diet'),
     ]
 
     operations = [

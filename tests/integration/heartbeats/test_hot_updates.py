@@ -1,0 +1,95 @@
+"""What a running heartbeat writes again and again touches no index, and what is looked for is found along one."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connections
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import CallStatus, ExternalCall
+from apps.heartbeats.services import errand_prompts, schedule
+from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.statements import change, fetch
+from tests.factories.heartbeats import ErrandFactory
+from tests.integration.heartbeats.conftest import make_due
+from tests.integration.heartbeats.fleet import Fleet
+
+#: Of the rows that this session has updated of late: all, and those whose indexes stayed untouched.
+_UPDATED = """
+SELECT pg_stat_get_xact_tuples_updated(%(table)s::regclass), pg_stat_get_xact_tuples_hot_updated(%(table)s::regclass)
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "statement"),
+    [
+        ("heartbeats_heartbeatschedule", "SET state = 'running', lease_until = now()"),
+        (
+            "heartbeats_heartbeatschedule",
+            "SET lease_until = now() + interval '1 hour', attempts = 1, epoch = 7",
+        ),
+        (
+            "heartbeats_externalcall",
+            "SET status = 'running', attempts = 1, lease_until = now(), started_at = now()",
+        ),
+        (
+            "heartbeats_externalcall",
+            "SET status = 'complete', reply = 'Yes', lease_until = NULL, ended_at = now()",
+        ),
+    ],
+)
+def test_what_is_written_often_touches_no_index(
+    fleet: Fleet, agent: Agent, table: str, statement: str
+) -> None:
+    make_due(agent)
+    fleet.dispatch()
+    fleet.step()
+    update = f"UPDATE {table} {statement} WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
+    with tenant_transaction(agent.tenant_id):
+        ((all_before, hot_before),) = fetch(_UPDATED, table=table)
+        change(update, agent=agent.id)
+        ((all_after, hot_after),) = fetch(_UPDATED, table=table)
+    assert (all_after - all_before, hot_after - hot_before) == (1, 1)
+
+
+def test_an_errand_is_found_by_its_own_status_and_lease(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        errand = ErrandFactory(agent=agent, status=CallStatus.RUNNING)
+        change("UPDATE heartbeats_externalcall SET lease_until = now() WHERE tenant_id = %(tenant)s")
+        found = ExternalCall.objects.get(id=errand.id)
+        assert (found.errand_status, found.errand_lease) == ("running", found.lease_until)
+
+
+def test_a_heartbeats_call_has_no_status_of_an_errand(fleet: Fleet, agent: Agent) -> None:
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    with tenant_transaction(agent.tenant_id):
+        call = ExternalCall.objects.filter(agent_id=agent.id).latest("requested_at")
+    assert (call.status, call.errand_status, call.errand_lease) == (CallStatus.COMPLETE, None, None)
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (schedule._ANY_DUE, "heartbeats_due"),
+        (schedule._IN_FLIGHT, "heartbeats_in_flight"),
+        (
+            f"SELECT ({errand_prompts._WAITING}) FROM tenants_tenant t".replace(
+                "%(kept)s", "'1 day'"
+            ).replace("%(passed)s", "'{}'"),
+            "heartbeats_errand_prompts",
+        ),
+    ],
+)
+def test_what_is_looked_for_all_the_time_is_found_along_its_index(
+    database: None, statement: str, index: str
+) -> None:
+    with connections[OPS].cursor() as cursor:
+        cursor.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+        try:
+            cursor.execute(f"EXPLAIN {statement}")
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+        finally:
+            cursor.execute("ROLLBACK")
+    assert f"using {index} " in plan
