@@ -45,9 +45,9 @@ FROM (
 CROSS JOIN LATERAL (
     SELECT -(m.embedding <#> r.embedding) AS similarity, {COLUMNS} FROM memories_memory m
     WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND {_ALONE} AND -(m.embedding <#> r.embedding) >= %(least)s
-    ORDER BY m.embedding <#> r.embedding LIMIT {LOOKED_AT}
+    ORDER BY m.embedding <#> r.embedding, m.id LIMIT {LOOKED_AT}
 ) found
-ORDER BY r.search, r.number, found.similarity DESC
+ORDER BY r.search, r.number, found.similarity DESC, found.id
 """  # noqa: S608 (our own words)
 _VECTORS = f"""
 SELECT id, halfvec_send(embedding) FROM memories_memory
@@ -91,6 +91,11 @@ def is_compared(memory: NewMemory) -> bool:
     return not memory.session and settings.ARBOR_DUPLICATE_SIMILARITY <= 1
 
 
+def by_nearness(near: tuple[float, PlacedMemory]) -> tuple[float, UUID]:
+    """Return the key that sorts the nearest first, of equally near ones the oldest; who computed a cosine is no matter."""
+    return -round(near[0], 5), near[1].id
+
+
 def same_meaning(placed: PlacedMemory, memory: NewMemory) -> bool:
     """Return whether a memory of nearly the same meaning says the same, as the same kind of thing."""
     return placed.type is memory.type and says_the_same(placed.content, memory.content)
@@ -126,14 +131,14 @@ def _compare(search: NearSearch) -> Hits:
             ids, block = decoded(rows, length)
             for some in batched(search.numbers, AT_ONCE, strict=False):
                 _look_at(hits, some, search.vectors[list(some)] @ block.T, ids)
-    nearest = {number: sorted(near, key=_by_nearness)[:LOOKED_AT] for number, near in hits.items()}
+    nearest = {number: sorted(near, key=_of_hit)[:LOOKED_AT] for number, near in hits.items()}
     named = {memory_id for near in nearest.values() for _, memory_id in near}
     found = {row[0]: row for row in fetch(_HITS, ids=list(named))} if named else {}
     return {number: [(cosine, found[each]) for cosine, each in near] for number, near in nearest.items()}
 
 
-def _by_nearness(near: tuple[float, Any]) -> float:
-    return -near[0]
+def _of_hit(hit: tuple[float, UUID]) -> tuple[float, UUID]:
+    return -hit[0], hit[1]
 
 
 def _look_at(
@@ -202,4 +207,4 @@ class Alike:
             placed = self._placed.get(other)
             if placed is not None and memory is not None and same_meaning(placed, memory):
                 near.append((similarity, placed))
-        return [placed for _, placed in sorted(near, key=_by_nearness)]
+        return [placed for _, placed in sorted(near, key=by_nearness)]

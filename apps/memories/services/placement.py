@@ -12,7 +12,16 @@ import numpy as np
 from apps.memories.services.appraisal import weigh
 from apps.memories.services.embedding import Vectors
 from apps.memories.services.mind_drafts import Evolution, Insertion, Key, MindDraft
-from apps.memories.services.near import LOOKED_AT, Alike, Hit, Hits, NearSearch, is_compared, same_meaning
+from apps.memories.services.near import (
+    LOOKED_AT,
+    Alike,
+    Hit,
+    Hits,
+    NearSearch,
+    by_nearness,
+    is_compared,
+    same_meaning,
+)
 from apps.memories.services.reinforcement import PlacedMemory
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid
@@ -121,7 +130,7 @@ class PlacementStep:
             return []
         found = [(similarity, self._draft.existing(row)) for similarity, row in hits]
         found += self._near_unwritten(self._vectors[number])
-        found.sort(key=lambda near: -near[0])
+        found.sort(key=by_nearness)
         return [(similarity, near) for similarity, near in found[:LOOKED_AT] if same_meaning(near, memory)]
 
     def _near_unwritten(self, vector: Vectors) -> Iterator[tuple[float, PlacedMemory]]:

@@ -16,13 +16,14 @@ from apps.memories.services.activation import (
     activated_clusters,
     activated_memories,
     note_recall,
+    note_recalls,
     trim_activations,
 )
 from apps.memories.services.recall import recall
 from apps.memories.services.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
-from arbor.memory.activation import level_after, sources, spread
+from arbor.memory.activation import MOST_REACHED, level_after, sources, spread
 from tests.integration.memories.conftest import a_memory, access_counts, at_once
 from tests.integration.memories.near import directions, neighbors_of, plant, refresh_all
 
@@ -213,3 +214,59 @@ def test_an_archived_memory_is_not_in_mind(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[0]).update(status="archived")
     assert levels_of(mind) == {}
+
+
+def test_recalls_of_several_agents_are_noted_in_one_statement_each_by_itself(
+    mind: Agent, other_mind: Agent, statements: list[str]
+) -> None:
+    both = {agent.id: plant(agent, directions(24, spread=0.1)) for agent in (mind, other_mind)}
+    for agent in (mind, other_mind):
+        refresh_all(agent)
+    clusters = [a_cluster(agent, agent.name, both[agent.id]) for agent in (mind, other_mind)]
+    own, others = both[mind.id], both[other_mind.id]
+    recalled = {
+        # What is another's is left out, and counts for nobody.
+        mind.id: {own[0]: 1.6, own[1]: 0.8, others[2]: 1.0},
+        other_mind.id: {others[0]: 0.3},
+        uuid4(): {},
+    }
+    statements.clear()
+    with tenant_transaction(mind.tenant_id):
+        reached = note_recalls(recalled, now=NOW)
+    assert len(statements) == 1
+    for agent in (mind, other_mind):
+        known = {each: level for each, level in sources(recalled[agent.id]).items() if each in both[agent.id]}
+        near = {each: neighbors_of(agent, each) for each in known}
+        assert levels_of(agent) == pytest.approx(spread(known, near))
+        assert access_counts(agent) == dict.fromkeys(known, 1)
+    assert reached == len(levels_of(mind)) + len(levels_of(other_mind))
+    with tenant_transaction(mind.tenant_id):
+        assert [Cluster.objects.get(id=each).activations for each in clusters] == [1, 1]
+
+
+def test_the_cluster_of_a_memory_that_another_agent_names_is_not_counted(
+    mind: Agent, other_mind: Agent
+) -> None:
+    (own,), (other,) = plant(mind, [None]), plant(other_mind, [None])
+    cluster = a_cluster(other_mind, "Theirs", [other])
+    with tenant_transaction(mind.tenant_id):
+        (unclustered,) = plant(other_mind, [None], first=7)
+        note_recalls({mind.id: {own: 1.0, other: 1.0}, other_mind.id: {unclustered: 1.0}})
+        assert Cluster.objects.get(id=cluster).activations == 0
+
+
+def test_each_agent_has_its_own_bound_of_what_one_recall_reaches(
+    mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activation, "_NOTE", activation._NOTE.replace(f"<= {MOST_REACHED}", "<= 2"))
+    both = {agent.id: plant(agent, [None] * 4) for agent in (mind, other_mind)}
+    with tenant_transaction(mind.tenant_id):
+        note_recalls(
+            {
+                agent_id: {each: 1.0 - 0.1 * place for place, each in enumerate(ids)}
+                for agent_id, ids in both.items()
+            },
+            now=NOW,
+        )
+    for agent in (mind, other_mind):
+        assert set(levels_of(agent)) == set(both[agent.id][:2])

@@ -11,17 +11,25 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
-from apps.memories.models import BufferItem, Memory
+from apps.memories.models import BufferItem, Memory, Mind
 from apps.memories.services import buffer
 from apps.memories.services.archive import archive, purge
-from apps.memories.services.buffer import Holding, hold, search_buffer
+from apps.memories.services.buffer import (
+    BufferSearch,
+    Holding,
+    hold,
+    hold_for,
+    search_buffer,
+    search_buffers,
+)
 from apps.memories.services.buffer_promotion import promote, tend_buffers
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.embedding_backlog import embed_backlog
+from apps.memories.services.minds import installation_model
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.buffer import ToHold
-from tests.integration.memories.conftest import at_once, memories_of
+from tests.integration.memories.conftest import REMOTE, RemoteEmbedder, at_once, memories_of
 
 ACTOR = "cli:tests"
 
@@ -217,3 +225,60 @@ def test_what_was_removed_for_good_is_not_remembered_anew(mind: Agent) -> None:
     assert held(mind) == []
     tend_buffers()
     assert memories_of(mind) == []
+
+
+def test_several_agents_buffer_and_search_in_one_statement_each_in_its_own(
+    mind: Agent, other_mind: Agent, statements: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buffer, "CAPACITY", 2)
+    parcel, knee = ToHold(content="A parcel came."), ToHold(content="The knee hurts.", importance=0.1)
+    keep(mind, "The least of all.", importance=0.0)
+    keep(other_mind, "A parcel came.")
+    statements.clear()
+    with tenant_transaction(mind.tenant_id):
+        ids = hold_for({mind.id: [parcel, knee, parcel], other_mind.id: [parcel], uuid4(): []})
+        # And a record of what made room.
+        assert len(statements) == 2
+        statements.clear()
+        searches = [
+            BufferSearch(agent_id=mind.id, text="parcel", counts=True),
+            BufferSearch(agent_id=other_mind.id, text="parcel", counts=True),
+            BufferSearch(agent_id=other_mind.id, text="knee"),
+            BufferSearch(agent_id=mind.id, text="parcel or knee", counts=True),
+        ]
+        found = search_buffers(searches)
+        assert len(statements) == 1
+        assert search_buffers([]) == []
+    assert [len(some) for some in ids.values()] == [3, 1, 0]
+    assert ids[mind.id][0] == ids[mind.id][2]
+    assert {item.id for item in held(mind)} == set(ids[mind.id])
+    assert [item.id for item in held(other_mind)] == ids[other_mind.id]
+    assert (records(mind), records(other_mind)) == (
+        ["let go of 1 held thing to make room for others"],
+        [],
+    )
+    assert [[each.id for each in some] for some in found[:3]] == [ids[mind.id][:1], ids[other_mind.id], []]
+    assert {each.id for each in found[3]} == set(ids[mind.id])
+    assert {item.content: item.accesses for item in held(mind)} == {"A parcel came.": 2, "The knee hurts.": 1}
+    assert [item.accesses for item in held(other_mind)] == [1]
+
+
+def test_each_agents_search_is_compared_by_its_own_model(
+    mind: Agent, other_mind: Agent, server: RemoteEmbedder
+) -> None:
+    for agent in (mind, other_mind):
+        keep(agent, "The physician called about the knee.")
+    assert embed_backlog() == 2
+    with tenant_transaction(mind.tenant_id):
+        Mind.objects.create(
+            tenant_id=mind.tenant_id,
+            agent_id=other_mind.id,
+            embedding_model=REMOTE.name,
+            embedding_dimension=REMOTE.dimension,
+        )
+        vector = embed_texts(tenant_id=mind.tenant_id, texts=["doctor"])[0].tolist()
+        both = [
+            BufferSearch(agent_id=agent.id, text="doctor", vector=vector, model=installation_model())
+            for agent in (mind, other_mind)
+        ]
+        assert [len(found) for found in search_buffers(both)] == [1, 0]

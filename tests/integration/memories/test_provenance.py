@@ -1,0 +1,102 @@
+"""Ties between memories of several agents, drawn at once."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import Edge, Upkeep
+from apps.memories.services.provenance import Tie, draw_ties, known_memories
+from apps.memories.services.remember import store
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.relations import Relation
+from tests.integration.memories.conftest import a_memory
+
+
+def stored(agent: Agent, *texts: str) -> tuple[UUID, ...]:
+    with tenant_transaction(agent.tenant_id):
+        return store(agent_id=agent.id, memories=[a_memory(text) for text in texts], vectors=None).ids
+
+
+def refreshed(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        Upkeep.objects.filter(agent_id=agent.id).update(stale=False)
+
+
+def stale(agent: Agent) -> set[UUID]:
+    with tenant_transaction(agent.tenant_id):
+        return set(Upkeep.objects.filter(agent_id=agent.id, stale=True).values_list("memory_id", flat=True))
+
+
+def drawn(agent: Agent) -> set[tuple[UUID, UUID, str, str]]:
+    with tenant_transaction(agent.tenant_id):
+        rows = Edge.objects.filter(agent_id=agent.id, source_kind="memory", target_kind="memory")
+        return set(rows.values_list("source_id", "target_id", "relation", "origin"))
+
+
+def tie(
+    agent: Agent, source: UUID, target: UUID, relation: Relation = Relation.LEARNED_FROM, origin: str = "test"
+) -> Tie:
+    return Tie(agent_id=agent.id, source_id=source, target_id=target, relation=relation, origin=origin)
+
+
+def draw(agent: Agent, *ties: Tie) -> None:
+    with tenant_transaction(agent.tenant_id):
+        draw_ties(ties)
+
+
+def test_ties_of_several_agents_take_one_statement(
+    mind: Agent, other_mind: Agent, statements: list[str]
+) -> None:
+    note, beat = stored(mind, "A note.", "A beat.")
+    poem, bell = stored(other_mind, "A poem.", "The bell.")
+    statements.clear()
+    draw(mind)
+    assert statements == []
+    draw(mind, tie(mind, note, beat), tie(other_mind, poem, bell, Relation.DERIVED_FROM, origin="o" * 300))
+    assert len(statements) == 1
+    assert drawn(mind) == {(note, beat, "learned_from", "test")}
+    assert drawn(other_mind) == {(poem, bell, "derived_from", "o" * 200)}
+
+
+@pytest.mark.parametrize(
+    ("relation", "marked"), [(Relation.LEARNED_FROM, {0}), (Relation.DERIVED_FROM, {0, 1})]
+)
+def test_the_neighborhoods_that_change_are_marked_where_a_tie_is_new(
+    mind: Agent, relation: Relation, marked: set[int]
+) -> None:
+    ids = stored(mind, "One.", "Two.", "Three.")
+    refreshed(mind)
+    draw(mind, tie(mind, ids[0], ids[1], relation))
+    assert stale(mind) == {ids[place] for place in marked}
+    refreshed(mind)
+    draw(mind, tie(mind, ids[0], ids[1], relation), tie(mind, ids[2], ids[2], relation))
+    assert stale(mind) == set()
+    assert len(drawn(mind)) == 1
+
+
+def test_a_neighborhood_that_a_step_under_way_has_read_gets_a_new_version(mind: Agent) -> None:
+    one, two = stored(mind, "One.", "Two.")
+
+    def version() -> str:
+        with tenant_transaction(mind.tenant_id):
+            rows = Upkeep.objects.filter(memory_id=one).extra(select={"version": "xmin::text"})
+            return str(rows.values_list("version", flat=True)[0])
+
+    assert stale(mind) == {one, two}
+    before = version()
+    draw(mind, tie(mind, one, two))
+    assert version() != before
+
+
+def test_known_memories_are_those_of_the_agent_that_names_them(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent
+) -> None:
+    (own,), (other,), (foreign,) = (stored(each, "One.") for each in (mind, other_mind, foreign_mind))
+    named = {mind.id: [own, other, foreign, uuid4()], other_mind.id: [other], foreign_mind.id: [foreign]}
+    with tenant_transaction(mind.tenant_id):
+        found = known_memories(named)
+        assert known_memories({mind.id: []}) == {mind.id: set()}
+    assert found == {mind.id: {own}, other_mind.id: {other}, foreign_mind.id: set()}

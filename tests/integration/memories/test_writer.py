@@ -1,0 +1,270 @@
+"""Memories of several agents, placed in steps and written at once."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import Memory, Mind
+from apps.memories.services import appraisal
+from apps.memories.services.archive import archive
+from apps.memories.services.minds import installation_model
+from apps.memories.services.placement import Remembered, ToRemember
+from apps.memories.services.remember import store
+from apps.memories.services.writer import MemoryWriter
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid, NotFound
+from arbor.ids import uuid7
+from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+from tests.factories.agents import AgentFactory
+from tests.integration.memories.conftest import (
+    REMOTE,
+    RemoteEmbedder,
+    a_memory,
+    at_once,
+    memories_of,
+    term_counts,
+    true_counts,
+)
+from tests.integration.memories.twins import all_of, draw_memories, fill, told, vectors_of
+
+LATER = datetime(2040, 1, 1, tzinfo=UTC)
+
+
+def axis(*cosines: float, dimension: int = 256) -> Any:
+    """Return unit vectors with these cosines to the first axis, in one plane."""
+    rows = np.zeros((len(cosines), dimension), dtype=np.float32)
+    rows[:, 0] = cosines
+    rows[:, 1] = np.sqrt(1 - rows[:, 0] ** 2)
+    return rows
+
+
+def write(tenant: Tenant, *steps: list[ToRemember]) -> list[list[Remembered]]:
+    with tenant_transaction(tenant.id):
+        writer = MemoryWriter()
+        results = [writer.place(step) for step in steps]
+        writer.write()
+        return results
+
+
+def of(agent: Agent, *memories: NewMemory, vectors: Any = None) -> ToRemember:
+    return ToRemember(agent_id=agent.id, memories=memories, vectors=vectors)
+
+
+def fact(content: str, **parts: Any) -> NewMemory:
+    return a_memory(content, type=MemoryType.SEMANTIC, **parts)
+
+
+def test_what_one_agent_remembers_is_no_duplicate_of_anothers(
+    tenant: Tenant, mind: Agent, other_mind: Agent
+) -> None:
+    ferry, nearly = fact("The ferry leaves at dawn."), fact("the ferry leaves, at dawn")
+    write(tenant, [of(mind, ferry, vectors=axis(1.0))])
+    ((own, other),) = write(
+        tenant, [of(mind, nearly, vectors=axis(0.98)), of(other_mind, nearly, vectors=axis(0.98))]
+    )
+    assert (own.stored, other.stored) == (0, 1)
+    ((own, other),) = write(tenant, [of(mind, nearly), of(other_mind, ferry)])
+    assert (own.stored, other.stored) == (1, 1)
+    assert own.ids != other.ids
+    assert [len(memories_of(agent)) for agent in (mind, other_mind)] == [2, 2]
+    for agent in (mind, other_mind):
+        assert term_counts(agent) == true_counts(agent)
+
+
+def test_a_step_meets_what_an_earlier_one_placed_by_words_and_by_meaning(tenant: Tenant, mind: Agent) -> None:
+    first, same, nearly, other = (
+        fact("The ferry leaves at dawn."),
+        fact("The  ferry leaves at dawn."),
+        fact("ferry leaves, at dawn"),
+        fact("The bell rings."),
+    )
+    (one,), (two,), (three,) = write(
+        tenant,
+        [of(mind, first, vectors=axis(1.0))],
+        [of(mind, same, other, vectors=axis(1.0, 0.0))],
+        [of(mind, nearly, vectors=axis(0.97))],
+    )
+    assert one.stored == 1
+    assert two.ids[0] == three.ids[0] == one.ids[0]
+    assert (two.duplicates, two.reinforced, two.stored) == ({one.ids[0]}, {one.ids[0]}, 1)
+    assert (three.duplicates, three.reinforced) == ({one.ids[0]}, {one.ids[0]})
+    ferry, bell = memories_of(mind)
+    assert (ferry.content, bell.content) == (first.content, other.content)
+    assert ferry.detail == {"wordings": [nearly.content]}
+
+
+def test_one_agent_may_come_twice_in_a_step(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
+    ferry = fact("The ferry leaves at dawn.")
+    ((one, other, again, nothing),) = write(
+        tenant, [of(mind, ferry), of(other_mind, ferry), of(mind, ferry), of(mind)]
+    )
+    assert (one.stored, other.stored, again.stored) == (1, 1, 0)
+    assert again.ids == one.ids
+    assert nothing == Remembered(ids=(), duplicates=frozenset())
+
+
+def test_what_an_earlier_step_brought_back_is_met_by_its_meaning(tenant: Tenant, mind: Agent) -> None:
+    ferry, nearly = fact("The ferry leaves at dawn."), fact("ferry leaves, at dawn")
+    (((old,),),) = [
+        [result.ids for result in step] for step in write(tenant, [of(mind, ferry, vectors=axis(1.0))])
+    ]
+    with tenant_transaction(tenant.id):
+        archive(memory_ids=[old], reason="a test", actor="system:tests")
+    (back,), (near,) = write(tenant, [of(mind, ferry)], [of(mind, nearly, vectors=axis(0.98))])
+    assert (back.stored, near.stored) == (1, 0)
+    assert near.ids == (old,)
+    (row,) = memories_of(mind)
+    assert row.status == MemoryStatus.ACTIVE
+    assert row.detail == {"wordings": [nearly.content]}
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_agents_of_different_models_are_written_together(
+    tenant: Tenant, mind: Agent, other_mind: Agent, server: RemoteEmbedder
+) -> None:
+    with tenant_transaction(tenant.id):
+        Mind.objects.create(
+            tenant_id=tenant.id,
+            agent_id=other_mind.id,
+            embedding_model=REMOTE.name,
+            embedding_dimension=REMOTE.dimension,
+        )
+    bell, gull = fact("The bell rings."), fact("A gull cries.")
+    wanted = [
+        replace(of(mind, bell, gull, vectors=axis(1.0, 0.5)), model=installation_model()),
+        replace(of(other_mind, bell, vectors=axis(1.0, dimension=512)), model=REMOTE),
+        # Made by another model than the agent's: stored without.
+        replace(of(other_mind, gull, vectors=axis(1.0)), model=installation_model()),
+    ]
+    write(tenant, wanted)
+    assert [len(row.embedding) for row in memories_of(mind)] == [256, 256]
+    assert [row.embedding[0] for row in memories_of(mind)] == [1.0, 0.5]
+    one, other = memories_of(other_mind)
+    assert (len(one.embedding), one.embedding_model) == (512, "remote/fake")
+    assert (other.embedding, other.embedding_model) == (None, "")
+
+
+def test_nothing_is_written_before_it_is_asked_for_and_nothing_twice(tenant: Tenant, mind: Agent) -> None:
+    with tenant_transaction(tenant.id):
+        writer = MemoryWriter()
+        writer.place([of(mind, fact("The bell rings."))])
+        assert not Memory.objects.filter(agent_id=mind.id).exists()
+        writer.write()
+        writer.write()
+        (again,) = writer.place([of(mind, fact("The bell rings."), fact("A gull cries."))])
+        writer.write()
+    assert again.stored == 1
+    assert len(memories_of(mind)) == 2
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_an_agent_that_is_not_there_and_vectors_that_do_not_fit_are_refused(
+    tenant: Tenant, mind: Agent, foreign_mind: Agent
+) -> None:
+    bell = fact("The bell rings.")
+    for nobody in (uuid7(), foreign_mind.id):
+        wanted = [of(mind, bell), ToRemember(agent_id=nobody, memories=[bell])]
+        with pytest.raises(NotFound, match=f"there is no agent {nobody}"):
+            write(tenant, wanted)
+    with pytest.raises(Invalid, match="numbers each, got 64"):
+        write(tenant, [of(mind, bell, vectors=axis(1.0, dimension=64))])
+    with pytest.raises(Invalid, match="one row for each of 1 memories"):
+        of(mind, bell, vectors=axis(1.0, 0.5))
+    assert memories_of(mind) == []
+
+
+def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements: list[str]) -> None:
+    with tenant_transaction(tenant.id):
+        agents = AgentFactory.create_batch(8)
+    counts = []
+    for number, several in enumerate((agents[:1], agents)):
+        with tenant_transaction(tenant.id):
+            statements.clear()
+            writer = MemoryWriter()
+            for step, cosine in enumerate((1.0, 0.0)):
+                said = fact(f"Buoy {number} {step} is red.")
+                beat = a_memory(f"Beat {number} {step}.", session="beats")
+                writer.place([of(agent, said, beat, vectors=axis(cosine, 0.5)) for agent in several])
+            writer.write()
+            counts.append(len(statements))
+    # The locks; twice what is known and what is nearly the same; episodes, and what is written.
+    assert counts == [7, 7]
+
+
+def test_writers_of_the_same_agents_in_different_orders_do_not_deadlock(
+    tenant: Tenant, mind: Agent, other_mind: Agent
+) -> None:
+    said = [fact(f"Buoy {number} is red.") for number in range(6)]
+
+    def run(number: int) -> int:
+        agents = [mind, other_mind] if number % 2 else [other_mind, mind]
+        with tenant_transaction(tenant.id):
+            writer = MemoryWriter()
+            writer.lock([agent.id for agent in agents])
+            stored = 0
+            for memory in said if number % 2 else said[::-1]:
+                for agent in agents:
+                    stored += writer.place([of(agent, memory)])[0].stored
+            writer.write()
+            return stored
+
+    assert sum(at_once(run, writers=6)) == 2 * len(said)
+    for agent in (mind, other_mind):
+        assert term_counts(agent) == true_counts(agent)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("filled", [False, True])
+def test_placed_in_steps_and_written_at_once_is_the_same_as_stored_one_by_one(
+    tenant: Tenant, server: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, seed: int, filled: bool
+) -> None:
+    monkeypatch.setattr(appraisal, "_later", lambda ttl: LATER + ttl)
+    models = [installation_model(), REMOTE, installation_model()]
+    with tenant_transaction(tenant.id):
+        singly, together = AgentFactory.create_batch(3), AgentFactory.create_batch(3)
+    for number, model in enumerate(models):
+        for agent in (singly[number], together[number]):
+            if filled or model == REMOTE:
+                fill(agent, model, seed=seed + number)
+    chance = random.Random(seed)
+    steps = [
+        [
+            (number, draw_memories(chance, chance.randint(0, 14)), chance.random() < 0.7)
+            for number in chance.choices(range(3), k=chance.randint(1, 4))
+        ]
+        for _ in range(3)
+    ]
+
+    def wanted(agents: list[Agent], number: int, memories: list[NewMemory], compared: bool) -> ToRemember:
+        model = models[number]
+        vectors = vectors_of(memories, model.dimension) if compared else None
+        return ToRemember(agent_id=agents[number].id, memories=memories, vectors=vectors, model=model)
+
+    stored: list[list[Remembered]] = [[], [], []]
+    with tenant_transaction(tenant.id):
+        for step in steps:
+            for number, memories, compared in step:
+                each = wanted(singly, number, memories, compared)
+                stored[number].append(
+                    store(agent_id=each.agent_id, memories=memories, vectors=each.vectors, model=each.model)
+                )
+    placed: list[list[Remembered]] = [[], [], []]
+    with tenant_transaction(tenant.id):
+        writer = MemoryWriter()
+        for step in steps:
+            results = writer.place([wanted(together, *parts) for parts in step])
+            for (number, _, _), result in zip(step, results, strict=True):
+                placed[number].append(result)
+        writer.write()
+    for number in range(3):
+        assert told(together[number], placed[number]) == told(singly[number], stored[number])
+        assert all_of(together[number]) == all_of(singly[number])
+        assert term_counts(together[number]) == true_counts(together[number])
