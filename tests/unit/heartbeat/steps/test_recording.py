@@ -293,7 +293,7 @@ def test_of_a_cycles_ticks_an_unusable_reply_takes_one_and_no_energy_comes_back(
 @pytest.mark.parametrize(
     ("messages", "percepts", "at_once"),
     [
-        (0, ["invalid_replies"], False),
+        (0, [], False),
         (1, [PERCEPT], False),
         (2, [PERCEPT], True),
         (1, [percept(kind="environment")], True),
