@@ -22,12 +22,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from arbor.heartbeat.working_memory import MAX_THOUGHTS, WorkingMemory
+from arbor.heartbeat.working_memory import MAX_THOUGHTS, WorkingMemory, within_limit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundState:
-    """Columns of the agent's state as the beat found them, or wrote them last."""
+    """Columns of the agent's state as the beat found them; of amounts, what it has left of them itself since."""
 
     energy: float = 0.0
     ticks_left: int = 0
@@ -42,7 +42,7 @@ def merged_amount(wanted: float | None, *, found: float, now: float, most: float
     """Return an amount that the beat leaves, with what somebody else changed about it meanwhile; None: unchanged."""
     if wanted is None or now == found:
         return wanted
-    return min(most, max(0.0, wanted + now - found))
+    return min(most, max(0, wanted + now - found))
 
 
 def merged_mood(
@@ -73,7 +73,7 @@ def merged_memory(
 ) -> WorkingMemory:
     """Return the working memory after the beat, with what a conversation has brought to mind since it began."""
     meanwhile = [thought for thought in now.thoughts if thought.at > since]
-    return wanted.model_copy(
+    merged = wanted.model_copy(
         update={
             "current_human": now.current_human,
             "current_conversation": now.current_conversation,
@@ -81,8 +81,9 @@ def merged_memory(
             "thoughts": [*wanted.thoughts, *meanwhile][-MAX_THOUGHTS:],
         }
     )
+    return within_limit(merged)
 
 
-def after_writing(found: FoundState, **written: Any) -> FoundState:
-    """Return what the beat finds from now on: what it has just written."""
-    return replace(found, **{name: value for name, value in written.items() if value is not None})
+def after_writing(found: FoundState, **left: Any) -> FoundState:
+    """Return what the beat finds from now on: what it has left itself."""
+    return replace(found, **{name: value for name, value in left.items() if value is not None})

@@ -147,14 +147,14 @@ def after_beat(
     }
     if active_goals is not None:
         changes["active_goals"] = [clip(title, LINE_LENGTH) for title in active_goals][:MAX_GOALS]
-    return _within_limit(memory.model_copy(update=changes))
+    return within_limit(memory.model_copy(update=changes))
 
 
 def after_turn(
     memory: WorkingMemory, *, thinking: str, human: str, conversation: str, now: datetime
 ) -> WorkingMemory:
     """Return the working memory after a person has asked something and the agent has answered."""
-    return _within_limit(
+    return within_limit(
         memory.model_copy(
             update={
                 "thoughts": _thought(memory, thinking, now),
@@ -212,7 +212,7 @@ def _key(line: str) -> str:
     return clip(" ".join(line.split()), LINE_LENGTH).casefold()
 
 
-def _within_limit(memory: WorkingMemory) -> WorkingMemory:
+def within_limit(memory: WorkingMemory) -> WorkingMemory:
     """Let the oldest thoughts go until what is left can be stored: only characters that JSON writes as six reach that."""
     while memory.thoughts and len(memory.model_dump_json().encode()) > MAX_BYTES:
         memory = memory.model_copy(update={"thoughts": memory.thoughts[1:]})

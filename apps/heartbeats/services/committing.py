@@ -58,7 +58,7 @@ _ENDED = {
     Outcome.RETRY: HeartbeatStatus.FAILED,
 }
 #: Ticks and bonus actions have no bound that a beat would have to respect.
-_UNBOUNDED = float(2**31 - 1)
+_UNBOUNDED = 2**31 - 1
 
 _TAKE_IN = """
 UPDATE heartbeats_percept p SET heartbeat_id = r.beat
@@ -211,9 +211,8 @@ def _write_states(members: Sequence[Member]) -> None:
         for agent_id, *now in fetch(_STATES, agents=sorted(writing))
     }
     write_states(columns)
-    for agent_id, written in columns.items():
-        _remember_written(writing[agent_id], written)
     for member in writing.values():
+        _remember_left(member)
         if member.beat is not None and member.beat.effects.nop:
             _count_nop(member, member.beat)
 
@@ -287,16 +286,14 @@ def _columns(
     return columns
 
 
-def _remember_written(member: Member, written: Mapping[str, Any]) -> None:
-    """Let the heartbeat's next leg know what it has written: whatever differs by then is somebody else's doing."""
+def _remember_left(member: Member) -> None:
+    """Count what the heartbeat itself has left so far as found: whatever differs in its next leg is somebody else's doing."""
     progress = member.progress
     assert progress is not None
     beat = progress.checkpoint.state
+    left = beat.state
     found = after_writing(
-        beat.found,
-        energy=written.get("energy"),
-        ticks_left=written.get("ticks_left"),
-        bonus_actions=written.get("bonus_actions"),
+        beat.found, energy=left.energy, ticks_left=left.ticks_left, bonus_actions=left.bonus_actions
     )
     checkpoint = replace(progress.checkpoint, state=replace(beat, found=found))
     member.progress = replace(progress, checkpoint=checkpoint)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from arbor.contacts.cooldown import ContactLimits
 from arbor.goals.backlog import Backlog
 from arbor.goals.injection import Circumstances
 from arbor.goals.ordering import Scale
@@ -23,6 +24,7 @@ from arbor.heartbeat.record import Deed
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.rhythm import Rhythm
 from arbor.heartbeat.usage import Degradation
+from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
 from arbor.pipeline.engine import NodeResult
 from tests.unit.heartbeat.builders import NONCE, NOW, situation
@@ -36,6 +38,8 @@ RULES = Rules(
     reply_tokens=2_000,
     tier_models={},
     default_model="openai/large",
+    contact_limits=ContactLimits(),
+    word_lists=DEFAULT_WORDS,
 )
 
 

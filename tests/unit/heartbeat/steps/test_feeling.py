@@ -1,0 +1,222 @@
+"""Feeling: what a beat does to mood and drives, what acting teaches, and whom it met."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from arbor.heartbeat.beat import Beat, Selfhood
+from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.guarding import FreeCrossing
+from arbor.heartbeat.needs import Meetings
+from arbor.heartbeat.record import TurnRecord
+from arbor.heartbeat.reply import PeerNote, PeerOutcome, Reply
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind
+from arbor.heartbeat.self_views import CapabilityView, CrossedView
+from arbor.heartbeat.steps.feeling import feel
+from arbor.selves.boundaries import BoundaryResponse
+from arbor.selves.drives import Drive, Drives, DriveState, read_drives
+from arbor.selves.emotions import DELTAS, USUAL, Event
+from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, beat_of, deed_of
+from tests.unit.heartbeat.builders import NOW, percept, situation
+
+#: Nothing that it does is new to it.
+KNOWN = [
+    CapabilityView(action=name, attempts=4, successes=4)
+    for name in ("recall", "reflect", "rest", "connect", "reach_out_user")
+]
+
+
+def felt(*deeds: Any, answers: Any = None, seen: dict[str, Any] | None = None, **changes: Any) -> Beat:
+    view = situation(**{"capabilities": KNOWN, **(seen or {})})
+    values: dict[str, Any] = {"view": view, "present": TurnRecord(deeds=list(deeds)), "reply": Reply()}
+    return (
+        Answers({Meetings: answers if answers is not None else []})
+        .run(feel(beat_of(**(values | changes))))
+        .state
+    )
+
+
+def crossed(response: BoundaryResponse = BoundaryResponse.REFUSE, name: str = "no_harm") -> CrossedView:
+    return CrossedView(boundary=name, response=response, description="I do not hurt", why="it says hurt")
+
+
+def changed(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
+    return GoalChange(kind=kind, title="x", change="y", by_rule=by_rule)
+
+
+def refused_at(view: CrossedView) -> Any:
+    deed = deed_of("recall", verdict=Verdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
+    decision = deed.decision.model_copy(update={"crossed": [view]})
+    return type(deed)(decision=decision, result=deed.result)
+
+
+@pytest.mark.parametrize(
+    ("deeds", "changes", "seen", "reply", "events"),
+    [
+        ([], [], {}, {}, []),
+        ([deed_of("rest")], [], {}, {}, [Event.REST]),
+        ([deed_of("recall", cost=1)], [], {}, {}, [Event.SUCCESS]),
+        ([deed_of("recall", outcome=ActionOutcome.FAILURE)], [], {}, {}, [Event.FAILURE]),
+        ([deed_of("recall", outcome=ActionOutcome.PARTIAL)], [], {}, {}, []),
+        ([deed_of("reach_out_user", cost=5)], [], {}, {}, [Event.REACH_OUT]),
+        ([], [changed(GoalChangeKind.COMPLETED)], {}, {}, [Event.GOAL_DONE]),
+        # What a rule did to a goal is no deed of the agent's.
+        ([], [changed(GoalChangeKind.COMPLETED, by_rule=True)], {}, {}, []),
+        ([], [], {"percepts": [percept()]}, {}, [Event.CONTACT]),
+        ([], [], {"percepts": [percept(kind="environment")]}, {}, []),
+        ([], [], {}, {"concerns": ["wind"]}, [Event.CONCERN]),
+        # A boundary that was pressed twice hurts once; a mere flag presses nobody.
+        ([refused_at(crossed())], [], {"crossed": [crossed()]}, {}, [Event.BLOCKED, Event.BOUNDARY]),
+        ([], [], {"crossed": [crossed(BoundaryResponse.FLAG)]}, {}, []),
+    ],
+)
+def test_what_happened_moves_the_mood(
+    deeds: list[Any],
+    changes: list[GoalChange],
+    seen: dict[str, Any],
+    reply: dict[str, Any],
+    events: list[Event],
+) -> None:
+    beat = felt(present=TurnRecord(deeds=deeds, goal_changes=changes), seen=seen, reply=Reply(**reply))
+
+    valence = sum(DELTAS[event].valence for event in events)
+    arousal = sum(DELTAS[event].arousal for event in events)
+    assert beat.emotional_valence == pytest.approx(min(1, max(-1, USUAL.valence + valence)), abs=1e-3)
+    assert beat.arousal == pytest.approx(min(1, max(0, USUAL.arousal + arousal)), abs=1e-3)
+    # Its own share, for the commit: somebody may talk to the agent meanwhile.
+    assert beat.moved is not None
+    assert (beat.moved.valence, beat.moved.arousal) == pytest.approx((valence, arousal))
+    assert beat.state.mood is not None
+    assert beat.state.mood["valence"] == beat.emotional_valence
+
+
+def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
+    mood = {"valence": -1.0, "arousal": 0.9, "at": (NOW - 100 * HOUR).isoformat()}
+    beat = felt(selfhood=Selfhood(mood=mood, tone="warm"))
+    assert (beat.emotional_valence, beat.arousal) == pytest.approx((0.25, 0.3), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("deed", "drive", "by"),
+    [
+        (deed_of("recall", cost=1), Drive.CURIOSITY, 0.2),
+        (deed_of("reflect", cost=2), Drive.COHERENCE, 0.2),
+        (deed_of("rest"), Drive.REST, 0.4),
+        (deed_of("recall", cost=1, outcome=ActionOutcome.FAILURE), Drive.CURIOSITY, 0.0),
+    ],
+)
+def test_an_action_that_worked_satisfies_a_drive(deed: Any, drive: Drive, by: float) -> None:
+    states = {each: DriveState(level=1.0, at=NOW) for each in Drive}
+    beat = felt(deed, selfhood=Selfhood(drives=Drives(states=states).model_dump(mode="json")))
+    drives = read_drives(beat.state.drives or {}, NOW)
+    assert drives.level(drive, NOW) == pytest.approx(1.0 - by)
+
+
+@pytest.mark.parametrize(
+    ("deeds", "seen", "stale"),
+    [
+        ([], {"stale_beats": 3}, 4),
+        ([deed_of("recall", cost=1)], {"stale_beats": 3}, 4),
+        ([deed_of("recall", cost=1)], {"stale_beats": 3, "capabilities": []}, 0),
+        ([], {"stale_beats": 3, "percepts": [percept()]}, 0),
+        ([], {"stale_beats": 3, "percepts": [percept(kind="action_result")]}, 4),
+    ],
+)
+def test_beats_without_anything_new_are_counted(deeds: list[Any], seen: dict[str, Any], stale: int) -> None:
+    assert felt(*deeds, seen=seen).state.stale_beats == stale
+
+
+def test_it_learns_how_often_its_actions_work_and_what_failures_teach() -> None:
+    deeds = [
+        deed_of("recall", cost=1, outcome=ActionOutcome.FAILURE, params={"query": "ferries"}),
+        deed_of("recall", cost=1, index=1),
+        deed_of("rest", index=2),
+        deed_of("fly", index=3, outcome=ActionOutcome.BLOCKED),
+    ]
+    beat = felt(*deeds, selfhood=Selfhood(learned={"recall": [4, 4]}))
+
+    assert beat.state.learned == {"recall": [6, 5], "rest": [1, 1]}
+    taught = [(item.action, item.about, item.outcome.value, item.lesson) for item in beat.effects.experiences]
+    # What cost nothing taught nothing.
+    assert taught == [
+        (
+            "recall",
+            "ferries",
+            "failure",
+            "Avoid doing recall (ferries) the same way again: recall worked",
+        ),
+        ("recall", "", "success", ""),
+    ]
+
+
+def test_boundaries_are_audited_wherever_they_came_up() -> None:
+    free = FreeCrossing(path="memory_notes[0]", value="{}", crossed=crossed(), reason="no")
+    taken = FreeCrossing(
+        path="memory_notes[1]", value="{}", crossed=crossed(BoundaryResponse.FLAG, "resource_limit")
+    )
+    beat = felt(refused_at(crossed()), seen={"crossed": [crossed()]}, crossings=[free, taken])
+
+    messages = [note.message for note in beat.effects.audit]
+    assert messages == [
+        "what reached it touches no_harm (refuse): it says hurt",
+        "recall refused at no_harm (refuse): it says hurt",
+        "memory_notes[0] not taken at no_harm (refuse): it says hurt",
+        "memory_notes[1] taken at resource_limit (flag): it says hurt",
+    ]
+    assert {note.action for note in beat.effects.audit} == {"boundary"}
+    assert all(note.detail["heartbeat_id"] == str(HEARTBEAT) for note in beat.effects.audit)
+    assert beat.effects.audit[1].detail["verdict"] == "boundary"
+
+
+# --- Meetings ------------------------------------------------------------------------------------------
+
+TOM = percept(kind="peer_message", peer="Old Tom", peer_id=str(UUID(int=5)))
+
+
+def note(peer: str, outcome: PeerOutcome = PeerOutcome.SUCCESS) -> PeerNote:
+    return PeerNote(peer=peer, outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    ("percepts", "notes", "contact", "met", "others"),
+    [
+        ([], [], None, None, None),
+        ([TOM], [], None, [("Old Tom", None)], []),
+        ([TOM], [note("old tom")], None, [("Old Tom", note("old tom"))], []),
+        ([TOM], [note(str(UUID(int=5)))], None, [("Old Tom", note(str(UUID(int=5))))], []),
+        ([percept()], [], None, [("user", None)], []),
+        # A user who was in touch in another way.
+        ([], [note("user")], NOW, [("user", note("user"))], []),
+        ([], [note("user")], None, [], [note("user")]),
+        ([TOM], [note("Bo"), note("bo"), note("Old Tom")], None, [("Old Tom", note("Old Tom"))], None),
+        ([], [note(" ")], None, None, None),
+    ],
+)
+def test_whoever_wrote_was_met_and_notes_about_others_go_along(
+    percepts: list[Any], notes: list[PeerNote], contact: Any, met: Any, others: Any
+) -> None:
+    answers = Answers({Meetings: []})
+    view = situation(percepts=percepts, capabilities=KNOWN)
+    beat = beat_of(view=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact))
+    answers.run(feel(beat))
+
+    if met is None:
+        assert answers.asked == []
+        return
+    (need,) = answers.asked
+    assert need.tick == 3
+    assert [(each.name, each.note) for each in need.met] == met
+    # Of several notes about one, the first counts; the others are refused.
+    assert list(need.others) == (others if others is not None else [note("Bo"), note("bo")])
+
+
+def test_a_note_that_does_not_count_is_dropped_with_its_reason() -> None:
+    stranger = note("Bo")
+    beat = felt(
+        answers=[(stranger, "Bo never wrote to you")], reply=Reply(peer_notes=[note("user"), stranger])
+    )
+    (dropped,) = beat.present.dropped
+    assert (dropped.path, dropped.reason) == ("peer_notes[1]", "Bo never wrote to you")

@@ -1,0 +1,213 @@
+"""The stored form of a heartbeat: everything that its next leg needs, and nothing that is stored elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import time, timedelta
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import orjson
+import pytest
+
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import CheckpointInvalid
+from arbor.goals.plans import LinkKind
+from arbor.heartbeat.beat import (
+    Beat,
+    BudgetTerms,
+    Focus,
+    Inquiry,
+    Moment,
+    MoodShift,
+    PromptParts,
+    Routing,
+    Selfhood,
+    StateChanges,
+)
+from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
+from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.guarding import FreeCrossing
+from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.merging import FoundState
+from arbor.heartbeat.record import TurnRecord
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import GoalChange, GoalChangeKind
+from arbor.heartbeat.rhythm import ActiveHours, NextBeat, Rhythm
+from arbor.heartbeat.self_views import CrossedView
+from arbor.pipeline.engine import Checkpoint
+from arbor.selves.boundaries import BoundaryResponse
+from tests.unit.heartbeat.beats import CALL, HOUR, beat_of, decision_of, deed_of, moment_of, opening_of
+from tests.unit.heartbeat.builders import NOW, full_situation
+
+MODEL = EmbeddingModel(name="wordllama", dimension=256)
+#: A value of each stored field that is not its default.
+FULL: dict[str, Any] = {
+    "trigger": "message",
+    "mark": "mark",
+    "shift": -0.03,
+    "selfhood": Selfhood(
+        drives={"states": {}},
+        mood={"valence": 0.1},
+        learned={"recall": [4, 3]},
+        tone="warm",
+        boundaries=[{"name": "x", "enabled": False}],
+        contact=NOW,
+    ),
+    "found": FoundState(energy=9.5, ticks_left=3, mood={"valence": 0.1}, stale_beats=2, talked=1),
+    "rhythm": Rhythm(
+        interval=HOUR,
+        adaptive=False,
+        hours=ActiveHours(start=time(7), end=time(21, 30), zone=ZoneInfo("Europe/Berlin")),
+    ),
+    "embedding_model": MODEL,
+    "allowed": ["recall"],
+    "missing": {"inquire_deep": "no web"},
+    "budget_terms": BudgetTerms(kind="ticks", allowance=32),
+    "routing": Routing(own="a/b", tiers={"reflex": ["c/d"]}),
+    "turns_allowed": 3,
+    "idle": "idle",
+    "mode": "reflection",
+    "model": "a/b",
+    "models_left": ["c/d"],
+    "tier": "standard",
+    "energy_start": 12.5,
+    "turn": 2,
+    "asked_tokens": 100,
+    "said_tokens": 50,
+    "call_id": CALL,
+    "reply_text": "{}",
+    "answered": CALL,
+    "follow_up": "Go on.",
+    "failure": "x",
+    "unreadable": "y",
+    "invalid_replies": 1,
+    "goes_on": True,
+    "reply": Reply(thinking="Hm."),
+    "earlier_reply": Reply(concerns=["wind"]),
+    "untaken": ["memory_notes[0]"],
+    "crossings": [
+        FreeCrossing(
+            path="memory_notes[0]",
+            value="{}",
+            crossed=CrossedView(
+                boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
+            ),
+            reason="no",
+        )
+    ],
+    "decisions": [decision_of("recall", query="ferries")],
+    "vectors": {"ferries": [0.25, -0.5]},
+    "served": ["1"],
+    "counted": ["1"],
+    "rests": 1,
+    "nops": 2,
+    "work": [Inquiry(place=0, question="q", queries=["a"], depth="deep", step="answer", call_id=CALL)],
+    "present": TurnRecord(
+        deeds=[deed_of("recall", verdict=Verdict.TOO_SOON, cost=1)],
+        goal_changes=[GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")],
+        dropped=[Dropped(path="a", value="b", reason="c")],
+        repairs=["d"],
+        reasoning="e",
+    ),
+    "earlier": TurnRecord(reasoning="before"),
+    "turns": 2,
+    "energy_end": 9.0,
+    "narrative": "I rested.",
+    "emotional_valence": 0.25,
+    "arousal": 0.5,
+    "memory_id": UUID(int=7),
+    "state": StateChanges(energy=9.0, mood={"valence": 0.2}, notices=[], last_reach_out_at=NOW),
+    "moved": MoodShift(valence=0.1, arousal=0.0),
+    "next": NextBeat(due_at=NOW + timedelta(hours=1), trigger="drive"),
+    "heard": True,
+}
+#: Set anew for each leg, written with it, or stored in a column of its own.
+APART = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}
+
+
+def stored_and_read(beat: Beat, moment: Moment | None = None) -> Checkpoint[Beat]:
+    checkpoint = Checkpoint(cursor="think", state=beat, visits={"think": 1}, waiting=True, steps=7)
+    return read_checkpoint(
+        checkpoint_json(checkpoint), situation=beat.situation, moment_of=lambda _: moment or moment_of()
+    )
+
+
+def test_every_field_of_a_beat_is_stored_or_set_anew() -> None:
+    identity = {"tenant_id", "agent_id", "heartbeat_id"}
+    assert {field.name for field in fields(Beat)} == set(FULL) | APART | identity
+    defaults = beat_of()
+    unset = [name for name, value in FULL.items() if value == getattr(defaults, name)]
+    assert unset == []
+
+
+def test_a_beat_comes_back_as_it_was() -> None:
+    beat = beat_of(view=full_situation(), **FULL)
+    read = stored_and_read(beat)
+    assert (read.cursor, read.visits, read.waiting, read.steps) == ("think", {"think": 1}, True, 7)
+    assert read.state == beat
+    assert stored_and_read(read.state).state == beat
+
+
+def test_what_is_stored_elsewhere_is_left_out() -> None:
+    beat = beat_of(
+        view=full_situation(),
+        opening=opening_of(),
+        focus=Focus(text="ferries", vector=[1.0]),
+        prompt=PromptParts(system="a", user="b", sections=()),
+        character="You are Mira.",
+    ).bringing(goal_links=[("goal", LinkKind.ORIGIN)])
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=beat)))
+    assert not APART & set(written["beat"])
+    read = stored_and_read(beat).state
+    assert (read.opening, read.focus, read.prompt, read.character) == (None, None, None, "")
+    # The effects of a leg are written with it, and must not be brought about again.
+    assert read.effects == beat_of().effects
+
+
+def test_a_field_at_its_default_takes_no_room() -> None:
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=beat_of())))
+    assert set(written["beat"]) == {
+        "tenant_id",
+        "agent_id",
+        "heartbeat_id",
+        "trigger",
+        "selfhood",
+        "rhythm",
+        "allowed",
+        "energy_start",
+        "model",
+    }
+
+
+@pytest.mark.parametrize("model", [None, MODEL])
+def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingModel | None) -> None:
+    asked: list[EmbeddingModel | None] = []
+
+    def moment(found: EmbeddingModel | None) -> Moment:
+        asked.append(found)
+        return moment_of(embeds_here=False)
+
+    beat = beat_of(embedding_model=model)
+    read = read_checkpoint(
+        checkpoint_json(Checkpoint(cursor="think", state=beat)),
+        situation=beat.situation,
+        moment_of=moment,
+    )
+    assert asked == [model]
+    assert read.state.moment == moment_of(embeds_here=False)
+
+
+def test_a_stored_checkpoint_that_lacks_something_is_refused() -> None:
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=beat_of())))
+    del written["cursor"]
+    with pytest.raises(CheckpointInvalid, match="needs cursor"):
+        read_checkpoint(orjson.dumps(written), situation=full_situation(), moment_of=lambda _: moment_of())
+
+
+def test_a_beat_is_a_value() -> None:
+    beat = beat_of()
+    with pytest.raises(AttributeError):
+        beat.turn = 1  # type: ignore[misc]
+    assert replace(beat, turn=1) != beat

@@ -1,0 +1,174 @@
+"""What happened to an agent's state while it beat, and what the beat's end makes of it: each row of the module's table."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arbor.heartbeat.energy import MAX_ENERGY
+from arbor.heartbeat.merging import (
+    FoundState,
+    after_writing,
+    merged_amount,
+    merged_memory,
+    merged_mood,
+    merged_stale_beats,
+)
+from arbor.heartbeat.working_memory import (
+    MAX_BYTES,
+    MAX_THOUGHTS,
+    THOUGHT_LENGTH,
+    Thought,
+    WorkingMemory,
+    as_stored,
+)
+from tests.unit.heartbeat.builders import NOW
+
+LATER, EARLIER = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
+
+
+# --- A person, a program: energy, ticks, bonus actions -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "now", "merged"),
+    [
+        # Nothing happened meanwhile.
+        (9.0, 10.0, 10.0, 9.0),
+        # The beat changes nothing.
+        (None, 10.0, 15.0, None),
+        # What was given or taken meanwhile is added.
+        (9.0, 10.0, 15.0, 14.0),
+        (9.0, 10.0, 7.0, 6.0),
+        # Within the bounds.
+        (18.0, 10.0, 15.0, 20.0),
+        (1.0, 10.0, 7.0, 0),
+        # What comes back at a beat is its own doing.
+        (19.0, 10.0, 10.0, 19.0),
+    ],
+)
+def test_an_amount_that_somebody_changed_meanwhile_counts(
+    wanted: float | None, found: float, now: float, merged: float | None
+) -> None:
+    assert merged_amount(wanted, found=found, now=now, most=MAX_ENERGY) == merged
+
+
+def test_a_whole_amount_stays_whole() -> None:
+    for wanted, now in ((3, 15), (3, 5), (3, 2**31 - 1)):
+        merged = merged_amount(wanted, found=10, now=now, most=2**31 - 1)
+        assert isinstance(merged, int)
+
+
+@given(
+    left=st.lists(st.floats(0, 20), min_size=1, max_size=4),
+    gifts=st.lists(st.floats(0, 3), min_size=4, max_size=4),
+)
+def test_over_several_legs_no_gift_is_lost_or_counted_twice(left: list[float], gifts: list[float]) -> None:
+    stored, found, given_so_far = 10.0, FoundState(energy=10.0), 0.0
+    for wanted, gift in zip(left, gifts, strict=False):
+        stored += gift
+        given_so_far += gift
+        merged = merged_amount(wanted, found=found.energy, now=stored, most=1_000.0)
+        assert merged is not None
+        assert merged == pytest.approx(wanted + given_so_far)
+        stored, found = merged, after_writing(found, energy=wanted)
+
+
+# --- A conversation: mood and stale beats --------------------------------------------------------------
+
+FOUND = {"valence": 0.1, "arousal": 0.3, "at": "2026-01-05T09:00:00Z"}
+WANTED = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "now", "shift", "merged"),
+    [
+        (WANTED, FOUND, FOUND, (0.1, 0.1), WANTED),
+        (None, FOUND, WANTED, (0.1, 0.1), None),
+        # The beat's own share is added to what a conversation has made of it.
+        (WANTED, FOUND, {**FOUND, "valence": 0.5}, (0.1, 0.1), {**FOUND, "valence": 0.6, "arousal": 0.4}),
+        (WANTED, FOUND, {**FOUND, "valence": 0.95}, (0.1, 0.0), {**FOUND, "valence": 1.0}),
+        (WANTED, FOUND, {**FOUND, "valence": -0.95}, (-0.1, 0.0), {**FOUND, "valence": -1.0}),
+        (WANTED, FOUND, {**FOUND, "arousal": 0.1}, (0.0, -0.2), {**FOUND, "arousal": 0.0}),
+        # Nobody has felt anything so far.
+        (WANTED, {}, {}, (0.1, 0.1), WANTED),
+        (WANTED, FOUND, {}, (0.1, 0.1), WANTED),
+        (WANTED, {}, {**FOUND, "valence": 0.5}, (0.1, 0.0), {**FOUND, "valence": 0.6}),
+    ],
+)
+def test_a_mood_that_a_conversation_moved_meanwhile_is_moved_on(
+    wanted: dict[str, Any] | None,
+    found: dict[str, Any],
+    now: dict[str, Any],
+    shift: tuple[float, float],
+    merged: dict[str, Any] | None,
+) -> None:
+    result = merged_mood(wanted, found=found, now=now, valence=shift[0], arousal=shift[1])
+    assert result == (merged if merged is None else pytest.approx(merged))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "now", "merged"),
+    [(4, 3, 3, 4), (0, 3, 3, 0), (4, 3, 0, 0), (4, 3, 5, 4), (None, 3, 0, None)],
+)
+def test_a_conversation_has_brought_something_new(
+    wanted: int | None, found: int, now: int, merged: int | None
+) -> None:
+    assert merged_stale_beats(wanted, found=found, now=now) == merged
+
+
+# --- A conversation: working memory --------------------------------------------------------------------
+
+
+def thought(text: str, at: Any = LATER) -> Thought:
+    return Thought(text=text, at=at)
+
+
+def merged(wanted: WorkingMemory, now: WorkingMemory, *, found_talked: int = 0) -> WorkingMemory:
+    return merged_memory(wanted, now=now, found_talked=found_talked, since=NOW)
+
+
+def test_who_is_there_is_left_as_it_is() -> None:
+    wanted = WorkingMemory(current_human="Ann", current_conversation="1", concerns=["wind"], engagement=0.7)
+    result = merged(wanted, WorkingMemory(current_human="Bo", current_conversation="2", concerns=["rain"]))
+    assert (result.current_human, result.current_conversation) == ("Bo", "2")
+    assert (result.concerns, result.engagement) == (["wind"], 0.7)
+    gone = merged(wanted, WorkingMemory())
+    assert (gone.current_human, gone.current_conversation) == (None, None)
+
+
+def test_thoughts_since_the_beat_began_come_after_its_own() -> None:
+    before, own = thought("before", EARLIER), thought("own", NOW)
+    now = WorkingMemory(thoughts=[before, thought("talk")])
+    result = merged(WorkingMemory(thoughts=[before, own]), now)
+    assert [item.text for item in result.thoughts] == ["before", "own", "talk"]
+
+
+def test_the_oldest_thoughts_fall_out() -> None:
+    own = [thought(f"own {number}", EARLIER) for number in range(MAX_THOUGHTS)]
+    result = merged(WorkingMemory(thoughts=own), WorkingMemory(thoughts=[thought("talk")]))
+    texts = [item.text for item in result.thoughts]
+    assert (len(texts), texts[0], texts[-1]) == (MAX_THOUGHTS, "own 1", "talk")
+
+
+def test_what_is_merged_can_always_be_stored() -> None:
+    # Characters that JSON writes as six.
+    own = [thought("\x01" * THOUGHT_LENGTH, EARLIER) for _ in range(MAX_THOUGHTS)]
+    talk = [thought("\x02" * THOUGHT_LENGTH) for _ in range(MAX_THOUGHTS)]
+    large = {"concerns": ["\x03" * 200] * 5, "curiosity": ["\x04" * 200] * 10}
+    result = merged(WorkingMemory(thoughts=own, **large), WorkingMemory(thoughts=talk))
+    assert len(as_stored(result).encode()) <= MAX_BYTES
+    assert result.thoughts[-1].text == talk[-1].text
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "now", "talked"),
+    [(4, 4, 4, 4), (4, 4, 6, 6), (0, 12, 12, 0), (0, 12, 14, 2), (4, 4, 0, 4)],
+)
+def test_talk_since_the_memory_was_tended_is_added(wanted: int, found: int, now: int, talked: int) -> None:
+    result = merged(WorkingMemory(talked=wanted), WorkingMemory(talked=now), found_talked=found)
+    assert result.talked == talked
