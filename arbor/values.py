@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,11 +18,17 @@ else:
         copied as one dictionary instead: for 50 fields that takes a fiftieth of the time.
         """
         kind = type(value)
-        if hasattr(kind, "__post_init__") or not hasattr(value, "__dict__"):
+        if not _is_plain(kind):
             return dataclasses.replace(value, **changes)
         made = object.__new__(kind)
         made.__dict__.update(value.__dict__, **changes)
         return made
+
+
+@cache
+def _is_plain(kind: type[Any]) -> bool:
+    """Return whether values of a dataclass have neither slots nor checks of their own."""
+    return not (hasattr(kind, "__post_init__") or hasattr(kind, "__slots__"))
 
 
 __all__ = ["replace"]

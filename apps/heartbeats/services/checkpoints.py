@@ -272,7 +272,8 @@ def _rows(members: Sequence[Member], *, status: HeartbeatStatus, reasons: Sequen
             }
         )
         checkpoints.append(_NOTHING if over else pack_text(checkpoint_json(progress.checkpoint)))
-        situations.append(_situation(member, beat))
+        # A receipt says why there was nothing to do; what the agent saw is not stored with it.
+        situations.append(_NOTHING if beat.idle else _situation(member, beat))
         traces.append(pack(steps))
         member.steps.clear()
         member.step = 0 if member.step is None else member.step + 1
