@@ -11,10 +11,10 @@ from pathlib import Path
 from django.conf import settings
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.importance import DEFAULT_WORDS, appraise, at_least
+from arbor.memory.importance import DEFAULT_WORDS, Appraisal, appraise, at_least
 from arbor.memory.phrases import WordLists, read_word_lists
 from arbor.memory.retention import DEFAULT_TTL, Retention
-from arbor.memory.values import NewMemory
+from arbor.memory.values import MemoryType, NewMemory
 
 
 def word_lists() -> WordLists:
@@ -25,6 +25,12 @@ def word_lists() -> WordLists:
 @lru_cache(maxsize=2)
 def _word_lists(path: str) -> WordLists:
     return DEFAULT_WORDS.extended(read_word_lists(Path(path))) if path else DEFAULT_WORDS
+
+
+# A note is appraised when it is made, when it is decided that it lasts, and when it is stored.
+@lru_cache(maxsize=128)
+def _appraised(content: str, role: str, kind: MemoryType, path: str) -> Appraisal:
+    return appraise(content, role=role, type=kind, lists=_word_lists(path))
 
 
 def ttl_of(retention: Retention) -> timedelta | None:
@@ -59,7 +65,7 @@ def weigh(memory: NewMemory, *, least: Retention | None = None, but: Collection[
     """
     importance, retention = memory.importance, memory.retention
     if importance is None or retention is None:
-        found = appraise(memory.content, role=memory.role, type=memory.type, lists=word_lists())
+        found = _appraised(memory.content, memory.role, memory.type, settings.ARBOR_IMPORTANCE_WORDS)
         if importance is None:
             importance = found.importance
         if retention is None:

@@ -1,4 +1,4 @@
-"""Decide what memories to be stored become: existing ones, one of each other, or new ones."""
+"""Placement: decide for each memory that is to be stored whether it is one that exists or a new one."""
 
 from __future__ import annotations
 

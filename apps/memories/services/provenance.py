@@ -1,4 +1,4 @@
-"""Where facts come from: another source for one that is remembered raises its trust."""
+"""Provenance: memories tied to those that they came from, and the sources of facts, which raise their trust."""
 
 from __future__ import annotations
 
