@@ -11,6 +11,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from arbor.embedding.models import EmbeddingModel
+from arbor.errors import CheckpointInvalid
 from arbor.heartbeat.beat import Beat, Moment
 from arbor.heartbeat.situation import Situation
 from arbor.pipeline.progress import Checkpoint
@@ -47,8 +48,13 @@ def checkpoint_json(checkpoint: Checkpoint[Beat]) -> bytes:
 def read_checkpoint(
     stored: bytes | str, *, situation: Situation, moment_of: Callable[[EmbeddingModel | None], Moment]
 ) -> Checkpoint[Beat]:
-    """Return the checkpoint of a stored heartbeat that goes on at the moment of its model of vectors."""
+    """Return the checkpoint of a stored heartbeat that goes on at the moment of its model of vectors.
+
+    Raises CheckpointInvalid for one of an older version.
+    """
     written: dict[str, Any] = orjson.loads(stored)
+    if "beat" not in written:
+        raise CheckpointInvalid("an older version of Arbor stored this heartbeat; it cannot go on")
     known = _STORED.validate_python(written["beat"])
     moment = moment_of(known.get("embedding_model"))
     return Checkpoint.at(written, Beat(**known, view=situation, moment=moment))

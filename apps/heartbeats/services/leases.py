@@ -26,7 +26,6 @@ from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
 from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import Clock
-from arbor.errors import StaleLease
 from arbor.ids import uuid7
 
 # All rows of a batch are locked before anything else, in the order of their ids.
@@ -61,16 +60,17 @@ WHERE h.tenant_id = %(tenant)s AND h.status IN ('running', 'waiting')
 """
 
 
-def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock) -> list[Due]:
+def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock, again: bool = False) -> list[Due]:
     """Lock the leases (agent, epoch) and return the heartbeats that can go on under them, in the order of their agents.
 
     A lease that is stale, or under which there is nothing to do, is left out. Two statements, whatever the number.
+    `again`: this worker had the leases in a batch that failed after they were set to run.
     """
     locked = _lock(leases)
     if not locked:
         return []
     found = _agents_and_beats([lease.agent_id for lease in locked])
-    due = [_resolve(lease, *found[lease.agent_id], clock) for lease in locked]
+    due = [_resolve(lease, *found[lease.agent_id], clock, again=again) for lease in locked]
     return [each for each in due if each is not None]
 
 
@@ -92,17 +92,16 @@ def run(agent_ids: Collection[UUID]) -> None:
     change(_RUN, agents=sorted(agent_ids), lease=settings.ARBOR_RUN_LEASE)
 
 
-def fence(members: Sequence[Member]) -> None:
-    """Lock the leases and the heartbeats again; raises StaleLease when another worker has any of them."""
-    if len(_lock([(member.agent.id, member.epoch) for member in members])) < len(members):
-        raise StaleLease
-    stored = [
-        (member.heartbeat_id, member.epoch, member.step) for member in members if member.step is not None
-    ]
-    if stored:
-        ids, epochs, steps = zip(*stored, strict=True)
-        if len(fetch(_AT_STEP, ids=list(ids), epochs=list(epochs), steps=list(steps))) < len(stored):
-            raise StaleLease
+def fence(members: Sequence[Member]) -> list[Member]:
+    """Lock the leases and the heartbeats again; return the members that no other worker has taken over meanwhile."""
+    locked = {lease.agent_id for lease in _lock([(member.agent.id, member.epoch) for member in members])}
+    kept = [member for member in members if member.agent.id in locked]
+    stored = [(member.heartbeat_id, member.epoch, member.step) for member in kept if member.step is not None]
+    if not stored:
+        return kept
+    ids, epochs, steps = zip(*stored, strict=True)
+    at_step = {found for (found,) in fetch(_AT_STEP, ids=list(ids), epochs=list(epochs), steps=list(steps))}
+    return [member for member in kept if member.step is None or member.heartbeat_id in at_step]
 
 
 def _lock(leases: Sequence[tuple[UUID, int]]) -> list[Lease]:
@@ -154,12 +153,15 @@ _BEAT = (
 )
 
 
-def _resolve(lease: Lease, agent: BeatingAgent, beat: OpenBeat | None, clock: Clock) -> Due | None:
+def _resolve(
+    lease: Lease, agent: BeatingAgent, beat: OpenBeat | None, clock: Clock, *, again: bool
+) -> Due | None:
     """Return what there is to do under a lease; None when there is nothing."""
-    if lease.state != ScheduleState.QUEUED:
-        # The call it waits for has ended; anything else is a doubled message.
-        waiting = beat is not None and beat.status == HeartbeatStatus.WAITING
-        return _resume(agent, beat, lease) if beat is not None and waiting else None
+    if beat is not None and beat.status == HeartbeatStatus.WAITING and lease.state != ScheduleState.QUEUED:
+        return _resume(agent, beat, lease)
+    if lease.state != ScheduleState.QUEUED and not again:
+        # A doubled message.
+        return None
     if agent.status != AgentStatus.ACTIVE and beat is None:
         _skip(lease, reason=f"the agent is {agent.status}")
         return None

@@ -63,12 +63,12 @@ _STALE_NAMED = 3
 type _Seen = Mapping[str, Any]
 
 
-def load_batch(leases: Sequence[tuple[UUID, int]], *, clock: Clock) -> list[Member]:
+def load_batch(leases: Sequence[tuple[UUID, int]], *, clock: Clock, again: bool = False) -> list[Member]:
     """Return the heartbeats that can go on under these leases (agent, epoch), ready to think.
 
-    Locks the leases. Three statements, however many there are; two if none of them begins.
+    Locks the leases. Three statements, however many there are; two if none of them begins. `again`: see `resolve`.
     """
-    due = resolve(leases, clock=clock)
+    due = resolve(leases, clock=clock, again=again)
     beginning = [each.agent.id for each in due if each.open is None]
     seen = see_agents(beginning) if beginning else {}
     rules, now = _rules(), clock.now()

@@ -71,7 +71,8 @@ def advance_heartbeats(*, tenant_id: UUID, leases: Sequence[Lease], clock: Clock
     """
     clock = clock or SystemClock()
     advanced: set[UUID] = set()
-    left = list(leases)
+    # Twice the same lease in one list would be walked twice in one transaction.
+    left = list(dict.fromkeys(leases))
     while left:
         size = _pace.batch_size
         advanced |= _advance_batch(tenant_id, left[:size], clock)
@@ -85,7 +86,8 @@ def _advance_batch(tenant_id: UUID, leases: Sequence[Lease], clock: Clock) -> se
             return _Leg(tenant_id, leases, clock).walk()
         except BatchFailed as failed:
             log.warning("batch_failed", heartbeats=len(leases), error=repr(failed.__cause__))
-    return {lease[0] for lease in leases if _advance_one(tenant_id, lease, clock)}
+    again = len(leases) > 1
+    return {lease[0] for lease in leases if _advance_one(tenant_id, lease, clock, again=again)}
 
 
 def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int, clock: Clock | None = None) -> bool:
@@ -93,10 +95,10 @@ def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int, clock: Clo
     return bool(advance_heartbeats(tenant_id=tenant_id, leases=[(agent_id, epoch)], clock=clock))
 
 
-def _advance_one(tenant_id: UUID, lease: Lease, clock: Clock) -> bool:
+def _advance_one(tenant_id: UUID, lease: Lease, clock: Clock, *, again: bool) -> bool:
     agent_id, epoch = lease
     try:
-        return bool(_Leg(tenant_id, [lease], clock).walk())
+        return bool(_Leg(tenant_id, [lease], clock, again=again).walk())
     except StaleLease:
         log.warning("lease_lost", agent_id=str(agent_id), epoch=epoch)
         return False
@@ -113,7 +115,7 @@ def _advance_one(tenant_id: UUID, lease: Lease, clock: Clock) -> bool:
     return True
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Thought:
     """A heartbeat that is thinking: its generator, and what it needs to go on."""
 
@@ -135,9 +137,12 @@ class _Thought:
 class _Leg:
     """One leg of several heartbeats: load, think, fetch, think on, commit."""
 
-    def __init__(self, tenant_id: UUID, leases: Sequence[Lease], clock: Clock) -> None:
+    def __init__(
+        self, tenant_id: UUID, leases: Sequence[Lease], clock: Clock, *, again: bool = False
+    ) -> None:
         self._tenant_id = tenant_id
         self._leases = leases
+        self._again = again
         self._clock = clock
         self._fetcher = Fetcher(tenant_id, clock.now())
         self._thoughts: list[_Thought] = []
@@ -160,10 +165,8 @@ class _Leg:
     def _walk(self) -> set[UUID]:
         started = time.perf_counter()
         with tenant_transaction(self._tenant_id, generic_plans=True):
-            self._thoughts = [
-                self._thinking(member) for member in load_batch(self._leases, clock=self._clock)
-            ]
-            members = [thought.member for thought in self._thoughts]
+            members = load_batch(self._leases, clock=self._clock, again=self._again)
+            self._thoughts = [self._thinking(member) for member in members]
             if len(members) < len(self._leases):
                 log.info("messages_stale", stale=len(self._leases) - len(members))
             if not members:
@@ -181,9 +184,12 @@ class _Leg:
             answers = self._fetcher.embed([self._asked(thought) for thought in outside])
             started = time.perf_counter()
             with tenant_transaction(self._tenant_id, generic_plans=True):
-                fence(members)
+                members = self._keep(fence(members))
+                if not members:
+                    return set()
                 for thought, answer in zip(outside, answers, strict=True):
-                    thought.go_on(answer)
+                    if thought in self._thoughts:
+                        thought.go_on(answer)
                 outside = self._think()
                 if not outside:
                     self._commit(members, started)
@@ -200,6 +206,15 @@ class _Leg:
             observer=member.steps.append,
         )
         return _Thought(member=member, walking=walking)
+
+    def _keep(self, members: list[Member]) -> list[Member]:
+        """Forget the heartbeats that another worker has taken over; return those that are left."""
+        kept = {member.heartbeat_id for member in members}
+        for thought in self._thoughts:
+            if thought.member.heartbeat_id not in kept:
+                log.warning("lease_lost", agent_id=str(thought.member.agent.id), epoch=thought.member.epoch)
+        self._thoughts = [thought for thought in self._thoughts if thought.member.heartbeat_id in kept]
+        return members
 
     def _think(self) -> list[_Thought]:
         """Answer needs until all heartbeats are through their legs; return those that wait for something outside."""

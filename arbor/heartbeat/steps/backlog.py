@@ -17,7 +17,6 @@ from arbor.heartbeat.guarding import paths_of
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.steps.goal_changes import Changes, is_work, without
-from arbor.heartbeat.steps.opening import opening_of
 from arbor.heartbeat.usage import Degradation
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
@@ -31,7 +30,10 @@ _PUT_OFF = (Verdict.TOO_LITTLE_ENERGY, Verdict.TOO_MANY, Verdict.TOO_SOON, Verdi
 
 def inject_goals(beat: Beat) -> Steps[Beat]:
     """Add the goals that the rules make, if any, and close the one that is over (seed 003, 10.1: orient)."""
-    situation, opening = beat.situation, opening_of(beat)
+    if beat.opening is None:
+        # Later than the first leg, which a graph of the operator's own may do.
+        return NodeResult(state=beat)
+    situation, opening = beat.situation, beat.opening
     circumstances = _circumstances(beat, opening.circumstances)
     found = injected_goals(circumstances)
     over = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
