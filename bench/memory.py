@@ -48,13 +48,15 @@ class Bar:
 
 def _bars() -> Iterator[Bar]:
     for what, benchmark, key, sign, limit in (
-        ("recall, p95 in ms", "recall", "p95_ms", "≤", 20),
+        ("recall, p95 in ms", "recall", "p95_ms", "≤", 15),
+        ("recall of a mind that is not at hand, p95 in ms", "recall", "cold_p95_ms", "≤", 30),
         ("recall, times faster than through the table", "recall", "times_faster", "≥", 5),
         ("recall, against a store of a tenth", "recall", "flat", "≤", 1.2),
-        ("recall, equal to brute force", "recall", "exact", "is", True),
+        ("recall, equal to the scan and to brute force", "recall", "exact", "is", True),
         ("recall, by the index alone", "recall", "index_only", "is", True),
         ("recall, statements", "recall", "queries", "<", 8),
-        ("recall by many at once, p95 in ms", "recall", "concurrent_p95_ms", "≤", 60),
+        ("recall by many at once, p95 in ms", "recall", "concurrent_p95_ms", "≤", 100),
+        ("recalls by many at once, per second", "recall", "concurrent_per_s", "≥", 250),
         ("index, bytes per memory", "recall", "index_bytes_per_memory", "≤", 900),
         ("index, bytes per memory of real dialogs", "locomo", "index_bytes_per_memory", "≤", 900),
         ("memories stored per second", "store", "memories_per_s", "≥", 2_000),

@@ -165,6 +165,11 @@ def load(
         " SET memories = memories_term.memories + EXCLUDED.memories",
         [list(counts), list(counts.values()), ids],
     )
+    database.execute(
+        "INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)"
+        " SELECT tenant_id, id, %s, %s FROM agents_agent WHERE id = ANY(%s) ON CONFLICT DO NOTHING",
+        [settings.ARBOR_EMBEDDING_MODEL, settings.ARBOR_EMBEDDING_DIMENSION, ids],
+    )
     database.execute("DROP TABLE loaded")
     say("vacuuming")
     settle(database)

@@ -1,23 +1,29 @@
-"""One recall, end to end, as every heartbeat does it: by its index alone, and beside it through the table.
+"""One recall, end to end: from a mind at hand, of a mind that is not at hand, and by the scan alone, as index and as table.
 
-The same load is measured in a store of a tenth of the agents before the rest is loaded, and at the end by many clients at
-once. `exact` compares each answer with one computed in numpy from all of the agent's rows by the same rule.
+The scan is also measured in a store of a tenth of the agents before the rest is loaded. At the end many clients recall at
+once, first each from minds that it has at hand, then by scans. `exact` compares answers from minds at hand with the scan's,
+and with answers computed in numpy from all of the agent's rows by the same rule.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import batched, count
 from typing import Any
 
 import psycopg
+from django.conf import settings
 from django.db import connections
 
+from apps.memories.services.minds_at_hand import MEMORIES_A_RECALL, MINDS
 from apps.memories.services.recall import recall
 from apps.tenants.scope import APP
+from arbor.memory.values import Recalled
 from bench import minds
 from bench.brute import LIMIT, share_exact
 from bench.database import superuser
@@ -28,6 +34,8 @@ from bench.progress import say
 
 #: Answers computed a second time from all rows.
 _CHECKED = 40
+#: Scores that differ by less differ by rounding.
+_ROUNDING = 1e-5
 _INDEX = "memories_memory_mind"
 #: The same statement, which then finds its rows by an index and reads them from the table.
 _THROUGH_TABLE = "-c enable_indexonlyscan=off"
@@ -36,6 +44,8 @@ _TURN = 20
 _WARM_UP = 8
 #: The small store has so many times fewer agents.
 _FEWER = 10
+#: Minds that one process has at hand: it recalls for so many agents in turn.
+_AT_HAND = 6
 _CONCURRENT_S = 15.0
 
 
@@ -50,49 +60,126 @@ def measure(place: Installation, *, memories: int, agents: int, queries: int, cl
         if few:
             minds.load(database, turns, few)
             say("recalling in the small store")
-            _recalls(few, asked, small, options="")
+            with _scanning():
+                _recalls(few, asked, small, options="")
         minds.load(database, turns, population[len(few) :])
         rows = _one(database, "SELECT count(*) FROM memories_memory")
-        say("recalling, by the index and through the table in turns")
-        before = _index_reads(database)
-        covered, heap = _Timed(), _Timed()
+        scans = _scan_figures(database, population, asked, small, memories)
+        figures = {"memories": memories, "agents": agents, **_at_hand_figures(population, asked, memories)}
+        figures |= _concurrent_figures(population, asked, clients, memories) | scans
+        say("checking against brute force")
+        exact = share_exact(database, population[0], asked[:_CHECKED])
+        size = _one(database, f"SELECT pg_relation_size('{_INDEX}')")
+    return {
+        **figures,
+        "exact": exact == 1.0 and figures["same_as_scan"] == 1.0,
+        "exact_share": exact,
+        "index_bytes_per_memory": round(size / rows),
+    }
+
+
+def _at_hand_figures(population: Sequence[Inhabitant], asked: Sequence[str], memories: int) -> dict[str, Any]:
+    say("recalling from minds at hand, and of minds that are not")
+    _connect("")
+    cold = _Timed()
+    _recalls(population, asked, cold, options="", before=MINDS.clear)
+    near = population[:_AT_HAND]
+    loads = _load(near, asked, memories)
+    warm = _Timed()
+    _recalls(near, asked, warm, options="")
+    now = datetime.now(UTC)
+    found = [_recall(near[number % len(near)], text, now) for number, text in enumerate(asked)]
+    size = MINDS.nbytes / max(1, len(MINDS))
+    with _scanning():
+        scanned = [_recall(near[number % len(near)], text, now) for number, text in enumerate(asked)]
+    return {
+        "p50_ms": quantile(warm.ms, 0.5),
+        "p95_ms": quantile(warm.ms, 0.95),
+        "client_cpu_ms": round(warm.cpu_ms / len(warm.ms), 2),
+        "queries": round(warm.statements / len(warm.ms), 1),
+        "cold_p50_ms": quantile(cold.ms, 0.5),
+        "cold_p95_ms": quantile(cold.ms, 0.95),
+        "at_hand": len(near),
+        "at_hand_bytes_per_mind": round(size),
+        "load_p50_ms": quantile(loads, 0.5),
+        "same_as_scan": sum(map(_same, found, scanned)) / len(asked),
+    }
+
+
+def _load(population: Sequence[Inhabitant], asked: Sequence[str], memories: int) -> list[float]:
+    """Recall until these minds are at hand; return how long the recalls took that loaded them."""
+    MINDS.clear()
+    loads = []
+    for agent in population:
+        for number in range(memories // MEMORIES_A_RECALL):
+            _recall(agent, asked[number % len(asked)])
+        before = len(MINDS)
+        started = time.perf_counter()
+        _recall(agent, asked[0])
+        loads.append((time.perf_counter() - started) * 1000)
+        if len(MINDS) <= before:
+            raise RuntimeError(f"the mind of agent {agent.agent_id} was not loaded")
+    return loads
+
+
+def _same(found: Sequence[Recalled], scanned: Sequence[Recalled]) -> bool:
+    return [(each.id, each.content) for each in found] == [
+        (each.id, each.content) for each in scanned
+    ] and all(abs(one.score - other.score) <= _ROUNDING for one, other in zip(found, scanned, strict=True))
+
+
+def _scan_figures(
+    database: psycopg.Connection[Any],
+    population: Sequence[Inhabitant],
+    asked: Sequence[str],
+    small: _Timed,
+    memories: int,
+) -> dict[str, Any]:
+    say("scanning, by the index and through the table in turns")
+    before = _index_reads(database)
+    covered, heap, alone = _Timed(), _Timed(), _Timed()
+    with _scanning():
         for turn in batched(asked, _TURN, strict=False):
             _recalls(population, turn, covered, options="")
             _recalls(population, turn, heap, options=_THROUGH_TABLE)
         _connect("")
         reads, fetches = (after - start for after, start in zip(_index_reads(database), before, strict=True))
-        alone = _Timed()
         _recalls(population, asked, alone, options="")
-        say(f"recalling, {clients} at once")
-        together = _together(population, asked, clients)
-        say("checking against brute force")
-        exact = share_exact(database, population[0], asked[:_CHECKED])
-        size = _one(database, f"SELECT pg_relation_size('{_INDEX}')")
     return {
-        "memories": memories,
-        "agents": agents,
-        "p50_ms": quantile(alone.ms, 0.5),
-        "p95_ms": quantile(alone.ms, 0.95),
-        "client_cpu_ms": round(alone.cpu_ms / len(alone.ms), 2),
+        "scan_p50_ms": quantile(alone.ms, 0.5),
+        "scan_p95_ms": quantile(alone.ms, 0.95),
+        "scan_client_cpu_ms": round(alone.cpu_ms / len(alone.ms), 2),
+        "scan_queries": round(alone.statements / len(alone.ms), 1),
         "in_turns_p50_ms": quantile(covered.ms, 0.5),
         "in_turns_p95_ms": quantile(covered.ms, 0.95),
         "heap_p50_ms": quantile(heap.ms, 0.5),
         "heap_p95_ms": quantile(heap.ms, 0.95),
         "times_faster": _ratio(quantile(heap.ms, 0.5), quantile(covered.ms, 0.5)),
-        "small_store_agents": len(few),
+        "small_store_agents": len(population) // _FEWER,
         "small_store_p50_ms": quantile(small.ms, 0.5),
         "small_store_p95_ms": quantile(small.ms, 0.95),
         "flat": _ratio(quantile(alone.ms, 0.5), quantile(small.ms, 0.5)),
+        # Of the entries read from the index, next to none had to be looked up in the table.
+        "index_only": reads >= memories and fetches < reads / 100,
+    }
+
+
+def _concurrent_figures(
+    population: Sequence[Inhabitant], asked: Sequence[str], clients: int, memories: int
+) -> dict[str, Any]:
+    say(f"recalling, {clients} at once, from minds at hand")
+    together = _together(population, asked, clients, memories)
+    say(f"scanning, {clients} at once")
+    with _scanning():
+        scanning = _together(population, asked, clients, memories)
+    return {
         "clients": clients,
         "concurrent_p50_ms": quantile(together, 0.5),
         "concurrent_p95_ms": quantile(together, 0.95),
         "concurrent_per_s": round(len(together) / _CONCURRENT_S, 1),
-        "exact": exact == 1.0,
-        "exact_share": exact,
-        "queries": round(alone.statements / len(alone.ms), 1),
-        "index_bytes_per_memory": round(size / rows),
-        # Of the entries read from the index, next to none had to be looked up in the table.
-        "index_only": reads >= memories and fetches < reads / 100,
+        "scan_concurrent_p50_ms": quantile(scanning, 0.5),
+        "scan_concurrent_p95_ms": quantile(scanning, 0.95),
+        "scan_concurrent_per_s": round(len(scanning) / _CONCURRENT_S, 1),
     }
 
 
@@ -108,6 +195,17 @@ class _Timed:
         return execute(sql, params, many, context)
 
 
+@contextmanager
+def _scanning() -> Iterator[None]:
+    """Let no recall use a mind at hand."""
+    budget = settings.ARBOR_MINDS_AT_HAND_MB
+    settings.ARBOR_MINDS_AT_HAND_MB = 0
+    try:
+        yield
+    finally:
+        settings.ARBOR_MINDS_AT_HAND_MB = budget
+
+
 def _connect(options: str) -> None:
     """Let the next recall open a connection with these options."""
     connections[APP].close()
@@ -115,27 +213,41 @@ def _connect(options: str) -> None:
     del connections[APP]
 
 
-def _recalls(population: Sequence[Inhabitant], asked: Sequence[str], timed: _Timed, *, options: str) -> None:
+def _recalls(
+    population: Sequence[Inhabitant],
+    asked: Sequence[str],
+    timed: _Timed,
+    *,
+    options: str,
+    before: Callable[[], None] = lambda: None,
+) -> None:
     """Recall for one agent after the other; the first ones prepare the connection and do not count."""
     _connect(options)
     for text in asked[:_WARM_UP]:
+        before()
         _recall(population[0], text)
     with connections[APP].execute_wrapper(timed.count):
-        cpu = time.process_time()
         for text in asked:
             agent = population[len(timed.ms) % len(population)]
+            before()
+            cpu = time.process_time()
             started = time.perf_counter()
             _recall(agent, text)
             timed.ms.append((time.perf_counter() - started) * 1000)
-        timed.cpu_ms += (time.process_time() - cpu) * 1000
+            timed.cpu_ms += (time.process_time() - cpu) * 1000
 
 
-def _recall(agent: Inhabitant, text: str) -> None:
-    recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text, limit=LIMIT)
+def _recall(agent: Inhabitant, text: str, now: datetime | None = None) -> list[Recalled]:
+    return recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text, limit=LIMIT, now=now)
 
 
-def _together(population: Sequence[Inhabitant], asked: Sequence[str], clients: int) -> list[float]:
-    """Return how long each recall took, in ms, of processes that each ask again as soon as they have the answer."""
+def _together(
+    population: Sequence[Inhabitant], asked: Sequence[str], clients: int, memories: int
+) -> list[float]:
+    """Return how long each recall took, in ms, of processes that each ask again as soon as they have the answer.
+
+    Each has agents of its own, as many as it has minds at hand; where there are fewer agents, clients share them.
+    """
     # Processes, as workers are; none may inherit an open connection.
     connections.close_all()
     context = multiprocessing.get_context("fork")
@@ -143,17 +255,21 @@ def _together(population: Sequence[Inhabitant], asked: Sequence[str], clients: i
     ready = context.Barrier(clients)
 
     def client(number: int) -> None:
-        for text in asked[:_WARM_UP]:
-            _recall(population[number % len(population)], text)
+        own = [population[(number + turn * clients) % len(population)] for turn in range(_AT_HAND)]
+        own = list(dict.fromkeys(own))
+        if settings.ARBOR_MINDS_AT_HAND_MB:
+            _load(own, asked, memories)
+        else:
+            for text in asked[:_WARM_UP]:
+                _recall(own[0], text)
         ready.wait()
         ms: list[float] = []
         ends_at = time.monotonic() + _CONCURRENT_S
         for turn in count(number * 7919):
             if time.monotonic() >= ends_at:
                 break
-            agent = population[turn % len(population)]
             started = time.perf_counter()
-            _recall(agent, asked[turn % len(asked)])
+            _recall(own[turn % len(own)], asked[turn % len(asked)])
             ms.append((time.perf_counter() - started) * 1000)
         answers.put(ms)
 

@@ -18,7 +18,7 @@ from apps.memories.services.packed import FLAG, FLOAT, ID, INTEGER, MOMENT, fetc
 from apps.tenants.encoding import to_json
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.candidates import Places
-from arbor.memory.mind.rows import NEVER, MemoryRows, Vectors
+from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Vectors
 from arbor.memory.mind.snapshot import Snapshot
 
 _LAYOUT = np.dtype(
@@ -145,7 +145,7 @@ def _reading(row: tuple[Any, ...]) -> MindReading:
         snapshot=Snapshot.parse(snapshot, own=own),
         own=own,
         wrote_memories=wrote_memories,
-        rows=_memory_rows(packed, vectors, words, [column or () for column in names]),
+        rows=_memory_rows(packed, vectors, words, names) if len(packed) else NO_ROWS,
     )
 
 

@@ -26,10 +26,10 @@ log = structlog.get_logger(__name__)
 
 type _Key = tuple[UUID, UUID]
 
-#: A mind of so many memories is loaded at its first recall: that costs no more than a scan.
-SMALL = 300
-#: A larger one is loaded when it was scanned so often within so many seconds: a load costs about as much as these scans.
-LOADED_AT = 4
+#: A mind is loaded when it was recalled from once for each so many memories: by then scans have cost about as much more as
+#: the load will cost (docs/decisions/0014-a-mind-at-hand.md). Below so many, at once.
+MEMORIES_A_RECALL = 1_000
+#: Recalls count within so many seconds.
 _WITHIN_S = 600.0
 #: Memories that are loaded by one statement; other minds wait for the next recall.
 _MOST_LOADED = 10_000
@@ -167,7 +167,7 @@ class MindsAtHand:
         now = time.monotonic()
         with self._lock:
             for agent_id, count in sorted(documents.items(), key=lambda item: item[1]):
-                due = self._count((tenant_id, agent_id), now) >= LOADED_AT or count <= SMALL
+                due = self._count((tenant_id, agent_id), now) > count // MEMORIES_A_RECALL
                 if due and count <= fitting and (count <= left or not wanted):
                     wanted.append(agent_id)
                     left -= count

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +16,20 @@ from django.conf import settings
 from apps.memories.services.literals import sparsevec_weights
 from apps.memories.services.minds import half_precision
 from apps.memories.services.minds_at_hand import MINDS, MindAtHand
-from apps.memories.services.packed import FLOAT, ID, INTEGER, MOMENT, fetch_packed, moments, unpack
+from apps.memories.services.packed import (
+    FLOAT,
+    ID,
+    INTEGER,
+    MOMENT,
+    fetch_packed,
+    moments,
+    unpack,
+    uuid_array,
+)
 from apps.memories.services.scan import Found, Query
 from arbor.memory.activation import levels_after
-from arbor.memory.candidates import Candidates, Places, microseconds, whole
+from arbor.memory.candidates import Candidates, Places, microseconds
 from arbor.memory.fusion import contenders, lasting_terms
-from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.search import Choice, Search, Ties, can_answer, choose, complete, names_of
 from arbor.memory.neighborhood import HIGHEST
 
@@ -107,10 +114,9 @@ def _found(searches: Sequence[Search]) -> list[Found]:
 
 def _read_ties(searches: Sequence[Search], choices: Sequence[Choice]) -> list[Ties]:
     """Return the ties of each search's lenders. One statement; none where nothing lends."""
-    lenders = [_ids(search.image, choice.lenders) for search, choice in zip(searches, choices, strict=True)]
-    ids = list(dict.fromkeys(each for some in lenders for each in some))
-    data = fetch_packed(_TIES, ids=ids)[0] if ids else None
-    rows = unpack(data, _TIE)
+    lenders = [search.image.ids_of(choice.lenders) for search, choice in zip(searches, choices, strict=True)]
+    ids = np.unique(np.concatenate(lenders), axis=0) if lenders else np.empty((0, 2), dtype=np.uint64)
+    rows = unpack(fetch_packed(_TIES, ids=uuid_array(ids))[0] if len(ids) else None, _TIE)
     ties = Ties(
         lender=rows["lender"].astype(np.uint64),
         borrower=rows["borrower"].astype(np.uint64),
@@ -118,11 +124,6 @@ def _read_ties(searches: Sequence[Search], choices: Sequence[Choice]) -> list[Ti
     )
     # Another agent's memories are none of an image's rows, so each search finds its own ties among all of them.
     return [ties] * len(searches)
-
-
-def _ids(image: MindImage, rows: Places) -> list[UUID]:
-    found = image.rows[rows]
-    return whole(np.stack([found["high"], found["low"]], axis=1))
 
 
 def _completed(search: Search, choice: Choice, ties: Ties) -> Found:
@@ -151,12 +152,9 @@ def _with_uses(searches: Sequence[Search], found: Sequence[Found]) -> list[Found
         contenders(each.candidates, each.lasting or {}, weights=search.weights, limit=search.request.limit)
         for search, each in zip(searches, found, strict=True)
     ]
-    ids = [
-        memory_id
-        for each, chosen in zip(found, places, strict=True)
-        for memory_id in whole(each.candidates.ids[chosen])
-    ]
-    rows = unpack(fetch_packed(_USES, ids=ids)[0], _USE) if ids else unpack(None, _USE)
+    ids = [each.candidates.ids[chosen] for each, chosen in zip(found, places, strict=True)]
+    asked = uuid_array(np.concatenate(ids)) if any(map(len, ids)) else ""
+    rows = unpack(fetch_packed(_USES, ids=asked)[0] if asked else None, _USE)
     at = rows["place"].astype(np.int64) - 1
     answers = []
     first = 0

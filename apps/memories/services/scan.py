@@ -77,8 +77,7 @@ WITH asked AS MATERIALIZED (
         least(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY unsaid), 0) AS unsaid
     FROM sample
 ), scored AS MATERIALIZED (
-    SELECT array_agg(id) FILTER {among} AS id, array_agg(away) FILTER {among} AS away,
-        array_agg(unsaid) FILTER {among} AS unsaid, {timely} AS timely,
+    SELECT array_agg(ROW (id, away, unsaid, {timely})) FILTER {among} AS places,
         count(away) AS embedded, coalesce(avg(away), 0) AS mean, coalesce(sum(away * away) / nullif(count(away), 0), 0) AS square
     FROM (
         SELECT id, occurred_at, embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
@@ -87,7 +86,7 @@ WITH asked AS MATERIALIZED (
 ), background AS MATERIALIZED (
     SELECT embedded, -mean AS mean, sqrt(greatest(0, square - mean * mean)) AS deviation FROM scored
 ), best AS MATERIALIZED (
-    SELECT place.* FROM scored, unnest(scored.id, scored.away, scored.unsaid, scored.timely) AS place (id, away, unsaid, timely)
+    SELECT place.* FROM scored, unnest(scored.places) AS place (id uuid, away float8, unsaid float8, timely bool)
 ), chosen AS (
     (SELECT id FROM best WHERE away IS NOT NULL ORDER BY away, id LIMIT %(kept)s)
     UNION (SELECT id FROM best WHERE unsaid < 0 ORDER BY unsaid, id LIMIT %(kept)s)
@@ -226,7 +225,7 @@ def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
         conditions=conditions,
         or_recent=_RECENT.format(mind=mind) if filled else "",
         among=among,
-        timely=f"array_agg({_TIMELY}) FILTER {among}" if timed else "NULL::bool[]",
+        timely=_TIMELY if timed else "false",
         or_timely=_BY_TIME if timed else "",
         reach=REACH,
         most_beside=MOST_BESIDE,

@@ -17,7 +17,7 @@ from arbor.memory.candidates import Flags, Numbers, Places
 from arbor.memory.mind.lookup import IdLookup, TurnLookup
 from arbor.memory.mind.names import Names
 from arbor.memory.mind.postings import Postings
-from arbor.memory.mind.rows import NO_ROWS, MemoryRows, Vectors
+from arbor.memory.mind.rows import NO_ROWS, Halves, MemoryRows, Vectors
 
 #: One memory, but for its vector and its words; names are numbers of `Names`.
 ROW = np.dtype(
@@ -123,6 +123,10 @@ class MindImage:
         large = (*self.vectors, *self.words, self.by_id, self.turns)
         columns = self.rows.nbytes + 30 * len(self)
         return columns + self.names.nbytes + sum(part.nbytes for part in large)
+
+    def ids_of(self, rows: Places) -> Halves:
+        """Return the ids of some rows, in halves."""
+        return np.stack([self.rows["high"][rows], self.rows["low"][rows]], axis=1)
 
     def word_scores(self, query: dict[int, float]) -> npt.NDArray[np.float32]:
         """Return the inner product of each row's words with a query's."""

@@ -22,14 +22,11 @@ class Names:
 
     def numbers_of(self, texts: Sequence[str]) -> list[int]:
         """Return the number of each text, a new one for a new text."""
-        found = []
-        for text in texts:
-            number = self._numbers.get(text)
-            if number is None:
-                number = self._numbers[text] = len(self._texts)
+        for text in dict.fromkeys(texts):
+            if text not in self._numbers:
+                self._numbers[text] = len(self._texts)
                 self._texts.append(text)
-            found.append(number)
-        return found
+        return list(map(self._numbers.__getitem__, texts))
 
     def number_of(self, text: str) -> int | None:
         """Return the number of a text; None for one that does not occur."""

@@ -443,8 +443,8 @@ def test_a_large_mind_is_loaded_when_it_is_recalled_from_often(
     mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(mind, *turns(*TALK))
-    monkeypatch.setattr(minds_at_hand, "SMALL", 2)
-    assert recalls_at_hand(mind, here, monkeypatch, minds_at_hand.LOADED_AT - 1) == 0
+    monkeypatch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 2)
+    assert recalls_at_hand(mind, here, monkeypatch, len(TALK) // 2) == 0
     assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
 
 
@@ -452,8 +452,8 @@ def test_recalls_long_ago_do_not_count(
     mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(mind, *turns(*TALK))
-    monkeypatch.setattr(minds_at_hand, "SMALL", 2)
-    recalls_at_hand(mind, here, monkeypatch, minds_at_hand.LOADED_AT - 1)
+    monkeypatch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 2)
+    recalls_at_hand(mind, here, monkeypatch, len(TALK) // 2)
     monkeypatch.setattr(minds_at_hand, "_WITHIN_S", 0.0)
     assert recalls_at_hand(mind, here, monkeypatch, 1) == 0
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from arbor.memory.candidates import Candidate, Candidates, Links, halves, id_numbers, whole
 from arbor.memory.decay import days_between, effective_importance, relevance
-from arbor.memory.fusion import Background, Ranked, rank
+from arbor.memory.fusion import Background, Ranked, contenders, lasting_terms, rank
 from arbor.memory.query import Reading
 from arbor.memory.timespan import TimeSpan
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
@@ -351,3 +353,38 @@ def test_the_same_id_has_the_same_number_and_none_has_none(ids: list[UUID]) -> N
 def test_ids_keep_their_order_in_halves(ids: list[UUID]) -> None:
     assert whole(halves(ids)) == ids
     assert sorted(map(tuple, halves(ids).tolist())) == [tuple(each) for each in halves(sorted(ids)).tolist()]
+
+
+def test_whoever_use_can_bring_among_the_best_is_a_contender() -> None:
+    chance = random.Random(3)
+    for limit in (1, 5, 30):
+        bare = [
+            PLAIN._replace(
+                id=UUID(int=number),
+                words=chance.random() * 0.4,
+                importance=chance.random(),
+                decay_rate=chance.choice([0.0, 0.01, 0.5]),
+                occurred_at=NOW - timedelta(days=chance.randint(0, 400)),
+            )
+            for number in range(1, 200)
+        ]
+        reading = Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None)
+        asked: dict[str, Any] = {"reading": reading, "background": BACKGROUND, "weights": DEFAULT_WEIGHTS}
+        candidates = Candidates.of(bare)
+        places = contenders(
+            candidates, lasting_terms(candidates, **asked), weights=DEFAULT_WEIGHTS, limit=limit
+        )
+        assert limit <= len(places) < 199
+        for _ in range(20):
+            used = [
+                each._replace(
+                    uses=chance.choice([0, 1, 10**6]),
+                    last_access_at=chance.choice(
+                        [None, NOW, NOW - timedelta(days=30), NOW + timedelta(days=9)]
+                    ),
+                    level=chance.choice([0.0, 0.5, 1.0]),
+                )
+                for each in bare
+            ]
+            best = rank(Candidates.of(used), reading=reading, background=BACKGROUND, now=NOW, limit=limit)
+            assert {place.index for place in best} <= set(places.tolist())

@@ -1,0 +1,120 @@
+"""The image of a mind: brought up to date, it is what it would be if it were made anew."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from arbor.memory.candidates import halves
+from arbor.memory.mind import image as image_module
+from arbor.memory.mind.image import MindImage
+from arbor.memory.mind.rows import NO_ROWS
+from tests.unit.memory.mind.builders import DIMENSION, rows, vector
+
+QUERY = np.array(vector(1), dtype=np.float16).astype(np.float32)
+
+
+def described(image: MindImage) -> dict[int, tuple[Any, ...]]:
+    """Return what an image says of each active memory."""
+    words = image.word_scores({1: 0.5, 2: 0.25, 7: 1.0})
+    all_rows = np.arange(len(image))
+    exact = image.exact_similarities(all_rows, QUERY)
+    about = image.similarities(QUERY)
+    found = {}
+    for row in np.flatnonzero(image.active).tolist():
+        record = image.rows[row]
+        number = (int(record["high"]) << 64) + int(record["low"])
+        names = [image.names.texts_of([int(record[name])])[0] for name in ("session", "role", "type")]
+        nearness = None if np.isnan(exact[row]) else float(exact[row])
+        assert nearness is None or abs(nearness - about[row]) <= image.similarity_error(QUERY)
+        found[number] = (*names, int(record["position"]), float(record["importance"]), words[row], nearness)
+    return found
+
+
+def a_memory(chance: random.Random, number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "session": chance.choice(["", "talk", "walk"]),
+        "role": chance.choice(["Ada", "Grace"]),
+        "position": chance.randint(0, 9),
+        "importance": chance.random(),
+        "vector": vector(number) if chance.random() < 0.8 else None,
+        "words": {term: 1 + chance.random() for term in chance.sample(range(1, 9), 3)},
+    }
+
+
+@pytest.mark.parametrize("least_merged", [1, 5, 1000])
+@pytest.mark.parametrize("seed", range(3))
+def test_changes_in_any_order_end_in_the_same_image(
+    seed: int, least_merged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_module, "_LEAST_MERGED", least_merged)
+    chance = random.Random(seed)
+    memories = {number: a_memory(chance, number) for number in range(1, 20)}
+    image = MindImage.of(rows(*memories.values()), dimension=DIMENSION)
+    for _ in range(30):
+        changed: dict[int, dict[str, Any]] = {}
+        for number in chance.sample(range(1, 40), chance.randint(0, 4)):
+            changed[number] = a_memory(chance, number) | {"active": chance.random() < 0.7}
+        before = described(image)
+        after = image.changed(rows(*changed.values()) if changed else NO_ROWS)
+        # An image is a value.
+        assert described(image) == before
+        memories = {
+            number: each for number, each in {**memories, **changed}.items() if each.get("active", True)
+        }
+        image = after
+        anew = MindImage.of(rows(*memories.values()), dimension=DIMENSION)
+        assert described(image) == described(anew)
+        assert (np.diff(image.turns.keys) >= 0).all()
+        assert image.nbytes > 0
+
+
+def test_rows_that_have_gone_are_merged_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_module, "_LEAST_MERGED", 2)
+    chance = random.Random(1)
+    memories = [a_memory(chance, number) for number in range(1, 9)]
+    image = MindImage.of(rows(*memories), dimension=DIMENSION)
+    for number in (1, 2, 3):
+        image = image.changed(rows({"id": number, "active": False}))
+    assert len(image) == 5
+    assert image.all_active
+
+
+def test_ids_are_found_where_half_of_them_agree() -> None:
+    same_low = [5, (1 << 64) + 5, (2 << 64) + 5]
+    image = MindImage.of(rows(*({"id": number} for number in same_low)), dimension=DIMENSION)
+    image = image.changed(rows({"id": same_low[1], "position": 3}))
+    wanted = halves([UUID(int=number) for number in (*same_low, (3 << 64) + 5, 6)])
+    found = image.by_id.rows_of(wanted, among=image.active)
+    assert image.rows["position"][found[1]] == 3
+    assert (found >= 0).tolist() == [True, True, True, False, False]
+
+
+def test_an_empty_mind_has_an_image() -> None:
+    image = MindImage.of(NO_ROWS, dimension=DIMENSION)
+    assert described(image) == {}
+    grown = image.changed(rows({"id": 1, "vector": vector(1), "words": {1: 1.0}}))
+    assert list(described(grown)) == [1]
+
+
+def test_vectors_of_another_dimension_are_refused() -> None:
+    with pytest.raises(ValueError, match="must have 16 dimensions, got 8"):
+        MindImage.of(rows({"id": 1, "vector": vector(1, 8)}), dimension=DIMENSION)
+
+
+@pytest.mark.parametrize("dimension", [8, 12, 16, 35])
+def test_equal_vectors_are_equally_near_wherever_they_are(dimension: int) -> None:
+    image = MindImage.of(
+        rows(*({"id": number, "vector": vector(number % 3, dimension)} for number in range(1, 200))),
+        dimension=dimension,
+    )
+    asked = np.array(vector(9, dimension), dtype=np.float16).astype(np.float32)
+    exact = image.exact_similarities(np.arange(199), asked)
+    assert len(set(exact.tolist())) == 3
+    truth = image.vectors[0].astype(np.float64) @ asked.astype(np.float64)
+    np.testing.assert_allclose(exact, truth, atol=1e-6)

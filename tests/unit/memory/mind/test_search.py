@@ -1,0 +1,155 @@
+"""The search of a mind's image chooses what the ranker is to see."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from arbor.memory.candidates import Candidates, Links, halves, whole
+from arbor.memory.filters import RecallFilter
+from arbor.memory.fusion import MOST_BESIDE, REMINDED, SEEDS
+from arbor.memory.mind.image import MindImage
+from arbor.memory.mind.search import Search, Ties, can_answer, choose, complete
+from arbor.memory.query import Reading
+from arbor.memory.recall_request import RecallRequest
+from arbor.memory.timespan import mentioned_span
+from arbor.memory.values import MemoryType
+from arbor.memory.weights import DEFAULT_WEIGHTS
+from tests.unit.memory.mind.builders import DIMENSION, NOW, rows, vector
+
+NO_TIES = Ties(lender=halves([]), borrower=halves([]), share=np.empty(0))
+
+
+def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", **asked: Any) -> Search:
+    """Return a search for term 1 in these memories, near the vector of that seed."""
+    image = MindImage.of(rows(*memories), dimension=DIMENSION)
+    request = RecallRequest(agent_id=UUID(int=1), text=text, **{"limit": 3, "now": NOW, **asked})
+    query = None if near is None else np.array(vector(near), dtype=np.float16).astype(np.float32)
+    span = mentioned_span(text, now=NOW)
+    return Search(
+        image=image,
+        request=request,
+        reading=Reading(meaning_text=text, lexical={1: 0.5}, speakers=frozenset(), span=span),
+        lexical={1: 0.5},
+        vector=query,
+        documents=len(memories),
+        weights=DEFAULT_WEIGHTS,
+    )
+
+
+def ids_found(asked: Search, ties: Ties = NO_TIES) -> list[int]:
+    _, candidates, _ = found(asked, ties)
+    return [each.int for each in whole(candidates.ids)]
+
+
+def found(asked: Search, ties: Ties = NO_TIES) -> tuple[Any, Candidates, Links]:
+    return complete(asked, choose(asked), ties)
+
+
+def said(number: int, **parts: Any) -> dict[str, Any]:
+    return {"id": number, "words": {1: 1.0}, **parts}
+
+
+def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
+    far = [{"id": number, "vector": vector(100 + number)} for number in range(1, 2 * SEEDS)]
+    asked = search(*far, {"id": 500, "vector": vector(7)}, said(600), said(601, words={1: 2.0}), near=7)
+    choice = choose(asked)
+    chosen = [each.int for each in whole(asked.image.ids_of(choice.rows))]
+    assert len(chosen) == SEEDS + 2
+    assert {500, 600, 601} <= set(chosen)
+    assert [each.int for each in whole(asked.image.ids_of(choice.lenders))][:2] == [601, 600]
+    assert choice.background.deviation > 0
+
+
+def test_equally_good_ones_are_chosen_in_the_order_of_their_ids() -> None:
+    asked = search(*(said(number) for number in range(2 * SEEDS, 0, -1)))
+    assert sorted(ids_found(asked)) == list(range(1, SEEDS + 1))
+
+
+def test_turns_beside_a_chosen_one_come_with_it() -> None:
+    talk = [{"id": 10 + place, "session": "talk", "position": place} for place in range(9)]
+    walk = [{"id": 30 + place, "session": "walk", "position": place} for place in range(9)]
+    talk[4]["words"] = {1: 1.0}
+    assert ids_found(search(*talk, *walk)) == [12, 13, 14, 15, 16]
+
+
+def test_a_crowded_place_brings_no_more_than_its_share() -> None:
+    crowd = [{"id": 100 + number, "session": "talk", "position": 1} for number in range(3 * MOST_BESIDE)]
+    assert len(ids_found(search(said(1, session="talk", position=0), *crowd))) <= 1 + MOST_BESIDE
+
+
+@pytest.mark.parametrize(
+    ("only", "left"),
+    [
+        (RecallFilter(without_session="talk"), [2, 3]),
+        (RecallFilter(without_session="nowhere"), [1, 2, 3]),
+        (RecallFilter(session="talk"), [1]),
+        (RecallFilter(session="nowhere"), []),
+        (RecallFilter(types=frozenset({MemoryType.SEMANTIC})), [2]),
+        (RecallFilter(since=NOW - timedelta(days=3)), [1, 3]),
+        (RecallFilter(until=NOW - timedelta(days=3)), [2]),
+        (RecallFilter(min_importance=0.8), [3]),
+        (RecallFilter(min_trust=0.5), [1, 3]),
+        (RecallFilter(episode=UUID(int=77)), [3]),
+        (RecallFilter(episode=UUID(int=78)), []),
+    ],
+)
+def test_a_filter_lets_through_what_it_names(only: RecallFilter, left: list[int]) -> None:
+    memories = [
+        said(1, session="talk"),
+        said(2, type="semantic", occurred=NOW - timedelta(days=5), trust=0.4),
+        said(3, importance=0.9, episode=77),
+    ]
+    assert ids_found(search(*memories, only=only)) == left
+    assert can_answer(only)
+    assert not can_answer(RecallFilter(concept="tree"))
+
+
+def test_what_has_expired_or_gone_is_not_found() -> None:
+    memories = [said(1, expires=NOW), said(2, expires=NOW + timedelta(seconds=1)), said(3)]
+    asked = search(*memories)
+    assert ids_found(asked) == [2, 3]
+    assert ids_found(search(*memories, now=NOW + timedelta(seconds=1))) == [3]
+
+
+def test_what_happened_last_fills_the_limit() -> None:
+    memories = [{"id": number, "occurred": NOW - timedelta(days=number)} for number in range(1, 9)]
+    assert ids_found(search(*memories)) == [1, 2, 3]
+    old = said(20, occurred=NOW - timedelta(days=30))
+    assert ids_found(search(*memories, old, limit=2)) == [1, 2, 20]
+
+
+def test_the_time_that_is_spoken_of_brings_its_own() -> None:
+    old = [{"id": 900, "occurred": NOW - timedelta(days=380)}]
+    assert 900 in ids_found(search(*old, *(said(n) for n in range(1, 6)), text="in May 2023"))
+    assert 900 not in ids_found(search(*old, *(said(n) for n in range(1, 6)), text="in May 2022"))
+
+
+def test_lenders_remind_of_what_they_are_tied_to() -> None:
+    others = [{"id": number} for number in range(100, 150)]
+    borrowers = [*range(100, 140), 4_000]
+    ties = Ties(
+        lender=halves([UUID(int=1)] * len(borrowers)),
+        borrower=halves([UUID(int=number) for number in borrowers]),
+        share=np.linspace(0.9, 0.1, len(borrowers)),
+    )
+    _, candidates, links = found(search(said(1), *others, limit=1), ties)
+    ids = [each.int for each in whole(candidates.ids)]
+    assert ids == [1, *range(100, 100 + REMINDED)]
+    assert [ids[place] for place in links.lender.tolist()] == [1] * REMINDED
+    assert sorted(ids[place] for place in links.borrower.tolist()) == ids[1:]
+
+
+def test_another_agents_ties_mean_nothing_here() -> None:
+    ties = Ties(lender=halves([UUID(int=50)]), borrower=halves([UUID(int=2)]), share=np.array([1.0]))
+    _, candidates, links = found(search(said(1), {"id": 2}, limit=1), ties)
+    assert [each.int for each in whole(candidates.ids)] == [1]
+    assert not len(links.share)
+
+
+def test_nothing_is_found_in_an_empty_mind() -> None:
+    assert ids_found(search(near=3)) == []

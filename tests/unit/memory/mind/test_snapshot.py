@@ -1,0 +1,29 @@
+"""A snapshot saw what was committed before it, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from arbor.memory.mind.snapshot import Snapshot
+
+
+@pytest.mark.parametrize(
+    ("revision", "seen"), [(0, True), (99, True), (100, False), (101, True), (104, False), (110, False)]
+)
+def test_what_ran_or_had_not_begun_was_not_seen(revision: int, seen: bool) -> None:
+    assert Snapshot.parse("100:110:100,104", own=None).saw(revision) is seen
+
+
+def test_the_readers_own_transaction_had_not_ended() -> None:
+    assert Snapshot.parse("100:110:", own=None).saw(105)
+    assert not Snapshot.parse("100:110:", own=105).saw(105)
+
+
+@pytest.mark.parametrize("own", [90, 110, 120])
+def test_an_own_transaction_outside_the_bounds_is_not_seen_either(own: int) -> None:
+    snapshot = Snapshot.parse("100:110:104", own=own)
+    assert not snapshot.saw(own)
+    assert snapshot.saw(103)
+    assert not snapshot.saw(104)
+    # What is asked for begins here.
+    assert snapshot.since <= own
