@@ -18,7 +18,7 @@ from apps.agents.services.templates import seed_builtin_templates
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule
-from apps.heartbeats.services import calls
+from apps.heartbeats.services import calls, walk
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
@@ -100,6 +100,12 @@ def goal(agent: Agent) -> Goal:
 def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
     """Return the tenant's runtime, as a program opens it."""
     return open_runtime(tenant=tenant.slug, actor="program:test")
+
+
+@pytest.fixture
+def uncut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Walk as many heartbeats together as there are, however slow this machine is just now."""
+    monkeypatch.setattr(walk, "LEG_MS", 1e9)
 
 
 def make_due(agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> None:

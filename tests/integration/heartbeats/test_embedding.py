@@ -14,7 +14,7 @@ import structlog
 from django.db import connections
 
 from apps.agents.models import Agent
-from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.models import HeartbeatStatus, ScheduleState
 from apps.heartbeats.services.fetching import Asked, Fetcher
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Memory, Mind
@@ -31,8 +31,9 @@ from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.steps import deciding, orientation
 from arbor.pipeline.engine import Steps, run_alone
 from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of
+from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.together import Together, counted
 from tests.unit.heartbeat.beats import beat_of
 from tests.unit.heartbeat.builders import goal
 
@@ -87,13 +88,18 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
 @pytest.fixture
 def far(agent: Agent, remote: _Remote) -> Agent:
     """Return an agent whose vectors come from the remote embedder."""
+    give_mind(agent)
+    return agent
+
+
+def give_mind(agent: Agent) -> None:
+    """Let an agent's vectors come from the remote embedder."""
     with tenant_transaction(agent.tenant_id):
         Mind.objects.update_or_create(
             tenant_id=agent.tenant_id,
             agent_id=agent.id,
             defaults={"embedding_model": REMOTE.name, "embedding_dimension": REMOTE.dimension},
         )
-    return agent
 
 
 def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
@@ -247,3 +253,75 @@ def test_a_beat_that_another_worker_took_while_vectors_were_made_is_left_to_it(
     fleet.run()
     (beat,) = beats_of(far)
     assert beat.status == HeartbeatStatus.DONE, beat.reason
+
+
+# --- Several together ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def several(
+    fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], remote: _Remote, uncut: None
+) -> Together:
+    """Return agents of one tenant, the first two of which have vectors from the remote embedder."""
+    agents = [new_agent(tenant, name=f"Agent {number}") for number in range(3)]
+    for agent in agents[:2]:
+        give_mind(agent)
+    for agent in agents:
+        memory_of(agent, "Ferries leave at noon.")
+    remote.asked.clear()
+    remote.open.clear()
+    return Together(fleet, agents)
+
+
+def test_a_batch_leaves_its_transaction_once_for_all_that_wait_for_vectors(
+    several: Together, remote: _Remote, scripted: Script
+) -> None:
+    scripted(RECALLS, REST, repeat=True)
+    several.begin()
+    with counted() as sent:
+        assert len(several.walk()) == 3
+
+    assert remote.open == {False}
+    # The leases are locked, let run on, and locked again.
+    assert sum("s.state IN ('queued', 'running')" in each for each in sent) == 2
+    assert sum("SET state = 'running', lease_until" in each and "json" not in each for each in sent) == 1
+    several.answer()
+    while several.walk():
+        several.answer()
+    assert [beat.status for beat in several.beats()] == [HeartbeatStatus.DONE] * 3
+    assert remote.open == {False}
+
+
+def test_while_its_transaction_is_not_open_a_lost_worker_counts_against_the_beats_of_a_batch(
+    several: Together, remote: _Remote, scripted: Script
+) -> None:
+    scripted(REST, repeat=True)
+    states: list[set[str]] = []
+
+    def look() -> None:
+        states.append({schedule_of(agent).state for agent in several.agents})
+
+    remote.meanwhile = look
+    several.begin()
+    several.walk()
+    assert states != []
+    assert all(found == {ScheduleState.RUNNING} for found in states)
+
+
+def test_of_a_batch_that_waits_for_vectors_a_lost_lease_is_left_to_its_new_worker(
+    several: Together, remote: _Remote, scripted: Script, fleet: Fleet
+) -> None:
+    scripted(REST, repeat=True)
+    taken = several.agents[1]
+
+    def taken_over() -> None:
+        remote.meanwhile = None
+        lose_lease(taken)
+        assert fleet.dispatch().lost == 1
+
+    several.begin()
+    remote.meanwhile = taken_over
+    assert several.walk() == {agent.id for agent in several.agents} - {taken.id}
+    assert beats_of(taken) == []
+    fleet.run()
+    assert [beat.status for beat in several.beats()] == [HeartbeatStatus.DONE] * 3

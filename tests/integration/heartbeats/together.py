@@ -1,0 +1,225 @@
+"""Several agents of a tenant that beat together, and what is to be compared of their rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+
+from apps.agents.models import Agent, AgentState
+from apps.audit.models import AuditEvent
+from apps.goals.models import Goal, GoalMemoryLink, Intent, ProgressNote
+from apps.heartbeats.models import DailyUsage, ExternalCall, Heartbeat, LedgerEntry, Percept
+from apps.heartbeats.services.trace import steps_of
+from apps.heartbeats.services.walk import advance_heartbeats
+from apps.memories.models import BufferItem, Edge, Memory, MemoryAccess
+from apps.queues import Message, Task
+from apps.selves.models import Experience, Proposal
+from apps.tenants.scope import APP, tenant_transaction
+from tests.integration.heartbeats.conftest import make_due
+from tests.integration.heartbeats.fleet import Fleet
+
+EIGHT = 8
+
+#: What is another thing each time, or says when: ids, times, durations.
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|agent_[0-9a-f]{16,}")
+_TIMES = {"at", "started_at", "ended_at", "occurred_at", "satisfied_at", "observed_at", "slot_at"}
+_DIFFER = {"own_ms", "elapsed_ms", "duration_ms"}
+
+
+class Together:
+    """Agents of a tenant whose messages one worker has in its hands at once."""
+
+    def __init__(self, fleet: Fleet, agents: Sequence[Agent]) -> None:
+        self._fleet = fleet
+        self.agents = agents
+
+    @property
+    def tenant_id(self) -> UUID:
+        """Return whose agents they are."""
+        return self.agents[0].tenant_id
+
+    def begin(self) -> None:
+        """Let the time of all agents come."""
+        for agent in self.agents:
+            make_due(agent)
+        self._fleet.dispatch()
+
+    def leases(self, agents: Iterable[Agent] | None = None) -> list[tuple[UUID, int]]:
+        """Take the messages that let these agents' heartbeats go on, or those of all."""
+        wanted = {str(agent.id) for agent in (self.agents if agents is None else agents)}
+        taken = [each for each in self._fleet.messages if _walks(each, wanted)]
+        self._fleet.messages[:] = [each for each in self._fleet.messages if not _walks(each, wanted)]
+        return [(UUID(each.arguments["agent_id"]), each.arguments["epoch"]) for each in taken]
+
+    def walk(self) -> set[UUID]:
+        """Walk all heartbeats that can go on, in one batch."""
+        return advance_heartbeats(tenant_id=self.tenant_id, leases=self.leases())
+
+    def answer(self) -> None:
+        """Let the models answer all that waits for them."""
+        waiting = [each for each in self._fleet.messages if each.task is Task.FULFIL]
+        self._fleet.messages[:] = [each for each in self._fleet.messages if each.task is not Task.FULFIL]
+        for message in waiting:
+            self._fleet.deliver(message)
+
+    def run(self) -> int:
+        """Let all agents beat to the end of their heartbeats, each leg in one batch; return how many legs they took."""
+        self.begin()
+        legs = 0
+        while self._fleet.messages:
+            self.walk()
+            self.answer()
+            legs += 1
+        return legs
+
+    def run_singly(self) -> None:
+        """Let all agents beat to the end, one after the other, each by itself."""
+        self.begin()
+        self._fleet.run()
+
+    def beats(self) -> list[Heartbeat]:
+        """Return all heartbeats, by the names of their agents and in order."""
+        with tenant_transaction(self.tenant_id):
+            rows = Heartbeat.objects.filter(agent__in=self.agents).select_related("agent")
+            return sorted(rows, key=lambda beat: (beat.agent.name, beat.started_at))
+
+
+def _walks(message: Message, agents: set[str]) -> bool:
+    return message.task is Task.ADVANCE and message.arguments["agent_id"] in agents
+
+
+@contextmanager
+def counted(*, control: bool = False) -> Iterator[list[str]]:
+    """Collect the statements of the application's connection; those that only set up a transaction if `control`."""
+    sent: list[str] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if control or not sql.lstrip().upper().startswith(
+            ("SET ", "SELECT SET_CONFIG", "BEGIN", "SAVEPOINT")
+        ):
+            sent.append(sql)
+        return execute(sql, params, many, context)
+
+    with connections[APP].execute_wrapper(note):
+        yield sent
+
+
+def shortly(statements: Iterable[str]) -> str:
+    """Return statements one a line, their beginnings."""
+    return "\n".join(" ".join(each.split())[:110] for each in statements)
+
+
+# --- Comparing -----------------------------------------------------------------------------------------
+
+
+def rows_of(agent: Agent) -> dict[str, Any]:
+    """Return everything that heartbeats have written about an agent, without ids and times."""
+    with tenant_transaction(agent.tenant_id):
+        found = {name: [*read(agent.id)] for name, read in _ROWS.items()}
+    return {name: sorted(map(_plain_text, rows)) for name, rows in found.items()}
+
+
+def _plain_text(row: Any) -> str:
+    return json.dumps(plain(row), sort_keys=True, default=str)
+
+
+def plain(value: Any) -> Any:
+    """Return a value without what differs each time."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items() if key not in _TIMES | _DIFFER}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        # What fades with time is a little less the later it is looked at; moods and drives move by steps of 0.05.
+        return round(value / 0.05)
+    return _ID.sub("#", value) if isinstance(value, str) else value
+
+
+def _beats(agent_id: UUID) -> Iterator[Any]:
+    for beat in Heartbeat.objects.filter(agent_id=agent_id):
+        seen = beat.situation
+        yield {
+            "fields": [getattr(beat, name) for name in _BEAT],
+            "steps": [[step.node, step.outcome, list(step.changed)] for step in steps_of(beat)],
+            "seen": {name: seen.get(name) for name in ("percepts", "notices", "mode", "energy", "held")},
+            "relevant": sorted(item["content"] for item in seen.get("relevant", [])),
+            "remembered": beat.memory_id is not None,
+        }
+
+
+_BEAT = (
+    "number",
+    "status",
+    "trigger",
+    "step",
+    "mode",
+    "energy_start",
+    "energy_end",
+    "energy_unit",
+    "reasoning",
+    "actions",
+    "goal_changes",
+    "dropped",
+    "repairs",
+    "narrative",
+    "emotional_valence",
+    "arousal",
+    "tier",
+    "turns",
+    "reason",
+    "model",
+)
+_STATE = (
+    "energy",
+    "ticks_left",
+    "bonus_actions",
+    "beats",
+    "nops",
+    "idle_beats",
+    "stale_beats",
+    "working_memory",
+    "learned",
+    "notices",
+)
+
+
+def _listed(model: Any, *names: str) -> Callable[[UUID], Iterable[Any]]:
+    return lambda agent_id: model.objects.filter(agent_id=agent_id).values_list(*names)
+
+
+_ROWS: Mapping[str, Callable[[UUID], Iterable[Any]]] = {
+    "beats": _beats,
+    "state": _listed(AgentState, *_STATE),
+    "memories": _listed(
+        Memory, "content", "type", "importance", "retention", "trust", "session", "position", "source"
+    ),
+    "embedded": lambda agent_id: Memory.objects.filter(
+        agent_id=agent_id, embedding__isnull=False
+    ).values_list("content"),
+    "accesses": lambda agent_id: MemoryAccess.objects.filter(memory__agent_id=agent_id).values_list(
+        "memory__content", "count"
+    ),
+    "edges": _listed(Edge, "relation", "source_kind", "target_kind", "origin"),
+    "goals": _listed(Goal, "title", "state", "fraction", "effort", "source", "rule", "emotional_valence"),
+    "notes": lambda agent_id: ProgressNote.objects.filter(goal__agent_id=agent_id).values_list("text"),
+    "links": lambda agent_id: GoalMemoryLink.objects.filter(goal__agent_id=agent_id).values_list(
+        "goal__title", "memory__content", "kind"
+    ),
+    "intents": _listed(Intent, "action", "description", "status", "attempts", "ticks_used"),
+    "percepts": lambda agent_id: Percept.objects.filter(agent_id=agent_id).values_list(
+        "content", "heartbeat__number"
+    ),
+    "held": _listed(BufferItem, "content", "role", "source"),
+    "experiences": _listed(Experience, "action", "about", "outcome", "lesson", "tick"),
+    "proposals": _listed(Proposal, "kind", "content", "confidence"),
+    "audit": _listed(AuditEvent, "action", "actor", "message"),
+    "calls": _listed(ExternalCall, "purpose", "status", "model", "reply", "error_kind", "attempts"),
+    "ledger": _listed(LedgerEntry, "purpose", "error_kind"),
+    "usage": _listed(DailyUsage, "beats", "calls", "level"),
+}
