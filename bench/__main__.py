@@ -138,8 +138,11 @@ def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
     show_default=True,
     help="Of each agent, at the start.",
 )
+@click.option(
+    "--batch", type=click.IntRange(1, 8), default=8, show_default=True, help="Heartbeats walked together."
+)
 def profile(**options: Any) -> dict[str, Any]:
-    """Where a heartbeat's own work goes: processor time by leg, node, statement and function, in one process."""
+    """Where a heartbeat's own work goes: processor time by leg, node, need, statement and function, in one process."""
     with stub_model() as stub:
         return on_servers("bench.profile", settings=asking(stub), **options)
 

@@ -1,4 +1,4 @@
-"""Where a heartbeat's own work goes: beats walked one after another in this process, by leg, node, statement and function.
+"""Where a heartbeat's own work goes: batches walked one after another in this process, by leg, node, need, statement and function.
 
 Processor time, not the clock, so that what else the machine does hardly matters. The model is the stub, a process of its
 own; the broker is a list, so what Celery costs is not in these figures (`bench heartbeats` has it).
@@ -10,8 +10,9 @@ import cProfile
 import pstats
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import batched
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -20,17 +21,21 @@ import psutil
 import psycopg
 from django.db import connections
 
-from apps.heartbeats.handlers.registry import HANDLERS
 from apps.heartbeats.services import walk
-from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.calls import fulfil_calls
+from apps.heartbeats.services.committing import commit
+from apps.heartbeats.services.fetching import Asked, Fetcher
+from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.schedule import dispatch
-from apps.heartbeats.services.walk import advance_heartbeat
+from apps.heartbeats.services.walk import advance_heartbeats
 from apps.queues import Message, Task, captured
 from apps.tenants.scope import APP, OPS
-from arbor.pipeline.engine import Context, Handler, NodeResult, Outgoing
+from arbor.errors import ArborError
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.pipeline.engine import NodeResult, Resumable, Steps, Work
 from bench import minds
-from bench.database import is_control, reset_statements, statements, superuser
-from bench.figures import quantile
+from bench.database import is_control, reset_statements, statements, superuser, wal_bytes
 from bench.installation import Installation
 from bench.population import populate
 from bench.progress import say
@@ -87,50 +92,68 @@ class _Account:
 
 
 class _Watched:
-    """A node's handler whose work is charged to its name."""
+    """A step whose work is charged to its name, from need to need."""
 
-    def __init__(self, name: str, handler: Handler, account: _Account) -> None:
+    def __init__(self, name: str, handler: Any, account: _Account) -> None:
         self._name = f"node {name}"
-        self._handler: Any = handler
+        self._handler = handler
         self._account = account
-        self.phase = handler.phase
-        if isinstance(handler, Outgoing):
-            self.waits = handler.waits
 
-    def run(self, context: Context) -> NodeResult:
+    def __call__(self, state: Beat) -> Work[Beat]:
         """Do the work."""
-        with self._account.of(self._name):
-            result: NodeResult = self._handler.run(context)
-            return result
+        return self._charged(self._handler, state)
 
-    def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
+    def _charged(self, work_of: Callable[..., Any], *arguments: Any) -> Work[Beat]:
+        with self._account.of(self._name):
+            work = work_of(*arguments)
+        return work if isinstance(work, NodeResult) else self._steps(work)
+
+    def _steps(self, work: Steps[Beat]) -> Steps[Beat]:
+        go_on: Callable[[Any], Any] = work.send
+        answer: Any = None
+        while True:
+            try:
+                with self._account.of(self._name):
+                    need = go_on(answer)
+            except StopIteration as stop:
+                result: NodeResult[Beat] = stop.value
+                return result
+            try:
+                go_on, answer = work.send, (yield need)
+            except ArborError as error:
+                go_on, answer = work.throw, error
+
+
+class _WatchedCall(_Watched):
+    """A step that waits for a call."""
+
+    def resume(self, state: Beat, result: Any) -> Work[Beat]:
         """Go on."""
-        with self._account.of(self._name):
-            answer: NodeResult = self._handler.resume(context, result)
-            return answer
+        return self._charged(self._handler.resume, state, result)
 
 
-def measure(place: Installation, *, agents: int, tenants: int, beats: int, memories: int) -> dict[str, Any]:
-    """Return what a beat takes, by leg, node, statement and function."""
+def measure(
+    place: Installation, *, agents: int, tenants: int, beats: int, memories: int, batch: int
+) -> dict[str, Any]:
+    """Return what a beat takes, by leg, node, need, statement and function."""
     population = populate(agents=agents, tenants=tenants)
     with superuser(place) as database:
         if memories:
             minds.load(database, minds.conversations(memories), population)
         say("warming up")
         for _ in range(_WARM_UP):
-            _round(database, _Account())
+            _round(database, _Account(), batch)
         rounds = max(1, -(-beats // agents))
         say(f"measuring {rounds * agents} beats")
-        account, own_ms = _Account(), list[float]()
+        account, done = _Account(), 0
         reset_statements(database)
-        before = _processor_ms(place)
+        before, wal_before = _processor_ms(place), wal_bytes(database)
         with _watched(account):
             for _ in range(rounds):
-                own_ms += _round(database, account)
-        spent = _processor_ms(place) - before
+                done += _round(database, account, batch)
+        spent, written = _processor_ms(place) - before, wal_bytes(database) - wal_before
         sent = statements(database)
-        done = len(own_ms)
-        functions = _profiled(database)
+        functions = _profiled(database, batch)
         failed = database.execute(_FAILED).fetchone()
         turns = dict(database.execute(_TURNS).fetchall())
     assert failed is not None
@@ -142,15 +165,17 @@ def measure(place: Installation, *, agents: int, tenants: int, beats: int, memor
         "beats": done,
         "failed": failed[0],
         "turns": {str(number): count for number, count in turns.items()},
-        "own_cpu_ms_p50": quantile(own_ms, 0.5),
-        "own_cpu_ms_p95": quantile(own_ms, 0.95),
+        "batch": batch,
+        "own_cpu_ms": round(account.ms["leg walk"] / done, 2),
         "postgres_ms": round(spent / done, 2),
         "executing_ms": round(sum(each.total_ms - each.planning_ms for each in sent) / done, 2),
         "planning_ms": round(sum(each.planning_ms for each in sent) / done, 2),
+        "wal_kb": round(written / 1024 / done, 1),
         "statements": round(sum(each.calls for each in sent if not is_control(each)) / done, 1),
         "transactions": round(sum(each.calls for each in sent if each.text == "COMMIT") / done, 1),
         "legs": account.rows("leg ", done),
         "nodes": account.rows("node ", done),
+        "needs": account.rows("need ", done),
         "by_statement": [
             {
                 "ms": round(each.total_ms / done, 3),
@@ -164,50 +189,75 @@ def measure(place: Installation, *, agents: int, tenants: int, beats: int, memor
     }
 
 
-def _round(database: psycopg.Connection[Any], account: _Account) -> list[float]:
-    """Let every agent beat once; return the processor time of each one's own work, both legs."""
-    own: defaultdict[UUID, float] = defaultdict(float)
+def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> int:
+    """Let every agent beat once, so many together; return how many did."""
+    advanced = set[UUID]()
     database.execute(_DUE_NOW)
     with captured() as messages:
         with account.of("leg dispatch"):
             dispatch()
-        for message in messages:  # grows while it is walked
-            started = time.thread_time()
-            _deliver(message, account)
-            if message.task is Task.ADVANCE:
-                own[UUID(message.arguments["agent_id"])] += (time.thread_time() - started) * 1000
-    return list(own.values())
+        while messages:
+            alike = defaultdict[tuple[Task, UUID], list[Message]](list)
+            for message in messages:
+                alike[message.task, message.tenant_id].append(message)
+            messages.clear()
+            for (task, tenant_id), some in alike.items():
+                for together in batched(some, batch, strict=False):
+                    advanced |= _deliver(task, tenant_id, together, account)
+    return len(advanced)
 
 
-def _deliver(message: Message, account: _Account) -> None:
-    arguments = message.arguments
-    if message.task is Task.ADVANCE:
+def _deliver(task: Task, tenant_id: UUID, messages: Sequence[Message], account: _Account) -> set[UUID]:
+    arguments = [message.arguments for message in messages]
+    if task is Task.ADVANCE:
         with account.of("leg walk"):
-            advance_heartbeat(
-                agent_id=UUID(arguments["agent_id"]), tenant_id=message.tenant_id, epoch=arguments["epoch"]
+            return advance_heartbeats(
+                tenant_id=tenant_id, leases=[(UUID(each["agent_id"]), each["epoch"]) for each in arguments]
             )
-    else:
-        with account.of("leg ask"):
-            fulfil_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
+    with account.of("leg ask"):
+        # Asked one after another: what threads cost each other is not in these figures.
+        fulfil_calls(
+            call_ids=[UUID(each["call_id"]) for each in arguments],
+            tenant_id=tenant_id,
+            submit=lambda work: work(),
+        )
+    return set()
 
 
 @contextmanager
 def _watched(account: _Account) -> Iterator[None]:
     handlers: Mapping[str, Any] = {
-        name: _Watched(name, handler, account) for name, handler in HANDLERS.items()
+        name: (_WatchedCall if isinstance(handler, Resumable) else _Watched)(name, handler, account)
+        for name, handler in HANDLERS.items()
     }
+    answer = Fetcher.answer
+
+    def answered(fetcher: Fetcher, kind: type, asked: Sequence[Asked]) -> Any:
+        with account.of(f"need {kind.__name__}"):
+            return answer(fetcher, kind, asked)
+
+    def part(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def charged(*arguments: Any, **options: Any) -> Any:
+            with account.of(name):
+                return work(*arguments, **options)
+
+        return charged
+
     with ExitStack() as stack:
         stack.enter_context(patch.object(walk, "HANDLERS", handlers))
+        stack.enter_context(patch.object(Fetcher, "answer", answered))
+        stack.enter_context(patch.object(walk, "load_batch", part("leg walk: load", load_batch)))
+        stack.enter_context(patch.object(walk, "commit", part("leg walk: commit", commit)))
         for alias in (APP, OPS):
             stack.enter_context(connections[alias].execute_wrapper(account.count))
         yield
 
 
-def _profiled(database: psycopg.Connection[Any]) -> list[dict[str, Any]]:
+def _profiled(database: psycopg.Connection[Any], batch: int) -> list[dict[str, Any]]:
     """Return the functions that take most, of one more round; the profiler itself slows them, calls most."""
     profile, account = cProfile.Profile(time.thread_time), _Account()
     profile.enable()
-    done = len(_round(database, account))
+    done = _round(database, account, batch)
     profile.disable()
     found = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     dearest = sorted(found.items(), key=lambda each: -each[1][2])[:_FUNCTIONS_SHOWN]
