@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from apps.tenants.packing import unpack, unpack_list
-from tests.acceptance.fleet.real_fleet import RealFleet
+from tests.acceptance.fleet.real_fleet import Agent, RealFleet
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 
@@ -55,6 +55,29 @@ POINTS = (
 UNREADABLE = "openai/stub-babble"
 NOP_POINTS = ("nop begins", "nop ends")
 ROUNDS = 5
+#: Points at which a worker has the work of several agents in its hands, committed, about to be, or not yet.
+BATCH_POINTS = (
+    "observe begins",
+    "focus ends",
+    "orient ends",
+    "think ends",
+    "suspend is written",
+    "walker is about to tell",
+    "walker has told",
+    "call is taken",
+    "reply has come",
+    "reply is written",
+    "model worker is about to tell",
+    "think goes on",
+    "act ends",
+    "goals ends",
+    "feel ends",
+    "record ends",
+    "plan_next ends",
+    "finish is written",
+)
+#: As many as one message carries.
+TOGETHER = 8
 
 # What each agent has done, against what its heartbeats say: a difference means that something was lost or doubled.
 AGENTS = """
@@ -110,6 +133,8 @@ WHERE h.status = 'done' GROUP BY a.name, h.number, h.turns
 HAVING count(DISTINCT c.id) <> h.turns OR count(l.id) <> h.turns OR count(DISTINCT l.call_id) <> h.turns
 """
 TRACES = "SELECT trace FROM heartbeats_heartbeat"
+# The time of a leg is shared by the heartbeats that were walked together.
+BATCHED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status = 'done' AND elapsed_ms > 1.5 * own_ms"
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +149,7 @@ def fleet() -> Iterator[RealFleet]:
 
 def assert_exactly_once(fleet: RealFleet) -> None:
     """Hold the rows against each other: every due beat once, and each of its effects once."""
-    unreadable = {agent.name for agent in fleet.agents if agent.point in NOP_POINTS}
+    unreadable = {agent.name for agent in fleet.agents if agent.model == UNREADABLE}
     for name, beats, nops, state, attempts, done, failed, other, slots, last in fleet.rows(AGENTS):
         due = fleet.due[name]
         if name in unreadable:
@@ -154,6 +179,38 @@ def test_a_worker_killed_at_any_step_of_a_beat_costs_a_lease_and_nothing_else(fl
             break
     assert fleet.spared() == []
     assert_exactly_once(fleet)
+
+
+def test_a_worker_killed_with_several_agents_in_its_hands_costs_each_a_lease_and_nothing_else(
+    fleet: RealFleet,
+) -> None:
+    left = list(BATCH_POINTS)
+    sizes: dict[str, int] = {}
+    for _ in range(len(BATCH_POINTS) * 2):
+        groups = groups_of(fleet)
+        doomed = dict(zip((group[0].name for group in groups), left, strict=False))
+        fleet.doom(doomed)
+        # All of a tenant in one statement: one message carries them.
+        fleet.make_due([agent for group in groups for agent in group])
+        fleet.wait_until_all_are_done()
+        for agent in fleet.agents:
+            # One that died with nobody else in its hands has its point tried again.
+            if fleet.lost_with(agent) > 1:
+                left.remove(agent.point)
+                sizes[agent.point] = fleet.lost_with(agent)
+        if not left:
+            break
+    assert left == [], f"no worker died with several agents there; of the others: {sizes}"
+    assert_exactly_once(fleet)
+    ((batched,),) = fleet.rows(BATCHED)
+    assert batched > len(BATCH_POINTS), "hardly any heartbeats were walked together"
+
+
+def groups_of(fleet: RealFleet) -> list[list[Agent]]:
+    """Return as many agents of each tenant as one message carries."""
+    readable = [agent for agent in fleet.agents if agent.model != UNREADABLE]
+    tenants = sorted({agent.tenant for agent in readable})
+    return [[agent for agent in readable if agent.tenant == tenant][:TOGETHER] for tenant in tenants]
 
 
 def test_a_broker_that_loses_all_messages_under_way_loses_no_beat(fleet: RealFleet) -> None:

@@ -1,7 +1,7 @@
 """A worker that dies where a test wants it to: `python -m tests.acceptance.fleet.faulty worker --queues …`.
 
 It is `arbor worker` with the real application; only, at each point that a heartbeat passes, it asks whether this agent's
-heartbeat is to lose its worker here, and if so sends itself SIGKILL. It does so once for each agent.
+heartbeat is to lose its worker here, and if so sends itself SIGKILL. It does so once for each agent and point.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from uuid import UUID
 
 from celery.signals import worker_init
 
+from arbor.heartbeat.beat import Beat
+from arbor.pipeline.engine import NodeResult, Steps
 from config.cli.main import main
 
-#: The folder with `plan.json`: {agent's id: {"name", "point"}}. A file named by the id says that it was done.
+#: The folder with `plan.json`: {agent's id: {"name", "point"}}. A file named by the id says that it was done, and how many
+#: agents' work the worker had in its hands then. The plan is read anew when it has changed.
 FOLDER = "FLEET_KILLS"
 
 
@@ -29,26 +32,41 @@ class Reaper:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        plan = json.loads((folder / "plan.json").read_text())
-        self._points: dict[str, str] = {agent_id: each["point"] for agent_id, each in plan.items()}
-        self._ids: dict[str, str] = {each["name"]: agent_id for agent_id, each in plan.items()}
+        self._plan = folder / "plan.json"
+        self._read_at = 0
+        self._points: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+        #: Agents whose work this worker has in its hands.
+        self.together = 1
 
     def pass_by(self, point: str, agent_id: str | UUID) -> None:
         """Die, if this is the agent's point and it has not been done yet."""
+        self._look()
         if self._points.get(str(agent_id)) != point:
             return
         try:
-            os.close(os.open(self._folder / str(agent_id), os.O_CREAT | os.O_EXCL))
+            marker = os.open(self._folder / str(agent_id), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         except FileExistsError:
             return
+        os.write(marker, str(self.together).encode())
+        os.close(marker)
         os.kill(os.getpid(), signal.SIGKILL)
 
     def agent_of(self, message: Any) -> str:
         """Return whom a message is about."""
         if "agent_id" in message.arguments:
             return str(message.arguments["agent_id"])
+        self._look()
         name = message.shown.removeprefix("agent=").partition(" call=")[0]
         return self._ids.get(name, "")
+
+    def _look(self) -> None:
+        changed_at = self._plan.stat().st_mtime_ns
+        if changed_at != self._read_at:
+            plan = json.loads(self._plan.read_text())
+            self._points = {agent_id: each["point"] for agent_id, each in plan.items()}
+            self._ids = {each["name"]: agent_id for agent_id, each in plan.items()}
+            self._read_at = changed_at
 
 
 class MortalNode:
@@ -58,41 +76,62 @@ class MortalNode:
         self._name = name
         self._node = node
         self._reaper = reaper
-        self.phase = node.phase
-        if hasattr(node, "waits"):
-            self.waits = node.waits
 
-    def run(self, context: Any) -> Any:
-        """Run the node between its two points."""
-        self._reaper.pass_by(f"{self._name} begins", context["agent_id"])
-        result = self._node.run(context)
-        self._reaper.pass_by(f"{self._name} ends", context["agent_id"])
+    def __call__(self, beat: Beat) -> Any:
+        """Run the node between its two points; one that needs something ends when it has got it."""
+        self._reaper.pass_by(f"{self._name} begins", beat.agent_id)
+        work = self._node(beat)
+        if not isinstance(work, NodeResult):
+            return self._through(work, beat)
+        self._reaper.pass_by(f"{self._name} ends", beat.agent_id)
+        return work
+
+    def _through(self, work: Steps[Beat], beat: Beat) -> Steps[Beat]:
+        result = yield from work
+        self._reaper.pass_by(f"{self._name} ends", beat.agent_id)
         return result
 
 
 class MortalWaitingNode(MortalNode):
     """One that waits for a model."""
 
-    def resume(self, context: Any, result: dict[str, Any]) -> Any:
+    def resume(self, beat: Beat, result: Any) -> Any:
         """Go on; or not."""
-        self._reaper.pass_by(f"{self._name} goes on", context["agent_id"])
-        return self._node.resume(context, result)
+        self._reaper.pass_by(f"{self._name} goes on", beat.agent_id)
+        return self._node.resume(beat, result)
 
 
 def arm(**_: Any) -> None:
     """Put the points into the application, before it forks."""
-    from apps import queues
-    from apps.heartbeats.services import call_results, calls, walk
-
     reaper = Reaper(Path(os.environ[FOLDER]))
+    _arm_walkers(reaper)
+    _arm_model_workers(reaper)
+    _arm_publishing(reaper)
+
+
+def _arm_walkers(reaper: Reaper) -> None:
+    from apps.heartbeats.services import committing, walk
+
     walk.HANDLERS = {
         name: (MortalWaitingNode if hasattr(node, "resume") else MortalNode)(name, node, reaper)
         for name, node in walk.HANDLERS.items()
     }
+    _before(walk, "load_batch", lambda args: setattr(reaper, "together", len(args[0])))
     for function in ("suspend", "finish"):
+        # Its transaction is still open.
         _after(
-            walk, function, lambda args, _, at=f"{function} is written": reaper.pass_by(at, args[0].agent_id)
+            committing,
+            function,
+            lambda args, _, at=f"{function} is written": [
+                reaper.pass_by(at, member.agent.id) for member in args[0]
+            ],
         )
+
+
+def _arm_model_workers(reaper: Reaper) -> None:
+    from apps.heartbeats.services import call_results, calls
+
+    _before(calls, "_leased", lambda args: setattr(reaper, "together", len(args[0])))
     _after(
         calls,
         "_leased",
@@ -101,6 +140,7 @@ def arm(**_: Any) -> None:
     store_results, advance_message = calls.store_results, call_results.advance_message
 
     def store(results: Any, **options: Any) -> Any:
+        reaper.together = len(results)
         for result in results:
             reaper.pass_by("reply has come", result.call.agent_id)
         return store_results(results, **options)
@@ -111,16 +151,35 @@ def arm(**_: Any) -> None:
         return advance_message(agent_id=agent_id, **options)
 
     calls.store_results, call_results.advance_message = store, written
-    publish, role = queues.publish, _role()
 
-    def mortal_publish(message: Any) -> bool:
-        agent = reaper.agent_of(message)
-        reaper.pass_by(f"{role} is about to tell", agent)
-        told = publish(message)
-        reaper.pass_by(f"{role} has told", agent)
+
+def _arm_publishing(reaper: Reaper) -> None:
+    from apps import queues
+
+    send, role = queues._send, _role()
+
+    def mortal_send(messages: Any) -> bool:
+        agents = [reaper.agent_of(message) for message in messages]
+        reaper.together = len(agents)
+        for agent in agents:
+            reaper.pass_by(f"{role} is about to tell", agent)
+        told = send(messages)
+        for agent in agents:
+            reaper.pass_by(f"{role} has told", agent)
         return told
 
-    queues.publish = mortal_publish
+    queues._send = mortal_send
+
+
+def _before(module: Any, name: str, act: Callable[[tuple[Any, ...]], Any]) -> None:
+    function = getattr(module, name)
+
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        act(args)
+        return function(*args, **kwargs)
+
+    setattr(module, name, wrapped)
 
 
 def _after(module: Any, name: str, act: Callable[[tuple[Any, ...], Any], Any]) -> None:

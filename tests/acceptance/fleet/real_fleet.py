@@ -7,9 +7,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -38,11 +38,13 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """An agent of the fleet; `point` is where its first heartbeat loses its worker."""
+    """An agent of the fleet; `point` is where one of its heartbeats loses its worker, empty where none does."""
 
     id: str
     name: str
     point: str
+    tenant: str
+    model: str
 
 
 class RealFleet:
@@ -94,11 +96,30 @@ class RealFleet:
         assert done.returncode == 0, done.stderr
         made = json.loads(done.stdout)
         self.agents = [
-            Agent(id=each["agent_id"], name=each["name"], point=point)
-            for each, (point, _) in zip(made, points, strict=True)
+            Agent(
+                id=each["agent_id"],
+                name=each["name"],
+                point=point,
+                tenant=wish["tenant"],
+                model=wish["model"],
+            )
+            for each, wish, (point, _) in zip(made, wanted, points, strict=True)
         ]
-        plan = {each.id: {"name": each.name, "point": each.point} for each in self.agents}
-        (self._place.folder / "plan.json").write_text(json.dumps(plan))
+        self._write_plan()
+
+    def doom(self, points: Mapping[str, str]) -> None:
+        """Let the next heartbeats of these agents, by name, lose their workers at these points, and nobody else's."""
+        self.agents = [replace(agent, point=points.get(agent.name, "")) for agent in self.agents]
+        for agent in self.agents:
+            (self._place.folder / agent.id).unlink(missing_ok=True)
+        self._write_plan()
+
+    def _write_plan(self) -> None:
+        plan = {agent.id: {"name": agent.name, "point": agent.point} for agent in self.agents}
+        written = self._place.folder / "plan.new"
+        written.write_text(json.dumps(plan))
+        # At once: workers read it while it is replaced.
+        written.replace(self._place.folder / "plan.json")
 
     def start(self) -> None:
         """Start the workers, and beat."""
@@ -165,7 +186,14 @@ class RealFleet:
 
     def spared(self) -> list[Agent]:
         """Return the agents whose heartbeat has not yet lost its worker at its point."""
-        return [agent for agent in self.agents if not (self._place.folder / agent.id).exists()]
+        return [
+            agent for agent in self.agents if agent.point and not (self._place.folder / agent.id).exists()
+        ]
+
+    def lost_with(self, agent: Agent) -> int:
+        """Return how many agents' work was lost with the worker that this agent's heartbeat lost; 0: it lost none."""
+        marker = self._place.folder / agent.id
+        return int(marker.read_text() or 0) if marker.exists() else 0
 
     def _ended(self) -> int:
         ((count,),) = self.rows(
