@@ -45,6 +45,13 @@ def superuser(place: Installation) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
+def fetch_value(connection: psycopg.Connection[Any], statement: str) -> Any:
+    """Return the first value that a statement returns."""
+    row = connection.execute(statement).fetchone()
+    assert row is not None
+    return row[0]
+
+
 def reset_statements(connection: psycopg.Connection[Any]) -> None:
     """Begin the count anew."""
     connection.execute("SELECT pg_stat_statements_reset()")

@@ -26,7 +26,7 @@ from apps.tenants.scope import APP
 from arbor.memory.values import Recalled
 from bench import minds
 from bench.brute import LIMIT, share_exact
-from bench.database import superuser
+from bench.database import fetch_value, superuser
 from bench.figures import quantile
 from bench.installation import Installation
 from bench.population import Inhabitant, populate
@@ -63,13 +63,13 @@ def measure(place: Installation, *, memories: int, agents: int, queries: int, cl
             with _scanning():
                 _recalls(few, asked, small, options="")
         minds.load(database, turns, population[len(few) :])
-        rows = _one(database, "SELECT count(*) FROM memories_memory")
+        rows = fetch_value(database, "SELECT count(*) FROM memories_memory")
         scans = _scan_figures(database, population, asked, small, memories)
         figures = {"memories": memories, "agents": agents, **_at_hand_figures(population, asked, memories)}
         figures |= _concurrent_figures(population, asked, clients, memories) | scans
         say("checking against brute force")
         exact = share_exact(database, population[0], asked[:_CHECKED])
-        size = _one(database, f"SELECT pg_relation_size('{_INDEX}')")
+        size = fetch_value(database, f"SELECT pg_relation_size('{_INDEX}')")
     return {
         **figures,
         "exact": exact == 1.0 and figures["same_as_scan"] == 1.0,
@@ -295,9 +295,3 @@ def _index_reads(database: psycopg.Connection[Any]) -> tuple[int, int]:
     ).fetchone()
     assert row is not None
     return int(row[0]), int(row[1])
-
-
-def _one(database: psycopg.Connection[Any], statement: str) -> Any:
-    row = database.execute(statement).fetchone()
-    assert row is not None
-    return row[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -17,6 +17,7 @@ import structlog
 from django.conf import settings
 
 from apps.memories.services.mind_reading import MindReading, read_changes, read_minds
+from apps.memories.services.term_statistics import TermStatistics
 from apps.tenants.scope import current_tenant
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.mind.image import MindImage
@@ -93,6 +94,18 @@ class MindsAtHand:
         found = self._bring_up_to_date(tenant_id, entries)
         return found | self._load(
             tenant_id, {each: n for each, n in documents.items() if each not in entries}
+        )
+
+    def term_statistics(
+        self, tenant_id: UUID, agent_id: UUID, terms: Collection[int]
+    ) -> TermStatistics | None:
+        """Return the statistics of these terms as of the last recall; None for a mind that is not at hand."""
+        with self._lock:
+            entry = self._entries.get((tenant_id, agent_id))
+        if entry is None or not settings.ARBOR_MINDS_AT_HAND_MB:
+            return None
+        return TermStatistics(
+            df=entry.image.document_counts(terms), documents=len(entry.image), model=entry.model
         )
 
     def clear(self) -> None:

@@ -5,8 +5,8 @@ Nothing is approximate: every memory of the agent is scored, and one ranker orde
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from django.conf import settings
 
 from apps.memories.services.activation import note_recall
 from apps.memories.services.embedding import embed_query
+from apps.memories.services.minds_at_hand import MINDS
 from apps.memories.services.recall_at_hand import find_at_hand
 from apps.memories.services.scan import Found, Query, scan
 from apps.memories.services.term_statistics import TermStatistics, read_term_statistics
@@ -26,15 +27,25 @@ from arbor.memory.candidates import moment
 from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.fusion import Ranked, all_terms, rank, select_best
 from arbor.memory.lexical import looked_up, query_terms
-from arbor.memory.query import read_query
+from arbor.memory.query import Reading, read_query
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, Recalled
 
 log = structlog.get_logger(__name__)
 
+#: A query is embedded so often: when what it was expected to mean was wrong, and when its agent was moved meanwhile.
+_TRIES = 3
 _CONTENTS = """
 SELECT id, content FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """The text of a query that is embedded, and the model that embeds it; None: the installation's."""
+
+    text: str
+    model: EmbeddingModel | None
 
 
 class Recaller:
@@ -47,16 +58,21 @@ class Recaller:
     def __init__(self) -> None:
         self._terms: dict[UUID, frozenset[int]] = {}
         self._statistics: dict[UUID, TermStatistics] = {}
+        self._readings: dict[tuple[UUID, str, datetime], Reading] = {}
 
     def meaning_texts(self, asked: Sequence[tuple[UUID, str]], now: datetime) -> list[str]:
         """Return, for each agent and query, the text to embed: without the names of those whose words are remembered.
 
         One statement for all agents.
         """
-        statistics = self._read_statistics(asked)
+        return [meaning.text for meaning in self.meanings(asked, now)]
+
+    def meanings(self, asked: Sequence[tuple[UUID, str]], now: datetime) -> list[Meaning]:
+        """Return, for each agent and query, the text to embed, and the model of the agent's vectors. One statement."""
+        self._read_statistics(asked)
         return [
-            read_query(text, df=found.df, documents=found.documents, now=now).meaning_text
-            for text, found in ((text, statistics[agent_id]) for agent_id, text in asked)
+            Meaning(text=self._read(agent_id, text, now).meaning_text, model=self._statistics[agent_id].model)
+            for agent_id, text in asked
         ]
 
     def recall(self, requests: Sequence[RecallRequest]) -> list[list[Recalled]]:
@@ -65,14 +81,27 @@ class Recaller:
 
     def queries(self, requests: Sequence[RecallRequest]) -> list[Query]:
         """Return the requests with their words weighed by the agents' statistics. One statement at most."""
-        statistics = self._read_statistics([(request.agent_id, request.text) for request in requests])
-        return [_query(request, statistics[request.agent_id]) for request in requests]
+        self._read_statistics([(request.agent_id, request.text) for request in requests])
+        return [
+            Query(
+                request=request,
+                reading=self._read(request.agent_id, request.text, request.now),
+                documents=self._statistics[request.agent_id].documents,
+                weights=settings.ARBOR_RECALL_WEIGHTS,
+            )
+            for request in requests
+        ]
 
-    def model_of(self, agent_id: UUID) -> EmbeddingModel | None:
-        """Return the model of an agent's vectors, as it was read with its statistics."""
-        return self._statistics[agent_id].model
+    def _read(self, agent_id: UUID, text: str, now: datetime) -> Reading:
+        found = self._readings.get((agent_id, text, now))
+        if found is None:
+            statistics = self._statistics[agent_id]
+            found = read_query(text, df=statistics.df, documents=statistics.documents, now=now)
+            self._readings[agent_id, text, now] = found
+        return found
 
-    def _read_statistics(self, asked: Sequence[tuple[UUID, str]]) -> Mapping[UUID, TermStatistics]:
+    def _read_statistics(self, asked: Sequence[tuple[UUID, str]]) -> None:
+        """Read the statistics of an agent anew where they lack a term of what is asked."""
         terms: dict[UUID, set[int]] = {}
         for agent_id, text in asked:
             terms.setdefault(agent_id, set()).update(looked_up(query_terms(text)))
@@ -81,9 +110,10 @@ class Recaller:
             for agent_id, wanted in terms.items()
             if agent_id not in self._terms or not wanted <= self._terms[agent_id]
         }
-        self._statistics |= read_term_statistics(missing)
-        self._terms |= {agent_id: frozenset(wanted) for agent_id, wanted in missing.items()}
-        return self._statistics
+        if missing:
+            self._statistics |= read_term_statistics(missing)
+            self._terms |= {agent_id: frozenset(wanted) for agent_id, wanted in missing.items()}
+            self._readings = {key: found for key, found in self._readings.items() if key[0] not in missing}
 
 
 def recall(
@@ -107,22 +137,52 @@ def recall(
     request = RecallRequest(
         agent_id=agent_id, text=text, limit=limit, now=now or datetime.now(UTC), only=only, mood=mood
     )
-    moved = False
+    return _answer(tenant_id, request, counts=counts)
+
+
+def _answer(tenant_id: UUID, request: RecallRequest, *, counts: bool) -> list[Recalled]:
+    """Recall with the query's text embedded between transactions."""
+    asked = [(request.agent_id, request.text)]
+    recaller = Recaller()
+    meaning = _expected_meaning(tenant_id, request)
+    if meaning is None:
+        with tenant_transaction(tenant_id):
+            (meaning,) = recaller.meanings(asked, request.now)
+    tries = _TRIES
     while True:
-        recaller = Recaller()
+        tries -= 1
+        request = replace(request, vector=_embed(tenant_id, request.agent_id, meaning), model=meaning.model)
         with tenant_transaction(tenant_id):
-            (meaning,) = recaller.meaning_texts([(agent_id, text)], request.now)
-        model = recaller.model_of(agent_id)
-        request = replace(request, vector=_embed(tenant_id, agent_id, meaning, model), model=model)
-        with tenant_transaction(tenant_id):
-            ((query, found),) = find(recaller.queries([request]))
-            if request.vector is None or moved or found.compared:
-                (memories,) = _recalled([(query, found)])
-                if counts:
-                    note_recall(agent_id=agent_id, recalled={memory.id: memory.score for memory in memories})
-                return memories
-        # It was moved to another embedding model meanwhile: ask that one, once.
-        moved = True
+            (current,) = recaller.meanings(asked, request.now)
+            if current == meaning or not tries:
+                ((query, found),) = find(recaller.queries([request]))
+                if request.vector is None or found.compared or not tries:
+                    return _noted(query, found, counts=counts)
+                # It was moved to another embedding model meanwhile: ask that one.
+                recaller = Recaller()
+                (current,) = recaller.meanings(asked, request.now)
+        meaning = current
+
+
+def _noted(query: Query, found: Found, *, counts: bool) -> list[Recalled]:
+    (memories,) = _recalled([(query, found)])
+    if counts:
+        recalled = {memory.id: memory.score for memory in memories}
+        note_recall(agent_id=query.request.agent_id, recalled=recalled)
+    return memories
+
+
+def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None:
+    """Return what to embed by what the mind at hand knew at its last recall; None where it is not at hand.
+
+    So a query is embedded without a transaction before. Whoever uses it asks again in the transaction that recalls.
+    """
+    terms = looked_up(query_terms(request.text))
+    known = MINDS.term_statistics(tenant_id, request.agent_id, terms)
+    if known is None:
+        return None
+    reading = read_query(request.text, df=known.df, documents=known.documents, now=request.now)
+    return Meaning(text=reading.meaning_text, model=known.model)
 
 
 def find(queries: Sequence[Query]) -> list[tuple[Query, Found]]:
@@ -136,15 +196,6 @@ def consider(request: RecallRequest) -> tuple[Query, Found]:
     """Return all that a request ranks, not ranked yet, and the query as it was read. Two statements."""
     (query,) = Recaller().queries([request])
     return query, scan(query)
-
-
-def _query(request: RecallRequest, statistics: TermStatistics) -> Query:
-    return Query(
-        request=request,
-        reading=read_query(request.text, df=statistics.df, documents=statistics.documents, now=request.now),
-        documents=statistics.documents,
-        weights=settings.ARBOR_RECALL_WEIGHTS,
-    )
 
 
 def _recalled(answers: Sequence[tuple[Query, Found]]) -> list[list[Recalled]]:
@@ -187,12 +238,12 @@ def _whole(found: Found, place: Ranked, content: str) -> Recalled:
     )
 
 
-def _embed(
-    tenant_id: UUID, agent_id: UUID, meaning: str, model: EmbeddingModel | None
-) -> Sequence[float] | None:
+def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float] | None:
     """Return the query's vector; none when the agent's embedder cannot be asked: words must do."""
     try:
-        vector: list[float] = embed_query(tenant_id=tenant_id, texts=[meaning], model=model)[0].tolist()
+        vector: list[float] = embed_query(tenant_id=tenant_id, texts=[meaning.text], model=meaning.model)[
+            0
+        ].tolist()
     except EmbeddingFailed as error:
         log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
         return None

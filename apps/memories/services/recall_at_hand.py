@@ -30,7 +30,8 @@ from apps.memories.services.scan import Found, Query
 from arbor.memory.activation import levels_after
 from arbor.memory.candidates import Candidates, Places, microseconds
 from arbor.memory.fusion import contenders, lasting_terms
-from arbor.memory.mind.search import Choice, Search, Ties, can_answer, choose, complete, names_of
+from arbor.memory.mind.passing import can_answer
+from arbor.memory.mind.search import Choice, Search, Ties, choose, complete, names_of
 from arbor.memory.neighborhood import HIGHEST
 
 _TIE = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])

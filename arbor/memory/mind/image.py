@@ -6,6 +6,7 @@ inactive ones, new rows are appended, and vectors and postings of the new rows a
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -127,6 +128,11 @@ class MindImage:
     def ids_of(self, rows: Places) -> Halves:
         """Return the ids of some rows, in halves."""
         return np.stack([self.rows["high"][rows], self.rows["low"][rows]], axis=1)
+
+    def document_counts(self, terms: Collection[int]) -> dict[int, int]:
+        """Return in how many rows each of these terms occurs, rows that have gone included; without those of none."""
+        counts = np.sum([postings.counts(terms) for postings in self.words], axis=0)
+        return {term: count for term, count in zip(terms, counts.tolist(), strict=True) if count}
 
     def word_scores(self, query: dict[int, float]) -> npt.NDArray[np.float32]:
         """Return the inner product of each row's words with a query's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -40,6 +40,11 @@ class Postings:
             if start < end:
                 # A row has a term once.
                 scores[self.rows[start:end]] += self.weights[start:end] * np.float32(query[term])
+
+    def counts(self, terms: Collection[int]) -> Places:
+        """Return in how many rows each term occurs."""
+        wanted = np.fromiter(terms, dtype=np.int32, count=len(terms))
+        return np.searchsorted(self.terms, wanted, side="right") - np.searchsorted(self.terms, wanted)
 
     def among(self, present: Flags, numbers: Places) -> Self:
         """Return the postings of the rows that are present, under new numbers."""

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,6 @@ from arbor.memory.candidates import (
     id_numbers,
     microseconds,
 )
-from arbor.memory.filters import RecallFilter
 from arbor.memory.fusion import (
     LENDERS,
     MEANING_BESIDE_WORDS,
@@ -40,6 +38,7 @@ from arbor.memory.fusion import (
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.lookup import turn_keys
 from arbor.memory.mind.names import UNNAMED
+from arbor.memory.mind.passing import passing_rows
 from arbor.memory.mind.rows import Halves
 from arbor.memory.query import Reading
 from arbor.memory.recall_request import RecallRequest
@@ -66,7 +65,9 @@ class Search:
 class Choice:
     """The memories that fit by themselves, and those of them that lend along their neighborhoods."""
 
+    #: In order, and the cosine of each with the query's vector.
     rows: Places
+    similarity: Numbers
     background: Background
     #: The best fit first, with the fit of each.
     lenders: Places
@@ -85,16 +86,11 @@ class Ties:
     share: Numbers
 
 
-def can_answer(only: RecallFilter) -> bool:
-    """Tell whether an image has all that a filter asks for: it knows of no concepts."""
-    return only.concept is None
-
-
 def choose(search: Search) -> Choice:
     """Return the nearest by meaning, the best by words, and the best of the time that is spoken of."""
     image, limit = search.image, search.request.limit
     kept = max(SEEDS, limit)
-    passing = _passing(search)
+    passing = passing_rows(image, search.request.only, now=microseconds(search.request.now))
     words = image.word_scores(search.lexical)
     similarity, near, background = _by_meaning(search, passing, kept)
     said = np.flatnonzero(words > 0 if passing is None else (words > 0) & passing)
@@ -103,8 +99,17 @@ def choose(search: Search) -> Choice:
         since, until = map(microseconds, around)
         best.append(_timely(search, passing, words, similarity, background, since=since, until=until))
     rows = np.unique(np.concatenate(best))
-    lenders, fits = _lenders(search, rows, words, background)
-    return Choice(rows=rows, background=background, lenders=lenders, fits=fits, passing=passing, words=words)
+    exact = _similarities(search, rows)
+    lenders, fits = _lenders(search, rows, words, deviations(exact, background))
+    return Choice(
+        rows=rows,
+        similarity=exact,
+        background=background,
+        lenders=lenders,
+        fits=fits,
+        passing=passing,
+        words=words,
+    )
 
 
 def complete(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Candidates, Links]:
@@ -113,57 +118,13 @@ def complete(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Candid
     if len(rows) < min(search.request.limit, search.documents):
         # Too little fits at all: what happened last comes with it.
         rows = _with_company(search, choice, np.union1d(choice.rows, _recent(search, choice.passing)), ties)
-    return rows, _candidates(search, rows, choice.words), _links(search.image, rows, ties)
+    return rows, _candidates(search, choice, rows), _links(search.image, rows, ties)
 
 
 def _with_company(search: Search, choice: Choice, chosen: Places, ties: Ties) -> Places:
     """Return the chosen rows with the turns beside them and with what they bring to mind."""
     beside = _beside(search, chosen, choice.passing)
     return np.unique(np.concatenate([chosen, beside, _reminded(search, choice, chosen, ties)]))
-
-
-def _passing(search: Search) -> Flags | None:
-    """Return which rows are to be recalled at all; None where all are."""
-    image, only = search.image, search.request.only
-    now = microseconds(search.request.now)
-    conditions: list[Flags] = []
-    if not image.all_active:
-        conditions.append(image.active)
-    if image.first_expiry <= now:
-        conditions.append(image.expires > now)
-    if only.without_session and (number := image.names.number_of(only.without_session)) is not None:
-        conditions.append(image.session != number)
-    if only.session:
-        conditions.append(image.session == _number(image, only.session))
-    if only.types:
-        conditions.append(np.isin(image.rows["type"], [_number(image, kind.value) for kind in only.types]))
-    if only.since is not None:
-        conditions.append(image.occurred >= microseconds(only.since))
-    if only.until is not None:
-        conditions.append(image.occurred < microseconds(only.until))
-    if only.min_importance:
-        conditions.append(image.rows["importance"] >= only.min_importance)
-    if only.min_trust:
-        conditions.append(image.rows["trust"] >= only.min_trust)
-    if only.episode is not None:
-        conditions.append(_of_episode(image, only.episode))
-    if not conditions:
-        return None
-    passing: Flags = np.logical_and.reduce(conditions)
-    return passing
-
-
-def _number(image: MindImage, name: str) -> int:
-    number = image.names.number_of(name)
-    return -1 if number is None else number
-
-
-def _of_episode(image: MindImage, episode: UUID) -> Flags:
-    high, low = divmod(episode.int, 1 << 64)
-    found: Flags = (image.rows["episode_high"] == np.uint64(high)) & (
-        image.rows["episode_low"] == np.uint64(low)
-    )
-    return found
 
 
 def _by_meaning(
@@ -174,15 +135,15 @@ def _by_meaning(
     if search.vector is None or not len(search.image):
         return None, nothing, Background(mean=0.0, deviation=0.0)
     image = search.image
-    compared = image.embedded if passing is None else image.embedded & passing
     similarity = image.similarities(search.vector)
-    known = similarity[compared].astype(np.float64)
-    if not len(known):
+    near = np.flatnonzero(image.embedded if passing is None else image.embedded & passing)
+    if not len(near):
         return similarity, nothing, Background(mean=0.0, deviation=0.0)
-    mean = float(known.mean())
-    variance = float(known @ known) / len(known) - mean * mean
+    known = similarity if len(near) == len(similarity) else similarity[near]
+    precise = known.astype(np.float64)
+    mean = float(precise.mean())
+    variance = float(precise @ precise) / len(precise) - mean * mean
     background = Background(mean=mean, deviation=math.sqrt(max(0.0, variance)))
-    near = np.flatnonzero(compared)
     if len(near) > kept:
         # So far as the rounding of the sums allows another order.
         edge = np.partition(known, -kept)[-kept] - 2 * image.similarity_error(search.vector)
@@ -233,13 +194,10 @@ def _recent(search: Search, passing: Flags | None) -> Places:
 
 
 def _lenders(
-    search: Search, rows: Places, words: npt.NDArray[np.float32], background: Background
+    search: Search, rows: Places, words: npt.NDArray[np.float32], meaning: Numbers
 ) -> tuple[Places, Numbers]:
     """Return those of the chosen rows that fit best, and their fits."""
-    similarity = _similarities(search, rows)
-    fit = search.weights.words * words[rows].astype(np.float64) + search.weights.meaning * deviations(
-        similarity, background
-    )
+    fit = search.weights.words * words[rows].astype(np.float64) + search.weights.meaning * meaning
     lending = rows[fit > 0]
     lenders = _first(-fit[fit > 0], lending, LENDERS, search.image)
     return lenders, fit[np.searchsorted(rows, lenders)]
@@ -253,6 +211,8 @@ def _similarities(search: Search, rows: Places) -> Numbers:
 
 def _reminded(search: Search, choice: Choice, rows: Places, ties: Ties) -> Places:
     """Return the rows that were not chosen and are lent most, by any one neighborhood."""
+    if not len(ties.share):
+        return np.empty(0, dtype=np.int64)
     image = search.image
     among = image.active if choice.passing is None else choice.passing
     borrowers = image.by_id.rows_of(ties.borrower, among=among)
@@ -276,14 +236,18 @@ def _beside(search: Search, rows: Places, passing: Flags | None) -> Places:
     return search.image.turns.rows_beside(keys, reach=REACH, most=MOST_BESIDE, among=among)
 
 
-def _candidates(search: Search, rows: Places, words: npt.NDArray[np.float32]) -> Candidates:
+def _candidates(search: Search, choice: Choice, rows: Places) -> Candidates:
     found = search.image.rows[rows]
+    similarity = np.full(len(rows), np.nan)
+    known = np.isin(rows, choice.rows, assume_unique=True)
+    similarity[known] = choice.similarity
+    similarity[~known] = _similarities(search, rows[~known])
     occurred = found["occurred"].copy()
     nothing = np.zeros(len(rows))
     return Candidates(
         ids=np.stack([found["high"], found["low"]], axis=1),
-        words=words[rows].astype(np.float64),
-        similarity=_similarities(search, rows),
+        words=choice.words[rows].astype(np.float64),
+        similarity=similarity,
         session=found["session"].astype(np.int64) - 1,
         position=found["position"].astype(np.int64),
         role=search.image.names.texts_of(found["role"].tolist()),

@@ -1,0 +1,58 @@
+"""The rows of a mind's image that a recall is about: those that have not expired and pass its filter."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import numpy as np
+
+from arbor.memory.candidates import Flags, microseconds
+from arbor.memory.filters import RecallFilter
+from arbor.memory.mind.image import MindImage
+
+
+def can_answer(only: RecallFilter) -> bool:
+    """Tell whether an image has all that a filter asks for: it knows of no concepts."""
+    return only.concept is None
+
+
+def passing_rows(image: MindImage, only: RecallFilter, *, now: int) -> Flags | None:
+    """Return which rows are to be recalled at a moment, in microseconds since EPOCH; None where all are."""
+    conditions: list[Flags] = []
+    if not image.all_active:
+        conditions.append(image.active)
+    if image.first_expiry <= now:
+        conditions.append(image.expires > now)
+    if only.without_session and (number := image.names.number_of(only.without_session)) is not None:
+        conditions.append(image.session != number)
+    if only.session:
+        conditions.append(image.session == _number(image, only.session))
+    if only.types:
+        conditions.append(np.isin(image.rows["type"], [_number(image, kind.value) for kind in only.types]))
+    if only.since is not None:
+        conditions.append(image.occurred >= microseconds(only.since))
+    if only.until is not None:
+        conditions.append(image.occurred < microseconds(only.until))
+    if only.min_importance:
+        conditions.append(image.rows["importance"] >= only.min_importance)
+    if only.min_trust:
+        conditions.append(image.rows["trust"] >= only.min_trust)
+    if only.episode is not None:
+        conditions.append(_of_episode(image, only.episode))
+    if not conditions:
+        return None
+    passing: Flags = np.logical_and.reduce(conditions)
+    return passing
+
+
+def _number(image: MindImage, name: str) -> int:
+    number = image.names.number_of(name)
+    return -1 if number is None else number
+
+
+def _of_episode(image: MindImage, episode: UUID) -> Flags:
+    high, low = divmod(episode.int, 1 << 64)
+    found: Flags = (image.rows["episode_high"] == np.uint64(high)) & (
+        image.rows["episode_low"] == np.uint64(low)
+    )
+    return found
