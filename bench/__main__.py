@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from apps.queues import MOST_TOGETHER
 from bench import kill_plan
 from bench.runner import asking, cli, measured, on_servers
 from bench.stub_model import Mode
@@ -138,8 +139,15 @@ def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
     show_default=True,
     help="Of each agent, at the start.",
 )
+@click.option(
+    "--batch",
+    type=click.IntRange(min=1, max=MOST_TOGETHER),
+    default=MOST_TOGETHER,
+    show_default=True,
+    help="Heartbeats of a tenant that are walked together.",
+)
 def profile(**options: Any) -> dict[str, Any]:
-    """Where a heartbeat's own work goes: processor time by leg, node, statement and function, in one process."""
+    """Where a heartbeat's own work goes: processor time by leg, part, need, node, statement and function, in one process."""
     with stub_model() as stub:
         return on_servers("bench.profile", settings=asking(stub), **options)
 

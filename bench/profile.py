@@ -1,7 +1,8 @@
-"""Where a heartbeat's own work goes: beats walked one after another in this process, by leg, node, statement and function.
+"""The processor time of a heartbeat's own work, by leg, part, need, node, statement and function.
 
-Processor time, not the clock, so that what else the machine does hardly matters. The model is the stub, a process of its
-own; the broker is a list, so what Celery costs is not in these figures (`bench heartbeats` has it).
+Beats are walked in this process, in batches as a worker gets them. Processor time, not the clock, so that what else the
+machine does hardly matters. The model is the stub, a process of its own; the broker is a list, so what Celery costs is not
+in these figures (`bench heartbeats` has it).
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import cProfile
 import pstats
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -20,14 +22,17 @@ import psutil
 import psycopg
 from django.db import connections
 
-from apps.heartbeats.handlers.registry import HANDLERS
 from apps.heartbeats.services import walk
-from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.calls import fulfil_calls
+from apps.heartbeats.services.fetching import Asked, Fetcher
 from apps.heartbeats.services.schedule import dispatch
-from apps.heartbeats.services.walk import advance_heartbeat
+from apps.heartbeats.services.walk import advance_heartbeats
 from apps.queues import Message, Task, captured
 from apps.tenants.scope import APP, OPS
-from arbor.pipeline.engine import Context, Handler, NodeResult, Outgoing
+from arbor.errors import ArborError
+from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.pipeline.engine import NodeResult, Steps, Work
 from bench import minds
 from bench.database import is_control, reset_statements, statements, superuser
 from bench.figures import quantile
@@ -55,15 +60,15 @@ class _Account:
         self._open: list[str] = []
 
     @contextmanager
-    def of(self, name: str) -> Iterator[None]:
-        """Charge what the block takes to a name, beside the names around it."""
+    def of(self, name: str, *, times: int = 1) -> Iterator[None]:
+        """Charge what the block takes to a name, beside the names around it; it counts so many times."""
         self._open.append(name)
         started = time.thread_time()
         try:
             yield
         finally:
             self.ms[name] += (time.thread_time() - started) * 1000
-            self.times[name] += 1
+            self.times[name] += times
             self._open.pop()
 
     def count(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -87,38 +92,59 @@ class _Account:
 
 
 class _Watched:
-    """A node's handler whose work is charged to its name."""
+    """A node's handler whose work is charged to its name; what it waits for at its needs is not."""
 
-    def __init__(self, name: str, handler: Handler, account: _Account) -> None:
+    def __init__(self, name: str, handler: Any, account: _Account) -> None:
         self._name = f"node {name}"
-        self._handler: Any = handler
+        self._handler = handler
         self._account = account
-        self.phase = handler.phase
-        if isinstance(handler, Outgoing):
-            self.waits = handler.waits
 
-    def run(self, context: Context) -> NodeResult:
+    def __call__(self, beat: Beat) -> Work[Beat]:
         """Do the work."""
-        with self._account.of(self._name):
-            result: NodeResult = self._handler.run(context)
-            return result
+        return self._charged(partial(self._handler, beat))
 
-    def resume(self, context: Context, result: dict[str, Any]) -> NodeResult:
+    def _charged(self, begin: Callable[[], Work[Beat]]) -> Work[Beat]:
+        with self._account.of(self._name):
+            work = begin()
+        return work if isinstance(work, NodeResult) else self._through(work)
+
+    def _through(self, work: Steps[Beat]) -> Steps[Beat]:
+        go_on: Callable[[], Any] = partial(next, work)
+        while True:
+            with self._account.of(self._name, times=0):
+                try:
+                    need = go_on()
+                except StopIteration as stop:
+                    result: NodeResult[Beat] = stop.value
+                    return result
+            try:
+                answer = yield need
+            except ArborError as refusal:
+                go_on = partial(work.throw, refusal)
+            else:
+                go_on = partial(work.send, answer)
+
+
+class _WatchedResumable(_Watched):
+    """One that may suspend."""
+
+    def resume(self, beat: Beat, result: Any) -> Work[Beat]:
         """Go on."""
-        with self._account.of(self._name):
-            answer: NodeResult = self._handler.resume(context, result)
-            return answer
+        return self._charged(partial(self._handler.resume, beat, result))
 
 
-def measure(place: Installation, *, agents: int, tenants: int, beats: int, memories: int) -> dict[str, Any]:
-    """Return what a beat takes, by leg, node, statement and function."""
+def measure(
+    place: Installation, *, agents: int, tenants: int, beats: int, memories: int, batch: int
+) -> dict[str, Any]:
+    """Return what a beat takes, by leg, part of a leg, need, node, statement and function."""
     population = populate(agents=agents, tenants=tenants)
-    with superuser(place) as database:
+    # As many in a leg as are asked for, however slow the machine is.
+    with superuser(place) as database, patch.object(walk, "LEG_MS", 1e9):
         if memories:
             minds.load(database, minds.conversations(memories), population)
         say("warming up")
         for _ in range(_WARM_UP):
-            _round(database, _Account())
+            _round(database, _Account(), batch)
         rounds = max(1, -(-beats // agents))
         say(f"measuring {rounds * agents} beats")
         account, own_ms = _Account(), list[float]()
@@ -126,11 +152,11 @@ def measure(place: Installation, *, agents: int, tenants: int, beats: int, memor
         before = _processor_ms(place)
         with _watched(account):
             for _ in range(rounds):
-                own_ms += _round(database, account)
+                own_ms += _round(database, account, batch)
         spent = _processor_ms(place) - before
         sent = statements(database)
         done = len(own_ms)
-        functions = _profiled(database)
+        functions = _profiled(database, batch)
         failed = database.execute(_FAILED).fetchone()
         turns = dict(database.execute(_TURNS).fetchall())
     assert failed is not None
@@ -139,6 +165,7 @@ def measure(place: Installation, *, agents: int, tenants: int, beats: int, memor
     return {
         "agents": agents,
         "memories": memories,
+        "batch": batch,
         "beats": done,
         "failed": failed[0],
         "turns": {str(number): count for number, count in turns.items()},
@@ -150,6 +177,8 @@ def measure(place: Installation, *, agents: int, tenants: int, beats: int, memor
         "statements": round(sum(each.calls for each in sent if not is_control(each)) / done, 1),
         "transactions": round(sum(each.calls for each in sent if each.text == "COMMIT") / done, 1),
         "legs": account.rows("leg ", done),
+        "parts": account.rows("part ", done),
+        "needs": account.rows("need ", done),
         "nodes": account.rows("node ", done),
         "by_statement": [
             {
@@ -164,50 +193,94 @@ def measure(place: Installation, *, agents: int, tenants: int, beats: int, memor
     }
 
 
-def _round(database: psycopg.Connection[Any], account: _Account) -> list[float]:
-    """Let every agent beat once; return the processor time of each one's own work, both legs."""
+def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> list[float]:
+    """Let every agent beat once; return the processor time of each one's own work, both legs: its share of each batch."""
     own: defaultdict[UUID, float] = defaultdict(float)
     database.execute(_DUE_NOW)
     with captured() as messages:
         with account.of("leg dispatch"):
             dispatch()
-        for message in messages:  # grows while it is walked
+        while messages:
+            gathered = _gather(messages, batch)
             started = time.thread_time()
-            _deliver(message, account)
-            if message.task is Task.ADVANCE:
-                own[UUID(message.arguments["agent_id"])] += (time.thread_time() - started) * 1000
+            _deliver(gathered, account)
+            share = (time.thread_time() - started) * 1000 / len(gathered)
+            for message in gathered:
+                if message.task is Task.ADVANCE:
+                    own[UUID(message.arguments["agent_id"])] += share
     return list(own.values())
 
 
-def _deliver(message: Message, account: _Account) -> None:
-    arguments = message.arguments
-    if message.task is Task.ADVANCE:
+def _gather(messages: list[Message], most: int) -> list[Message]:
+    """Take the oldest message with those that go along with it: of the same task and tenant."""
+    first = messages[0]
+    alike = [each for each in messages if (each.task, each.tenant_id) == (first.task, first.tenant_id)]
+    gathered = alike[:most]
+    messages[:] = [each for each in messages if each not in gathered]
+    return gathered
+
+
+def _deliver(gathered: Sequence[Message], account: _Account) -> None:
+    tenant_id = gathered[0].tenant_id
+    arguments = [message.arguments for message in gathered]
+    if gathered[0].task is Task.ADVANCE:
         with account.of("leg walk"):
-            advance_heartbeat(
-                agent_id=UUID(arguments["agent_id"]), tenant_id=message.tenant_id, epoch=arguments["epoch"]
+            advance_heartbeats(
+                tenant_id=tenant_id, leases=[(UUID(each["agent_id"]), each["epoch"]) for each in arguments]
             )
     else:
         with account.of("leg ask"):
-            fulfil_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
+            # One after the other: the time of other threads is not counted.
+            fulfil_calls(
+                call_ids=[UUID(each["call_id"]) for each in arguments],
+                tenant_id=tenant_id,
+                submit=lambda work: work(),
+            )
 
 
 @contextmanager
 def _watched(account: _Account) -> Iterator[None]:
     handlers: Mapping[str, Any] = {
-        name: _Watched(name, handler, account) for name, handler in HANDLERS.items()
+        name: (_WatchedResumable if hasattr(handler, "resume") else _Watched)(name, handler, account)
+        for name, handler in HANDLERS.items()
     }
+    answer, embed = Fetcher.answer, Fetcher.embed
+
+    def answered(fetcher: Fetcher, kind: type, asked: Sequence[Asked]) -> list[Any]:
+        with account.of(f"need {kind.__name__}", times=len(asked)):
+            return answer(fetcher, kind, asked)
+
+    def embedded(fetcher: Fetcher, asked: Sequence[Asked]) -> list[Any]:
+        with account.of("part embed"):
+            return embed(fetcher, asked)
+
     with ExitStack() as stack:
         stack.enter_context(patch.object(walk, "HANDLERS", handlers))
+        stack.enter_context(patch.object(Fetcher, "answer", answered))
+        stack.enter_context(patch.object(Fetcher, "embed", embedded))
+        for name in ("load_batch", "commit"):
+            stack.enter_context(patch.object(walk, name, _charged(account, name)))
         for alias in (APP, OPS):
             stack.enter_context(connections[alias].execute_wrapper(account.count))
         yield
 
 
-def _profiled(database: psycopg.Connection[Any]) -> list[dict[str, Any]]:
+def _charged(account: _Account, name: str) -> Callable[..., Any]:
+    """Return a function of the walk whose time is charged to its name."""
+    function = getattr(walk, name)
+
+    def charged(*args: Any, **kwargs: Any) -> Any:
+        with account.of(f"part {name.removesuffix('_batch')}"):
+            return function(*args, **kwargs)
+
+    return charged
+
+
+def _profiled(database: psycopg.Connection[Any], batch: int) -> list[dict[str, Any]]:
     """Return the functions that take most, of one more round; the profiler itself slows them, calls most."""
     profile, account = cProfile.Profile(time.thread_time), _Account()
     profile.enable()
-    done = len(_round(database, account))
+    done = len(_round(database, account, batch))
     profile.disable()
     found = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     dearest = sorted(found.items(), key=lambda each: -each[1][2])[:_FUNCTIONS_SHOWN]
