@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from apps.queues import MOST_TOGETHER
 from bench import kill_plan
 from bench.runner import asking, cli, measured, on_servers
 from bench.stub_model import Mode
@@ -140,14 +139,10 @@ def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
     help="Of each agent, at the start.",
 )
 @click.option(
-    "--batch",
-    type=click.IntRange(min=1, max=MOST_TOGETHER),
-    default=MOST_TOGETHER,
-    show_default=True,
-    help="Heartbeats of a tenant that are walked together.",
+    "--batch", type=click.IntRange(1, 8), default=8, show_default=True, help="Heartbeats walked together."
 )
 def profile(**options: Any) -> dict[str, Any]:
-    """Where a heartbeat's own work goes: processor time by leg, part, need, node, statement and function, in one process."""
+    """Where a heartbeat's own work goes: processor time by leg, node, need, statement and function, in one process."""
     with stub_model() as stub:
         return on_servers("bench.profile", settings=asking(stub), **options)
 

@@ -69,6 +69,13 @@ def statements(connection: psycopg.Connection[Any]) -> list[Statement]:
     ]
 
 
+def wal_bytes(connection: psycopg.Connection[Any]) -> int:
+    """Return how much the server has written to its log (WAL) so far, in bytes."""
+    row = connection.execute("SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def is_control(statement: Statement) -> bool:
     """Tell whether a statement only begins, scopes, checks or ends a session's transaction."""
     return statement.text.startswith(_CONTROL)

@@ -17,7 +17,7 @@ import psycopg
 # Names the broker to the process, which asks the dispatcher to tick.
 import workers.app  # noqa: F401
 from bench import minds
-from bench.database import Statement, is_control, reset_statements, statements, superuser
+from bench.database import Statement, is_control, reset_statements, statements, superuser, wal_bytes
 from bench.figures import quantile
 from bench.fleet import DOUBLED, Fleet, one, start_parts
 from bench.installation import Installation
@@ -40,7 +40,6 @@ _TURNS = """
 SELECT greatest(1, turns), count(*) FROM heartbeats_heartbeat
 WHERE status = 'done' AND ended_at > %s AND ended_at <= %s GROUP BY 1 ORDER BY 1
 """
-_WAL_BYTES = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint"
 #: A beat's own time by the clock, and its share of that where several agents' beats are worked on together.
 _ELAPSED, _SHARE = "elapsed_ms", "own_ms"
 _HAS_COLUMN = """
@@ -105,7 +104,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
     say(f"measuring {f'{beats} heartbeats' if beats else f'{seconds:.0f} s'}")
     database = fleet.database
     reset_statements(database)
-    cpu_before, wal_before = fleet.cpu_s(), one(database, _WAL_BYTES)
+    cpu_before, wal_before = fleet.cpu_s(), wal_bytes(database)
     since, started = one(database, "SELECT now()"), time.monotonic()
     goal = fleet.ended() + (beats or agents)
     fleet.run_until(ended=goal)
@@ -113,7 +112,7 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
         goal += agents
         fleet.run_until(ended=goal)
     until, took_s = one(database, "SELECT now()"), time.monotonic() - started
-    cpu_after, wal_after, sent = fleet.cpu_s(), one(database, _WAL_BYTES), statements(database)
+    cpu_after, wal_after, sent = fleet.cpu_s(), wal_bytes(database), statements(database)
     window = _Window(since=since, until=until, seconds=took_s)
     counts = _counts(database, window)
     done = max(counts["completed"], 1)

@@ -24,7 +24,7 @@ from apps.memories.services.embedding import embed_query
 from apps.memories.services.graph import connect
 from apps.memories.services.ingest import ingest
 from apps.memories.services.neighborhoods import refresh_batch
-from apps.memories.services.recall import consider, meaning_texts, recall
+from apps.memories.services.recall import Recaller, consider, recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.candidates import whole
 from arbor.memory.recall_request import RecallRequest
@@ -148,7 +148,7 @@ def _considered(agent: Inhabitant, question: Question, names: dict[Any, str]) ->
     """Return all that is ranked for a question, as it is when it is recalled."""
     now = datetime.now(UTC)
     with tenant_transaction(agent.tenant_id):
-        meaning = meaning_texts(agent_id=agent.agent_id, texts=[question.text], now=now)[question.text]
+        (meaning,) = Recaller().meaning_texts([(agent.agent_id, question.text)], now)
     (vector,) = embed_query(tenant_id=agent.tenant_id, texts=[meaning])
     with tenant_transaction(agent.tenant_id):
         query, found = consider(

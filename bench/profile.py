@@ -1,8 +1,7 @@
-"""The processor time of a heartbeat's own work, by leg, part, need, node, statement and function.
+"""Where a heartbeat's own work goes: batches walked one after another in this process, by leg, node, need, statement and function.
 
-Beats are walked in this process, in batches as a worker gets them. Processor time, not the clock, so that what else the
-machine does hardly matters. The model is the stub, a process of its own; the broker is a list, so what Celery costs is not
-in these figures (`bench heartbeats` has it).
+Processor time, not the clock, so that what else the machine does hardly matters. The model is the stub, a process of its
+own; the broker is a list, so what Celery costs is not in these figures (`bench heartbeats` has it).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from itertools import batched
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -24,7 +23,9 @@ from django.db import connections
 
 from apps.heartbeats.services import walk
 from apps.heartbeats.services.calls import fulfil_calls
+from apps.heartbeats.services.committing import commit
 from apps.heartbeats.services.fetching import Asked, Fetcher
+from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeats
 from apps.queues import Message, Task, captured
@@ -32,10 +33,9 @@ from apps.tenants.scope import APP, OPS
 from arbor.errors import ArborError
 from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.steps.registry import HANDLERS
-from arbor.pipeline.engine import NodeResult, Steps, Work
+from arbor.pipeline.engine import NodeResult, Resumable, Steps, Work
 from bench import minds
-from bench.database import is_control, reset_statements, statements, superuser
-from bench.figures import quantile
+from bench.database import is_control, reset_statements, statements, superuser, wal_bytes
 from bench.installation import Installation
 from bench.population import populate
 from bench.progress import say
@@ -60,15 +60,15 @@ class _Account:
         self._open: list[str] = []
 
     @contextmanager
-    def of(self, name: str, *, times: int = 1) -> Iterator[None]:
-        """Charge what the block takes to a name, beside the names around it; it counts so many times."""
+    def of(self, name: str) -> Iterator[None]:
+        """Charge what the block takes to a name, beside the names around it."""
         self._open.append(name)
         started = time.thread_time()
         try:
             yield
         finally:
             self.ms[name] += (time.thread_time() - started) * 1000
-            self.times[name] += times
+            self.times[name] += 1
             self._open.pop()
 
     def count(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -92,54 +92,52 @@ class _Account:
 
 
 class _Watched:
-    """A node's handler whose work is charged to its name; what it waits for at its needs is not."""
+    """A step whose work is charged to its name, from need to need."""
 
     def __init__(self, name: str, handler: Any, account: _Account) -> None:
         self._name = f"node {name}"
         self._handler = handler
         self._account = account
 
-    def __call__(self, beat: Beat) -> Work[Beat]:
+    def __call__(self, state: Beat) -> Work[Beat]:
         """Do the work."""
-        return self._charged(partial(self._handler, beat))
+        return self._charged(self._handler, state)
 
-    def _charged(self, begin: Callable[[], Work[Beat]]) -> Work[Beat]:
+    def _charged(self, work_of: Callable[..., Any], *arguments: Any) -> Work[Beat]:
         with self._account.of(self._name):
-            work = begin()
-        return work if isinstance(work, NodeResult) else self._through(work)
+            work = work_of(*arguments)
+        return work if isinstance(work, NodeResult) else self._steps(work)
 
-    def _through(self, work: Steps[Beat]) -> Steps[Beat]:
-        go_on: Callable[[], Any] = partial(next, work)
+    def _steps(self, work: Steps[Beat]) -> Steps[Beat]:
+        go_on: Callable[[Any], Any] = work.send
+        answer: Any = None
         while True:
-            with self._account.of(self._name, times=0):
-                try:
-                    need = go_on()
-                except StopIteration as stop:
-                    result: NodeResult[Beat] = stop.value
-                    return result
             try:
-                answer = yield need
-            except ArborError as refusal:
-                go_on = partial(work.throw, refusal)
-            else:
-                go_on = partial(work.send, answer)
+                with self._account.of(self._name):
+                    need = go_on(answer)
+            except StopIteration as stop:
+                result: NodeResult[Beat] = stop.value
+                return result
+            try:
+                go_on, answer = work.send, (yield need)
+            except ArborError as error:
+                go_on, answer = work.throw, error
 
 
-class _WatchedResumable(_Watched):
-    """One that may suspend."""
+class _WatchedCall(_Watched):
+    """A step that waits for a call."""
 
-    def resume(self, beat: Beat, result: Any) -> Work[Beat]:
+    def resume(self, state: Beat, result: Any) -> Work[Beat]:
         """Go on."""
-        return self._charged(partial(self._handler.resume, beat, result))
+        return self._charged(self._handler.resume, state, result)
 
 
 def measure(
     place: Installation, *, agents: int, tenants: int, beats: int, memories: int, batch: int
 ) -> dict[str, Any]:
-    """Return what a beat takes, by leg, part of a leg, need, node, statement and function."""
+    """Return what a beat takes, by leg, node, need, statement and function."""
     population = populate(agents=agents, tenants=tenants)
-    # As many in a leg as are asked for, however slow the machine is.
-    with superuser(place) as database, patch.object(walk, "LEG_MS", 1e9):
+    with superuser(place) as database:
         if memories:
             minds.load(database, minds.conversations(memories), population)
         say("warming up")
@@ -147,15 +145,14 @@ def measure(
             _round(database, _Account(), batch)
         rounds = max(1, -(-beats // agents))
         say(f"measuring {rounds * agents} beats")
-        account, own_ms = _Account(), list[float]()
+        account, done = _Account(), 0
         reset_statements(database)
-        before = _processor_ms(place)
+        before, wal_before = _processor_ms(place), wal_bytes(database)
         with _watched(account):
             for _ in range(rounds):
-                own_ms += _round(database, account, batch)
-        spent = _processor_ms(place) - before
+                done += _round(database, account, batch)
+        spent, written = _processor_ms(place) - before, wal_bytes(database) - wal_before
         sent = statements(database)
-        done = len(own_ms)
         functions = _profiled(database, batch)
         failed = database.execute(_FAILED).fetchone()
         turns = dict(database.execute(_TURNS).fetchall())
@@ -165,21 +162,20 @@ def measure(
     return {
         "agents": agents,
         "memories": memories,
-        "batch": batch,
         "beats": done,
         "failed": failed[0],
         "turns": {str(number): count for number, count in turns.items()},
-        "own_cpu_ms_p50": quantile(own_ms, 0.5),
-        "own_cpu_ms_p95": quantile(own_ms, 0.95),
+        "batch": batch,
+        "own_cpu_ms": round(account.ms["leg walk"] / done, 2),
         "postgres_ms": round(spent / done, 2),
         "executing_ms": round(sum(each.total_ms - each.planning_ms for each in sent) / done, 2),
         "planning_ms": round(sum(each.planning_ms for each in sent) / done, 2),
+        "wal_kb": round(written / 1024 / done, 1),
         "statements": round(sum(each.calls for each in sent if not is_control(each)) / done, 1),
         "transactions": round(sum(each.calls for each in sent if each.text == "COMMIT") / done, 1),
         "legs": account.rows("leg ", done),
-        "parts": account.rows("part ", done),
-        "needs": account.rows("need ", done),
         "nodes": account.rows("node ", done),
+        "needs": account.rows("need ", done),
         "by_statement": [
             {
                 "ms": round(each.total_ms / done, 3),
@@ -193,94 +189,75 @@ def measure(
     }
 
 
-def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> list[float]:
-    """Let every agent beat once; return the processor time of each one's own work, both legs: its share of each batch."""
-    own: defaultdict[UUID, float] = defaultdict(float)
+def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> int:
+    """Let every agent beat once, so many together; return how many did."""
+    advanced = set[UUID]()
     database.execute(_DUE_NOW)
     with captured() as messages:
         with account.of("leg dispatch"):
             dispatch()
         while messages:
-            gathered = _gather(messages, batch)
-            started = time.thread_time()
-            _deliver(gathered, account)
-            share = (time.thread_time() - started) * 1000 / len(gathered)
-            for message in gathered:
-                if message.task is Task.ADVANCE:
-                    own[UUID(message.arguments["agent_id"])] += share
-    return list(own.values())
+            alike = defaultdict[tuple[Task, UUID], list[Message]](list)
+            for message in messages:
+                alike[message.task, message.tenant_id].append(message)
+            messages.clear()
+            for (task, tenant_id), some in alike.items():
+                for together in batched(some, batch, strict=False):
+                    advanced |= _deliver(task, tenant_id, together, account)
+    return len(advanced)
 
 
-def _gather(messages: list[Message], most: int) -> list[Message]:
-    """Take the oldest message with those that go along with it: of the same task and tenant."""
-    first = messages[0]
-    alike = [each for each in messages if (each.task, each.tenant_id) == (first.task, first.tenant_id)]
-    gathered = alike[:most]
-    messages[:] = [each for each in messages if each not in gathered]
-    return gathered
-
-
-def _deliver(gathered: Sequence[Message], account: _Account) -> None:
-    tenant_id = gathered[0].tenant_id
-    arguments = [message.arguments for message in gathered]
-    if gathered[0].task is Task.ADVANCE:
+def _deliver(task: Task, tenant_id: UUID, messages: Sequence[Message], account: _Account) -> set[UUID]:
+    arguments = [message.arguments for message in messages]
+    if task is Task.ADVANCE:
         with account.of("leg walk"):
-            advance_heartbeats(
+            return advance_heartbeats(
                 tenant_id=tenant_id, leases=[(UUID(each["agent_id"]), each["epoch"]) for each in arguments]
             )
-    else:
-        with account.of("leg ask"):
-            # One after the other: the time of other threads is not counted.
-            fulfil_calls(
-                call_ids=[UUID(each["call_id"]) for each in arguments],
-                tenant_id=tenant_id,
-                submit=lambda work: work(),
-            )
+    with account.of("leg ask"):
+        # Asked one after another: what threads cost each other is not in these figures.
+        fulfil_calls(
+            call_ids=[UUID(each["call_id"]) for each in arguments],
+            tenant_id=tenant_id,
+            submit=lambda work: work(),
+        )
+    return set()
 
 
 @contextmanager
 def _watched(account: _Account) -> Iterator[None]:
     handlers: Mapping[str, Any] = {
-        name: (_WatchedResumable if hasattr(handler, "resume") else _Watched)(name, handler, account)
+        name: (_WatchedCall if isinstance(handler, Resumable) else _Watched)(name, handler, account)
         for name, handler in HANDLERS.items()
     }
-    answer, embed = Fetcher.answer, Fetcher.embed
+    answer = Fetcher.answer
 
-    def answered(fetcher: Fetcher, kind: type, asked: Sequence[Asked]) -> list[Any]:
-        with account.of(f"need {kind.__name__}", times=len(asked)):
+    def answered(fetcher: Fetcher, kind: type, asked: Sequence[Asked]) -> Any:
+        with account.of(f"need {kind.__name__}"):
             return answer(fetcher, kind, asked)
 
-    def embedded(fetcher: Fetcher, asked: Sequence[Asked]) -> list[Any]:
-        with account.of("part embed"):
-            return embed(fetcher, asked)
+    def part(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def charged(*arguments: Any, **options: Any) -> Any:
+            with account.of(name):
+                return work(*arguments, **options)
+
+        return charged
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(walk, "HANDLERS", handlers))
         stack.enter_context(patch.object(Fetcher, "answer", answered))
-        stack.enter_context(patch.object(Fetcher, "embed", embedded))
-        for name in ("load_batch", "commit"):
-            stack.enter_context(patch.object(walk, name, _charged(account, name)))
+        stack.enter_context(patch.object(walk, "load_batch", part("leg walk: load", load_batch)))
+        stack.enter_context(patch.object(walk, "commit", part("leg walk: commit", commit)))
         for alias in (APP, OPS):
             stack.enter_context(connections[alias].execute_wrapper(account.count))
         yield
-
-
-def _charged(account: _Account, name: str) -> Callable[..., Any]:
-    """Return a function of the walk whose time is charged to its name."""
-    function = getattr(walk, name)
-
-    def charged(*args: Any, **kwargs: Any) -> Any:
-        with account.of(f"part {name.removesuffix('_batch')}"):
-            return function(*args, **kwargs)
-
-    return charged
 
 
 def _profiled(database: psycopg.Connection[Any], batch: int) -> list[dict[str, Any]]:
     """Return the functions that take most, of one more round; the profiler itself slows them, calls most."""
     profile, account = cProfile.Profile(time.thread_time), _Account()
     profile.enable()
-    done = len(_round(database, account, batch))
+    done = _round(database, account, batch)
     profile.disable()
     found = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     dearest = sorted(found.items(), key=lambda each: -each[1][2])[:_FUNCTIONS_SHOWN]

@@ -9,6 +9,11 @@ from ipaddress import ip_address
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says what else the machine does.
+settings.register_profile("arbor", deadline=None)
+settings.load_profile("arbor")
 
 #: Settings that name a real provider; tests and the processes they start must not see them.
 PROVIDER_SETTINGS = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "OLLAMA_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from arbor.heartbeat.items import Dropped
@@ -76,20 +76,6 @@ def within_beat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropp
         for place, goal in enumerate(extra)
     )
     return reply.model_copy(update={"new_goals": reply.new_goals[:room]}), dropped
-
-
-def merge_records(earlier: Mapping[str, Any], present: Mapping[str, Any], *, turn: int) -> dict[str, Any]:
-    """Return what all turns so far put on record: the lists of the turns before, then those of this one, the `turn`-th."""
-    whole: dict[str, Any] = {
-        name: [*earlier.get(name, []), *present.get(name, [])] for name in RECORD_LISTS if name != "actions"
-    }
-    own = present.get("actions", [])
-    whole["actions"] = [
-        *earlier.get("actions", []),
-        *(own if turn == 1 else ({**action, "turn": turn} for action in own)),
-    ]
-    whole["reasoning"] = "\n\n".join(filter(None, (earlier.get("reasoning"), present.get("reasoning"))))
-    return whole
 
 
 def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:

@@ -30,6 +30,7 @@ __all__ = [
     "Steps",
     "Suspension",
     "Walking",
+    "Work",
     "advance",
     "begin",
     "run_alone",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from apps.goals.models import GoalMemoryLink
 from apps.tenants.statements import change
-from arbor.goals.plans import GoalLink, LinkKind
+from arbor.goals.plans import GoalLink
 from arbor.ids import uuid7
 
 _LINK = """
@@ -33,13 +33,6 @@ def link_memories(links: Sequence[GoalLink]) -> None:
         goals=[link.goal_id for link in wanted],
         memories=[link.memory_id for link in wanted],
         kinds=[link.kind.value for link in wanted],
-    )
-
-
-def link_memory(*, memory_id: UUID, links: Iterable[tuple[str, LinkKind]]) -> None:
-    """Tie a memory to goals, by their ids. One statement, none where there is nothing to tie."""
-    link_memories(
-        [GoalLink(goal_id=UUID(goal_id), memory_id=memory_id, kind=kind) for goal_id, kind in links]
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -51,10 +51,6 @@ WITH drawn AS (
 )
 UPDATE memories_upkeep u SET stale = true FROM marked
 WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[]) AND u.memory_id = marked.memory_id
-"""
-_KNOWN = """
-SELECT agent_id, id FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND id = ANY(%(ids)s::uuid[])
 """
 
 
@@ -139,17 +135,6 @@ def derived_from(*, agent_id: UUID, memory_id: UUID, materials: Sequence[UUID], 
             for material in materials
         ]
     )
-
-
-def known_memories(named: Mapping[UUID, Collection[UUID]]) -> dict[UUID, set[UUID]]:
-    """Return by agent which of these ids are memories of that agent. One statement, none for nothing."""
-    ids = sorted({memory_id for of_agent in named.values() for memory_id in of_agent})
-    found: dict[UUID, set[UUID]] = {agent_id: set() for agent_id in named}
-    if ids:
-        for agent_id, memory_id in fetch(_KNOWN, agents=sorted(named), ids=ids):
-            if memory_id in named[agent_id]:
-                found[agent_id].add(memory_id)
-    return found
 
 
 def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:

@@ -5,7 +5,7 @@ Nothing is approximate: every memory of the agent is scored, and one ranker orde
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
@@ -123,43 +123,6 @@ def recall(
                 return memories
         # It was moved to another embedding model meanwhile: ask that one, once.
         moved = True
-
-
-def meaning_texts(*, agent_id: UUID, texts: Iterable[str], now: datetime) -> dict[str, str]:
-    """Return, for each query of one agent, the text to embed. `Recaller.meaning_texts` reads for several agents."""
-    wanted = list(dict.fromkeys(texts))
-    return dict(
-        zip(wanted, Recaller().meaning_texts([(agent_id, text) for text in wanted], now), strict=True)
-    )
-
-
-def recall_in_scope(
-    *,
-    agent_id: UUID,
-    text: str,
-    vector: Sequence[float] | None,
-    limit: int,
-    now: datetime | None = None,
-    without_session: str = "",
-    model: EmbeddingModel | None = None,
-    only: RecallFilter = EVERYTHING,
-    mood: float | None = None,
-) -> list[Recalled]:
-    """Recall for one agent in the transaction that is open. `Recaller.recall` is the door to use.
-
-    Memories of `without_session`, if named, are left out.
-    """
-    request = RecallRequest(
-        agent_id=agent_id,
-        text=text,
-        limit=limit,
-        now=now or datetime.now(UTC),
-        vector=vector,
-        model=model,
-        only=replace(only, without_session=without_session) if without_session else only,
-        mood=mood,
-    )
-    return Recaller().recall([request])[0]
 
 
 def find(queries: Sequence[Query]) -> list[tuple[Query, Found]]:

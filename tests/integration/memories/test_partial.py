@@ -15,12 +15,12 @@ from apps.memories.services.partial import (
     on_the_tip_of_the_tongue,
     tip_of_the_tongue_about,
 )
-from apps.memories.services.recall import recall_in_scope
 from apps.memories.services.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.clusters import Vectors
 from tests.integration.memories.conftest import RemoteEmbedder, a_memory
+from tests.integration.memories.in_scope import recall_in_scope
 
 #: Directions at right angles to each other: the theme's, one for each memory, and one for the query.
 AXES = np.eye(256)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Edge, Upkeep
-from apps.memories.services.provenance import Tie, draw_ties, known_memories
+from apps.memories.services.provenance import Tie, draw_ties
 from apps.memories.services.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.relations import Relation
@@ -89,14 +89,3 @@ def test_a_neighborhood_that_a_step_under_way_has_read_gets_a_new_version(mind: 
     before = version()
     draw(mind, tie(mind, one, two))
     assert version() != before
-
-
-def test_known_memories_are_those_of_the_agent_that_names_them(
-    mind: Agent, other_mind: Agent, foreign_mind: Agent
-) -> None:
-    (own,), (other,), (foreign,) = (stored(each, "One.") for each in (mind, other_mind, foreign_mind))
-    named = {mind.id: [own, other, foreign, uuid4()], other_mind.id: [other], foreign_mind.id: [foreign]}
-    with tenant_transaction(mind.tenant_id):
-        found = known_memories(named)
-        assert known_memories({mind.id: []}) == {mind.id: set()}
-    assert found == {mind.id: {own}, other_mind.id: {other}, foreign_mind.id: set()}

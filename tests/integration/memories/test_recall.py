@@ -13,7 +13,7 @@ from apps.agents.models import Agent
 from apps.memories.models import Concept, Memory, MemoryAccess, MemoryConcept
 from apps.memories.services.activation import note_recall
 from apps.memories.services.embedding import embed_texts
-from apps.memories.services.recall import recall, recall_in_scope
+from apps.memories.services.recall import recall
 from apps.memories.services.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
@@ -30,6 +30,7 @@ from tests.integration.memories.conftest import (
     memories_of,
     turns,
 )
+from tests.integration.memories.in_scope import recall_in_scope
 
 TALK = (
     "Did you get the boat out of the shed?",

@@ -17,7 +17,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services.recall import recall, recall_in_scope
+from apps.memories.services.recall import recall
 from apps.memories.services.remember import store
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.filters import RecallFilter
@@ -27,6 +27,7 @@ from arbor.memory.values import MemoryType, NewMemory, Recalled
 from tests.integration.memories.both_ways import recall_both_ways, scanning
 from tests.integration.memories.brute_force import recall_slowly
 from tests.integration.memories.conftest import turns
+from tests.integration.memories.in_scope import recall_in_scope
 
 NOW = datetime(2024, 9, 15, 8, 30, tzinfo=UTC)
 WORDS = [

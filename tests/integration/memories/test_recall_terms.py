@@ -11,7 +11,7 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services.recall import recall, recall_in_scope
+from apps.memories.services.recall import recall
 from apps.memories.services.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
@@ -19,6 +19,7 @@ from arbor.memory.neighborhood import HIGHEST
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
 from arbor.memory.weights import DEFAULT_WEIGHTS, parse_weights
 from tests.integration.memories.conftest import NOON, a_memory, memories_of
+from tests.integration.memories.in_scope import recall_in_scope
 
 
 def keep(agent: Agent, *memories: NewMemory) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 from apps.agents.models import Agent
 from apps.memories.services.embedding import embed_texts
-from apps.memories.services.recall import Recaller, recall_in_scope
+from apps.memories.services.recall import Recaller
 from apps.memories.services.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
 from tests.integration.memories.conftest import NOON, turns
+from tests.integration.memories.in_scope import recall_in_scope
 
 TALK = ("Did you get the boat out of the shed?", "Yes. The hull needs two coats of paint.", "What colour?")
 OTHER = ("The library closes early.", "Then the boat must wait.", "Grace has the key of the shed.")

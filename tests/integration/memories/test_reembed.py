@@ -25,7 +25,7 @@ from apps.memories.services.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding_backlog import embed_backlog
 from apps.memories.services.literals import fitting
 from apps.memories.services.minds import open_mind
-from apps.memories.services.recall import recall, recall_in_scope
+from apps.memories.services.recall import recall
 from apps.memories.services.reembed import Reembedding, find_moves
 from apps.memories.services.remember import count_terms, store, terms_of
 from apps.memories.services.takeover import take_over
@@ -44,6 +44,7 @@ from tests.integration.memories.conftest import (
     true_counts,
     turns,
 )
+from tests.integration.memories.in_scope import recall_in_scope
 from tests.integration.memories.moving import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
 
 
