@@ -157,7 +157,8 @@ class RealFleet:
         self._ended_before = self._ended()
         with psycopg.connect(self._place.postgres.superuser_url, autocommit=True) as database:
             changed = database.execute(
-                "UPDATE heartbeats_heartbeatschedule SET next_due_at = now()"
+                # Asked for: one who has nothing to do would only leave a receipt.
+                "UPDATE heartbeats_heartbeatschedule SET next_due_at = now(), next_trigger = 'operator'"
                 " WHERE state = 'idle' AND agent_id = ANY(%s::uuid[])",
                 [[agent.id for agent in chosen]],
             )
