@@ -52,13 +52,14 @@ def tick() -> None:
 
 
 @app.task(name=Task.ADVANCE.value, bind=True)
-def advance(self: CeleryTask[Any, Any], *, agent_id: str, epoch: int, also: Arguments = ()) -> None:
-    """Walk heartbeats of agents of one tenant on, together."""
+def advance(
+    self: CeleryTask[Any, Any], *, agent_id: str, epoch: int, lost: bool = False, also: Arguments = ()
+) -> None:
+    """Walk heartbeats of agents of one tenant on, together; `lost`: after their worker was lost."""
     tenant_id = tenant_of(self)
     named = [{"agent_id": agent_id, "epoch": epoch}, *also]
-    advance_heartbeats(
-        tenant_id=tenant_id, leases=[(UUID(each["agent_id"]), each["epoch"]) for each in named]
-    )
+    leases = [(UUID(str(each["agent_id"])), int(each["epoch"])) for each in named]
+    advance_heartbeats(tenant_id=tenant_id, leases=leases, lost=lost)
 
 
 @app.task(name=Task.FULFIL.value, bind=True)

@@ -116,59 +116,6 @@ def insert_rows(rows: Sequence[Model]) -> None:
         change(_insert_statement(type(rows[0])), rows=_as_json(rows, fields, new=True))
 
 
-@cache
-def insert_of(model: type[Model], names: tuple[str, ...]) -> str:
-    """Return the statement that inserts one row of a model with these fields, the others at their defaults.
-
-    It may be part of another; `bound` gives its values, named `table.field` in their short form.
-    """
-    fields: list[Any] = list(model._meta.concrete_fields)
-    given = {name: f"%({_short(model)}_{name})s::{_type(model, name)}" for name in names}
-    values = given | {
-        field.attname: _default(field)
-        for field in fields
-        if not (field.attname in given or field.null or field.has_db_default() or field.generated)
-    }
-    return f"INSERT INTO {model._meta.db_table} ({', '.join(values)}) VALUES ({', '.join(values.values())})"  # noqa: S608
-
-
-@cache
-def update_of(model: type[Model], names: tuple[str, ...], appended: tuple[str, ...] = ()) -> str:
-    """Return the statement that writes these fields of one row of a model, and appends to those lists.
-
-    It may be part of another; `bound` gives its values, the row's `id` among them.
-    """
-    short = _short(model)
-    changes = [f"{name} = %({short}_{name})s::{_type(model, name)}" for name in names]
-    changes += [f"{name} = {name} || %({short}_{name})s::{_type(model, name)}" for name in appended]
-    return (
-        f"UPDATE {model._meta.db_table} SET {', '.join(changes)}"  # noqa: S608 (our own names)
-        f" WHERE tenant_id = %(tenant)s AND id = %({short}_id)s::uuid"
-    )
-
-
-def bound(model: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a row as `insert_of` and `update_of` take them, those of JSON written or packed."""
-    short, writers = _short(model), _writers(model)
-    return {
-        f"{short}_{name}": writers[name](value) if name in writers else value
-        for name, value in values.items()
-    }
-
-
-@cache
-def _writers(model: type[Model]) -> dict[str, Callable[[Any], Any]]:
-    """Return how the fields of JSON are written, by name."""
-    fields: list[Any] = list(model._meta.concrete_fields)
-    written = {field.attname: to_json for field in fields if isinstance(field, JSONField)}
-    packed = {field.attname: pack for field in fields if isinstance(field, PackedJSON)}
-    return {**written, **packed}
-
-
-def _short(model: type[Model]) -> str:
-    return str(model._meta.model_name)
-
-
 def _type(model: type[Model], name: str) -> str:
     field: Any = model._meta.get_field(name)
     return str(field.db_type(connections[APP]))

@@ -17,7 +17,6 @@ MAX_TURNS = 10
 BROUGHT_LENGTH = 24_000
 LEAST_BROUGHT = 1_000
 #: Lists of a heartbeat's record that each turn adds to.
-RECORD_LISTS = ("actions", "goal_changes", "dropped", "repairs")
 
 GO_ON = (
     "You are still in the same heartbeat. What you said under the other keys of your last answer has been taken: do not say "

@@ -42,11 +42,6 @@ def example_vectors(
     return vectors | embedded(tenant_id=tenant_id, model=model, texts=missing)
 
 
-def as_json(vectors: VectorsByText) -> dict[str, list[float]]:
-    """Return the vectors as a beat's context holds them."""
-    return {text: np.asarray(row, dtype=np.float32).tolist() for text, row in vectors.items()}
-
-
 def embedded(*, tenant_id: UUID, model: EmbeddingModel | None, texts: Sequence[str]) -> VectorsByText:
     """Return vectors by text, or nothing while the embedder does not answer."""
     wanted = [*dict.fromkeys(text for text in texts if text.strip())]

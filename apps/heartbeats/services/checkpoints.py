@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -104,6 +105,15 @@ _NOTHING = pack({})
 _NO_ROWS: dict[str, Any] = {"rows": "[]", "ids": [], "checkpoints": [], "situations": [], "traces": []}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ending:
+    """The end of a leg: how a heartbeat is stored."""
+
+    member: Member
+    status: HeartbeatStatus
+    reason: str = ""
+
+
 def suspend(members: Sequence[Member]) -> None:
     """Store heartbeats as waiting, with their calls, and publish these after the commit. One statement for all.
 
@@ -133,7 +143,7 @@ def suspend(members: Sequence[Member]) -> None:
         hints.append(
             fulfil_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
         )
-    rows = _rows(members, status=HeartbeatStatus.WAITING, reasons=[""] * len(members))
+    rows = _rows([_Ending(member=member, status=HeartbeatStatus.WAITING) for member in members])
     values = {
         "agents": [member.agent.id for member in members],
         "calls": to_json(calls),
@@ -145,16 +155,17 @@ def suspend(members: Sequence[Member]) -> None:
     enqueue(*hints)
 
 
-def finish(members: Sequence[Member], *, status: HeartbeatStatus) -> None:
+def finish(ended: Sequence[tuple[Member, HeartbeatStatus]]) -> None:
     """End heartbeats and let their agents wait for the next ones, or rest. One statement for all.
 
     Raises StaleLease when another worker has one of them.
     """
-    if not members:
+    if not ended:
         return
-    reasons = [_reason(member, status) for member in members]
-    rows = _rows(members, status=status, reasons=reasons)
-    _release(members, reasons, status=status, rows=rows, written=len(members))
+    endings = [
+        _Ending(member=member, status=status, reason=_reason(member, status)) for member, status in ended
+    ]
+    _release(endings, rows=_rows(endings), written=len(endings))
 
 
 def end_unknown(member: Member, *, reason: str) -> None:
@@ -184,44 +195,41 @@ def end_unknown(member: Member, *, reason: str) -> None:
         beat = Heartbeat.objects.filter(id=member.heartbeat_id, step=member.step)
         if not beat.update(step=member.step + 1, epoch=member.epoch, **values):
             raise StaleLease
-    _release([member], [why], status=HeartbeatStatus.FAILED, rows=_NO_ROWS, written=0)
+    ending = _Ending(member=member, status=HeartbeatStatus.FAILED, reason=why)
+    _release([ending], rows=_NO_ROWS, written=0)
 
 
-def _release(
-    members: Sequence[Member],
-    reasons: Sequence[str],
-    *,
-    status: HeartbeatStatus,
-    rows: dict[str, Any],
-    written: int,
-) -> None:
+def _release(endings: Sequence[_Ending], *, rows: dict[str, Any], written: int) -> None:
     """Write rows of heartbeats that end, count them as used, and release their schedules; log their ends."""
-    ran = [] if status == HeartbeatStatus.SKIPPED else [member.agent.id for member in members]
+    agents = [ending.member.agent.id for ending in endings]
+    ran = [ending.member.agent.id for ending in endings if ending.status is not HeartbeatStatus.SKIPPED]
     following = [
         {
-            "agent_id": member.agent.id,
-            "error": why if status == HeartbeatStatus.FAILED else "",
-            "due": member.beat.next.due_at if member.beat and member.beat.next else None,
-            "trigger": member.beat.next.trigger if member.beat and member.beat.next else "timer",
+            "agent_id": ending.member.agent.id,
+            "error": ending.reason if ending.status is HeartbeatStatus.FAILED else "",
+            "due": after.due_at if after else None,
+            "trigger": after.trigger if after else "timer",
         }
-        for member, why in zip(members, reasons, strict=True)
+        for ending in endings
+        for after in [ending.member.beat.next if ending.member.beat else None]
     ]
     values = {
-        "agents": [member.agent.id for member in members],
+        "agents": agents,
         "usage": [uuid7() for _ in ran],
         "ran": ran,
         "following": to_json(following),
     }
-    _check(fetch(_FINISH, **rows, **values), written=written, scheduled=len(members))
-    for member, why in zip(members, reasons, strict=True):
+    _check(fetch(_FINISH, **rows, **values), written=written, scheduled=len(agents))
+    for ending in endings:
+        member = ending.member
         log.info(
             "heartbeat",
             agent=member.agent.name,
-            status=str(status),
+            status=str(ending.status),
             heartbeat_id=str(member.heartbeat_id),
             mode=member.beat.mode if member.beat else "",
             own_ms=round(member.own_ms, 1),
-            **({"reason": why} if why else {}),
+            **({"reason": ending.reason} if ending.reason else {}),
         )
 
 
@@ -242,12 +250,13 @@ def _check(counts: Sequence[tuple[Any, ...]], *, written: int, scheduled: int) -
         raise StaleLease
 
 
-def _rows(members: Sequence[Member], *, status: HeartbeatStatus, reasons: Sequence[str]) -> dict[str, Any]:
+def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
     """Return the values of _ROWS, and count the heartbeats as written."""
     rows, checkpoints, situations, traces = [], [], [], []
-    over = status not in (HeartbeatStatus.WAITING, HeartbeatStatus.RUNNING)
     now = datetime.now(UTC)
-    for member, reason in zip(members, reasons, strict=True):
+    for ending in endings:
+        member = ending.member
+        over = ending.status is not HeartbeatStatus.WAITING
         beat, progress = member.beat, member.progress
         assert beat is not None
         assert progress is not None
@@ -261,9 +270,9 @@ def _rows(members: Sequence[Member], *, status: HeartbeatStatus, reasons: Sequen
                 "trigger": member.trigger,
                 "epoch": member.epoch,
                 "known": known,
-                "status": status.value,
+                "status": ending.status.value,
                 "step": 0 if member.step is None else member.step + 1,
-                "reason": reason,
+                "reason": ending.reason,
                 "own_ms": member.own_ms,
                 "elapsed_ms": member.elapsed_ms,
                 "started_at": member.steps[0].started_at if member.steps else now,
@@ -279,7 +288,7 @@ def _rows(members: Sequence[Member], *, status: HeartbeatStatus, reasons: Sequen
         member.step = 0 if member.step is None else member.step + 1
     return {
         "rows": to_json(rows),
-        "ids": [member.heartbeat_id for member in members],
+        "ids": [ending.member.heartbeat_id for ending in endings],
         "checkpoints": checkpoints,
         "situations": situations,
         "traces": traces,

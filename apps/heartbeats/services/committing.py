@@ -82,15 +82,15 @@ def commit(members: Sequence[Member], fetcher: Fetcher, *, charge: Callable[[], 
     """
     effects = [(member, member.beat.effects) for member in members if member.beat is not None]
     _write_memories(effects, fetcher)
-    rowless = [
-        member for member in members if member.step is None and _ended_as(member) == HeartbeatStatus.DONE
-    ]
+    states = _lock_states(members)
+    ran = (HeartbeatStatus.DONE, HeartbeatStatus.FAILED)
+    rowless = [member for member in members if member.step is None and _ended_as(member) in ran]
     if rowless:
         charge()
         _write_progress(rowless)
     save_backlogs([each.backlog for _, each in effects if each.backlog is not None])
     _write_about_beats(effects)
-    _write_states(members)
+    _write_states(members, states)
     if not rowless:
         charge()
     _write_progress([member for member in members if member not in rowless])
@@ -107,8 +107,7 @@ def _ended_as(member: Member) -> HeartbeatStatus | None:
 
 def _write_progress(members: Sequence[Member]) -> None:
     suspend([member for member in members if _ended_as(member) is None])
-    for status in (HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED, HeartbeatStatus.FAILED):
-        finish([member for member in members if _ended_as(member) == status], status=status)
+    finish([(member, status) for member in members if (status := _ended_as(member)) is not None])
 
 
 def _write_memories(effects: Sequence[tuple[Member, Effects]], fetcher: Fetcher) -> None:
@@ -201,18 +200,24 @@ def _audit(beat: Beat, effects: Effects, levels: set[UUID]) -> Iterable[AuditEve
         )
 
 
-def _write_states(members: Sequence[Member]) -> None:
+def _lock_states(members: Sequence[Member]) -> dict[UUID, Sequence[Any]]:
+    """Lock the states that are going to be written, and read what may have changed in them meanwhile.
+
+    Before the day's usage is counted, in whose order conversations lock as well.
+    """
+    writing = sorted(member.agent.id for member in members if _writes_state(member))
+    return {agent_id: now for agent_id, *now in fetch(_STATES, agents=writing)} if writing else {}
+
+
+def _write_states(members: Sequence[Member], states: Mapping[UUID, Sequence[Any]]) -> None:
     """Write the agents' states, merged with what has happened to them since the beats began."""
-    writing = {member.agent.id: member for member in members if _writes_state(member)}
+    writing = {member.agent.id: member for member in members if member.agent.id in states}
     if not writing:
         return
-    columns = {
-        agent_id: _columns(writing[agent_id], *now)
-        for agent_id, *now in fetch(_STATES, agents=sorted(writing))
-    }
+    columns = {agent_id: _columns(writing[agent_id], *now) for agent_id, now in states.items()}
     write_states(columns)
     for member in writing.values():
-        _remember_left(member)
+        _remember_left(member, columns[member.agent.id])
         if member.beat is not None and member.beat.effects.nop:
             _count_nop(member, member.beat)
 
@@ -286,15 +291,24 @@ def _columns(
     return columns
 
 
-def _remember_left(member: Member) -> None:
+def _remember_left(member: Member, written: Mapping[str, Any]) -> None:
     """Count what the heartbeat itself has left so far as found: whatever differs in its next leg is somebody else's doing."""
     progress = member.progress
     assert progress is not None
     beat = progress.checkpoint.state
     left = beat.state
+    mood = written.get("mood")
     found = after_writing(
-        beat.found, energy=left.energy, ticks_left=left.ticks_left, bonus_actions=left.bonus_actions
+        beat.found,
+        energy=left.energy,
+        ticks_left=left.ticks_left,
+        bonus_actions=left.bonus_actions,
+        stale_beats=left.stale_beats,
+        mood=mood,
     )
+    if mood is not None:
+        # Its share of the change is in it.
+        beat = replace(beat, state=replace(left, mood=mood), moved=None)
     checkpoint = replace(progress.checkpoint, state=replace(beat, found=found))
     member.progress = replace(progress, checkpoint=checkpoint)
 

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from django.db import transaction
 
 from apps.contacts.services.talked import who_talked
 from apps.goals.services.backlogs import load_backlogs, save_backlogs
@@ -31,6 +32,7 @@ from apps.memories.services.writer import MemoryWriter
 from apps.selves.services import proposals
 from apps.selves.services.peers import note_meetings
 from apps.selves.services.promotion import look_for_proposals
+from apps.tenants.scope import APP
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, EmbeddingFailed
 from arbor.goals.backlog import Backlog
@@ -89,11 +91,16 @@ class Fetcher:
         self._meanings: dict[tuple[UUID, str], str] = {}
         self._backlogs: dict[UUID, Backlog] = {}
         self.writer = MemoryWriter()
+        #: The heartbeats of the batch.
+        self.members: Sequence[Member] = ()
         #: Something is locked, or written, until the transaction ends.
         self.is_committed_to = False
 
     def answer(self, kind: type, asked: Sequence[Asked]) -> list[Any]:
         """Return the answers to needs of one kind, in order, in the open transaction; a `Refusal` where one is refused."""
+        if kind in _WRITING_MEMORIES:
+            # All at once and first: rounds of some of them would lock in an order that others do not keep to.
+            self.writer.lock([member.agent.id for member in self.members])
         if kind in _AMONG_ROWS:
             self._flush()
         answers = _ANSWERS[kind](self, asked)
@@ -196,7 +203,9 @@ class Fetcher:
             vectors=need.vectors,
             model=need.model,
         )
-        return ACTIONS[need.decision.action](context, need.decision)
+        # All of it or nothing: a refused action has done nothing.
+        with transaction.atomic(using=APP):
+            return ACTIONS[need.decision.action](context, need.decision)
 
     def _decided(self, asked: Asked) -> str:
         need: needs.DecideProposal = asked.need
@@ -322,6 +331,7 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[Asked]], list[Any]]] = Mappi
 )
 #: Kinds that services answer which look at memories and goals, and write them.
 _AMONG_ROWS = frozenset({needs.DecideProposal, needs.Service})
+_WRITING_MEMORIES = frozenset({needs.Placing, needs.Propose, *_AMONG_ROWS})
 #: Kinds whose answers lock or write.
 _COMMITTING = frozenset(
     {

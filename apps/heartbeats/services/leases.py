@@ -52,25 +52,23 @@ _RUN = """
 UPDATE heartbeats_heartbeatschedule SET state = 'running', lease_until = now() + %(lease)s
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 """
-_AT_STEP = """
-SELECT h.id FROM heartbeats_heartbeat h
-JOIN unnest(%(ids)s::uuid[], %(epochs)s::bigint[], %(steps)s::int[]) AS asked (id, epoch, step)
-    ON asked.id = h.id AND asked.epoch = h.epoch AND asked.step = h.step
-WHERE h.tenant_id = %(tenant)s AND h.status IN ('running', 'waiting')
+_OPEN = """
+SELECT id, epoch, step, agent_id FROM heartbeats_heartbeat
+WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND status IN ('running', 'waiting')
 """
 
 
-def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock, again: bool = False) -> list[Due]:
+def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collection[UUID] = ()) -> list[Due]:
     """Lock the leases (agent, epoch) and return the heartbeats that can go on under them, in the order of their agents.
 
     A lease that is stale, or under which there is nothing to do, is left out. Two statements, whatever the number.
-    `again`: this worker had the leases in a batch that failed after they were set to run.
+    `running`: agents whose leases this worker has set to run already.
     """
     locked = _lock(leases)
     if not locked:
         return []
     found = _agents_and_beats([lease.agent_id for lease in locked])
-    due = [_resolve(lease, *found[lease.agent_id], clock, again=again) for lease in locked]
+    due = [_resolve(lease, *found[lease.agent_id], clock, ours=lease.agent_id in running) for lease in locked]
     return [each for each in due if each is not None]
 
 
@@ -92,16 +90,31 @@ def run(agent_ids: Collection[UUID]) -> None:
     change(_RUN, agents=sorted(agent_ids), lease=settings.ARBOR_RUN_LEASE)
 
 
+def run_queued(leases: Sequence[tuple[UUID, int]]) -> set[UUID]:
+    """Set the queued ones of these leases to run, in a transaction of its own; return their agents."""
+    queued = {lease.agent_id for lease in _lock(leases) if lease.state == ScheduleState.QUEUED}
+    if queued:
+        run(queued)
+    return queued
+
+
 def fence(members: Sequence[Member]) -> list[Member]:
     """Lock the leases and the heartbeats again; return the members that no other worker has taken over meanwhile."""
     locked = {lease.agent_id for lease in _lock([(member.agent.id, member.epoch) for member in members])}
     kept = [member for member in members if member.agent.id in locked]
-    stored = [(member.heartbeat_id, member.epoch, member.step) for member in kept if member.step is not None]
-    if not stored:
-        return kept
-    ids, epochs, steps = zip(*stored, strict=True)
-    at_step = {found for (found,) in fetch(_AT_STEP, ids=list(ids), epochs=list(epochs), steps=list(steps))}
-    return [member for member in kept if member.step is None or member.heartbeat_id in at_step]
+    if not kept:
+        return []
+    open_beats = {beat_id: position for beat_id, *position in fetch(_OPEN, agents=[m.agent.id for m in kept])}
+    begun = {agent_id for _, _, agent_id in open_beats.values()}
+    return [
+        member
+        for member in kept
+        if (
+            member.agent.id not in begun
+            if member.step is None
+            else open_beats.get(member.heartbeat_id) == [member.epoch, member.step, member.agent.id]
+        )
+    ]
 
 
 def _lock(leases: Sequence[tuple[UUID, int]]) -> list[Lease]:
@@ -154,14 +167,13 @@ _BEAT = (
 
 
 def _resolve(
-    lease: Lease, agent: BeatingAgent, beat: OpenBeat | None, clock: Clock, *, again: bool
+    lease: Lease, agent: BeatingAgent, beat: OpenBeat | None, clock: Clock, *, ours: bool
 ) -> Due | None:
     """Return what there is to do under a lease; None when there is nothing."""
-    if beat is not None and beat.status == HeartbeatStatus.WAITING and lease.state != ScheduleState.QUEUED:
-        return _resume(agent, beat, lease)
-    if lease.state != ScheduleState.QUEUED and not again:
-        # A doubled message.
-        return None
+    if lease.state != ScheduleState.QUEUED and not ours:
+        # The call it waits for has ended; anything else is a doubled message.
+        waiting = beat is not None and beat.status == HeartbeatStatus.WAITING
+        return _resume(agent, beat, lease) if beat is not None and waiting else None
     if agent.status != AgentStatus.ACTIVE and beat is None:
         _skip(lease, reason=f"the agent is {agent.status}")
         return None

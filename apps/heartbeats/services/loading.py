@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -63,12 +63,14 @@ _STALE_NAMED = 3
 type _Seen = Mapping[str, Any]
 
 
-def load_batch(leases: Sequence[tuple[UUID, int]], *, clock: Clock, again: bool = False) -> list[Member]:
+def load_batch(
+    leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collection[UUID] = ()
+) -> list[Member]:
     """Return the heartbeats that can go on under these leases (agent, epoch), ready to think.
 
-    Locks the leases. Three statements, however many there are; two if none of them begins. `again`: see `resolve`.
+    Locks the leases. Three statements, however many there are; two if none of them begins. `running`: see `resolve`.
     """
-    due = resolve(leases, clock=clock, again=again)
+    due = resolve(leases, clock=clock, running=running)
     beginning = [each.agent.id for each in due if each.open is None]
     seen = see_agents(beginning) if beginning else {}
     rules, now = _rules(), clock.now()

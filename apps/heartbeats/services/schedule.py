@@ -101,8 +101,8 @@ def dispatch() -> Dispatched:
         )
         due = _claim_due(cursor, room=settings.ARBOR_MAX_IN_FLIGHT - leased - len(lost))
         hints = [
-            advance_message(agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name, alone=alone)
-            for rows, alone in ((lost, True), (due, False))
+            advance_message(agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name, lost=was_lost)
+            for rows, was_lost in ((lost, True), (due, False))
             for agent_id, tenant_id, epoch, name in rows
         ]
         enqueue(*hints, using=OPS)
@@ -133,16 +133,15 @@ def _run(cursor: Any, statement: str, **parameters: Any) -> list[tuple[UUID, UUI
     return rows
 
 
-def advance_message(
-    *, agent_id: UUID, tenant_id: UUID, epoch: int, name: str, alone: bool = False
-) -> Message:
-    """Return the hint that this agent's heartbeat can be walked on; `alone`: no other agent's goes with it."""
+def advance_message(*, agent_id: UUID, tenant_id: UUID, epoch: int, name: str, lost: bool = False) -> Message:
+    """Return the hint that this agent's heartbeat can be walked on; `lost`: by another worker than its last one."""
     return Message(
         task=Task.ADVANCE,
         tenant_id=tenant_id,
-        arguments={"agent_id": str(agent_id), "epoch": epoch},
+        arguments={"agent_id": str(agent_id), "epoch": epoch, **({"lost": True} if lost else {})},
         shown=f"agent={name} ({agent_id}) epoch={epoch}",
-        alone=alone,
+        # It may be what its worker died of.
+        alone=lost,
     )
 
 

@@ -19,7 +19,7 @@ from django.db import InterfaceError, OperationalError, connections
 
 from apps.heartbeats.services.committing import commit, fail
 from apps.heartbeats.services.fetching import Asked, Fetcher, Refusal, embeds_elsewhere, next_kind
-from apps.heartbeats.services.leases import fence, resolve_to_end, run
+from apps.heartbeats.services.leases import fence, resolve_to_end, run, run_queued
 from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.members import Member
 from apps.queues import MOST_TOGETHER
@@ -33,7 +33,7 @@ from arbor.pipeline.engine import Progress, advance
 
 log = structlog.get_logger(__name__)
 
-type Lease = tuple[UUID, int]
+type LeaseToken = tuple[UUID, int]
 
 #: A leg is cut at about so many milliseconds: what it has locked, others wait for.
 LEG_MS = 150.0
@@ -64,30 +64,59 @@ class BatchFailed(Exception):
     """A batch of several heartbeats could not be walked together; nothing of it was written."""
 
 
-def advance_heartbeats(*, tenant_id: UUID, leases: Sequence[Lease], clock: Clock | None = None) -> set[UUID]:
+def advance_heartbeats(
+    *, tenant_id: UUID, leases: Sequence[LeaseToken], clock: Clock | None = None, lost: bool = False
+) -> set[UUID]:
     """Walk agents' heartbeats on under these leases (agent, epoch), until each waits for a model or has ended.
 
     Returns the agents whose heartbeats went on: a stale or doubled message is left out, and nothing is done for it.
+    `lost`: the worker that had them before did not come back. Raises the last fault of the database when all are done.
     """
     clock = clock or SystemClock()
     advanced: set[UUID] = set()
     # Twice the same lease in one list would be walked twice in one transaction.
     left = list(dict.fromkeys(leases))
+    running: set[UUID] = set()
+    if lost:
+        # Its worker may have died of it: set to run, the next such death counts, and in the end it is given up.
+        with tenant_transaction(tenant_id):
+            running = run_queued(left)
+    faults: list[Exception] = []
     while left:
         size = _pace.batch_size
-        advanced |= _advance_batch(tenant_id, left[:size], clock)
+        advanced |= _advance_batch(tenant_id, left[:size], clock, running, faults)
         left = left[size:]
+    if faults:
+        raise faults[-1]
     return advanced
 
 
-def _advance_batch(tenant_id: UUID, leases: Sequence[Lease], clock: Clock) -> set[UUID]:
+def _advance_batch(
+    tenant_id: UUID,
+    leases: Sequence[LeaseToken],
+    clock: Clock,
+    running: set[UUID],
+    faults: list[Exception],
+) -> set[UUID]:
     if len(leases) > 1:
+        leg = _Leg(tenant_id, leases, clock, running)
         try:
-            return _Leg(tenant_id, leases, clock).walk()
+            return leg.walk()
         except BatchFailed as failed:
             log.warning("batch_failed", heartbeats=len(leases), error=repr(failed.__cause__))
-    again = len(leases) > 1
-    return {lease[0] for lease in leases if _advance_one(tenant_id, lease, clock, again=again)}
+            running = leg.running
+    advanced: set[UUID] = set()
+    for lease in leases:
+        try:
+            if _advance_one(tenant_id, lease, clock, running):
+                advanced.add(lease[0])
+        except (OperationalError, InterfaceError) as fault:
+            if not connections[APP].is_usable():
+                raise
+            # A deadlock, a lock that did not come in time: this one's lease brings it back, the others go on.
+            log.exception("heartbeat_deferred", agent_id=str(lease[0]), epoch=lease[1])
+            faults.append(fault)
+    return advanced
 
 
 def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int, clock: Clock | None = None) -> bool:
@@ -95,15 +124,15 @@ def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int, clock: Clo
     return bool(advance_heartbeats(tenant_id=tenant_id, leases=[(agent_id, epoch)], clock=clock))
 
 
-def _advance_one(tenant_id: UUID, lease: Lease, clock: Clock, *, again: bool) -> bool:
+def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[UUID]) -> bool:
     agent_id, epoch = lease
     try:
-        return bool(_Leg(tenant_id, [lease], clock, again=again).walk())
+        return bool(_Leg(tenant_id, [lease], clock, running).walk())
     except StaleLease:
         log.warning("lease_lost", agent_id=str(agent_id), epoch=epoch)
         return False
     except (OperationalError, InterfaceError):
-        # The database went away: the lease brings the heartbeat back.
+        # The database's fault, not the heartbeat's: its lease brings it back.
         raise
     except Exception as error:
         # A fault in a step would come again at each retry: it is this heartbeat's failure, recorded as such.
@@ -138,11 +167,12 @@ class _Leg:
     """One leg of several heartbeats: load, think, fetch, think on, commit."""
 
     def __init__(
-        self, tenant_id: UUID, leases: Sequence[Lease], clock: Clock, *, again: bool = False
+        self, tenant_id: UUID, leases: Sequence[LeaseToken], clock: Clock, running: set[UUID]
     ) -> None:
         self._tenant_id = tenant_id
         self._leases = leases
-        self._again = again
+        #: Agents whose leases this worker has set to run.
+        self.running = set(running)
         self._clock = clock
         self._fetcher = Fetcher(tenant_id, clock.now())
         self._thoughts: list[_Thought] = []
@@ -165,7 +195,8 @@ class _Leg:
     def _walk(self) -> set[UUID]:
         started = time.perf_counter()
         with tenant_transaction(self._tenant_id, generic_plans=True):
-            members = load_batch(self._leases, clock=self._clock, again=self._again)
+            members = load_batch(self._leases, clock=self._clock, running=self.running)
+            self._fetcher.members = members
             self._thoughts = [self._thinking(member) for member in members]
             if len(members) < len(self._leases):
                 log.info("messages_stale", stale=len(self._leases) - len(members))
@@ -178,6 +209,7 @@ class _Leg:
                 self._commit(members, started)
             else:
                 run([member.agent.id for member in members])
+        self.running |= {member.agent.id for member in members}
         while outside:
             # Vectors that come over the network: outside of any transaction (law 3).
             self._spent_s += time.perf_counter() - started

@@ -10,7 +10,7 @@ from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.delivery import deliver
 from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.schedule import Dispatched, dispatch
-from apps.heartbeats.services.walk import advance_heartbeat
+from apps.heartbeats.services.walk import advance_heartbeats
 from apps.queues import Message, Task, captured
 
 
@@ -32,9 +32,9 @@ class Fleet:
         """Let a worker handle a message; False when it found nothing to do."""
         arguments = message.arguments
         if message.task is Task.ADVANCE:
-            return advance_heartbeat(
-                agent_id=UUID(arguments["agent_id"]), tenant_id=message.tenant_id, epoch=arguments["epoch"]
-            )
+            lease = (UUID(arguments["agent_id"]), arguments["epoch"])
+            lost = arguments.get("lost", False)
+            return bool(advance_heartbeats(tenant_id=message.tenant_id, leases=[lease], lost=lost))
         if message.task is Task.ANSWER:
             return answer_turn(turn_id=UUID(arguments["turn_id"]), tenant_id=message.tenant_id)
         if message.task is Task.DELIVER:

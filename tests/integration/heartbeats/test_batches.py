@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -343,6 +343,31 @@ def test_after_a_deadlock_each_is_walked_by_itself(words: str, together: Togethe
     assert_one_done_beat_each(together)
 
 
+def test_a_deadlock_of_one_alone_leaves_the_others_their_turn(
+    together: Together, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(REST, repeat=True)
+    together.begin()
+    together.walk()
+    together.answer()
+    unlucky, *others = sorted(agent.id for agent in together.agents)
+    load_batch = walk.load_batch
+
+    def load(leases: Sequence[tuple[UUID, int]], **options: Any) -> Any:
+        if unlucky in {agent_id for agent_id, _ in leases}:
+            raise deadlock()
+        return load_batch(leases, **options)
+
+    monkeypatch.setattr(walk, "load_batch", load)
+    with pytest.raises(OperationalError, match="deadlock"), structlog.testing.capture_logs() as logs:
+        together.walk()
+    assert [entry["agent_id"] for entry in logs if entry["event"] == "heartbeat_deferred"] == [str(unlucky)]
+    for agent in together.agents:
+        (beat,) = beats_of(agent)
+        assert beat.status == ("waiting" if agent.id == unlucky else "done"), agent.name
+    assert len(others) == EIGHT - 1
+
+
 def lost() -> Exception:
     connections[APP].connection.close()
     return InterfaceError("the connection is closed")
@@ -365,7 +390,7 @@ def test_while_the_database_is_away_nothing_is_written_and_leases_bring_all_back
     together.begin()
     together.walk()
     together.answer()
-    trouble = Trouble("heartbeats_dailyusage", lost, most=2)
+    trouble = Trouble("heartbeats_dailyusage", lost, most=1 + EIGHT)
     with connections[APP].execute_wrapper(trouble), pytest.raises(InterfaceError):
         together.walk()
 

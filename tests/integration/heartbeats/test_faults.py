@@ -78,3 +78,39 @@ def test_a_heartbeat_whose_workers_die_before_it_has_a_row_is_given_up_too(
         "given up after 2 workers were lost while it ran",
     )
     assert schedule_of(agent).state == ScheduleState.IDLE
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing is caught, and the transaction is rolled back."""
+
+
+def test_a_heartbeat_of_which_every_worker_dies_in_its_first_transaction_is_given_up(
+    fleet: Fleet,
+    agent: Agent,
+    scripted: Callable[..., ScriptedModel],
+    settings: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
+    scripted(REST)
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    make_due(agent)
+    fleet.dispatch()
+    with monkeypatch.context() as patched:
+        patched.setattr(walk, "load_batch", killed)
+        # The first one leaves no sign that it began; from then on each is counted.
+        for _ in range(3):
+            with pytest.raises(Killed):
+                fleet.run()
+            lose_lease(agent)
+            assert fleet.dispatch().lost == 1
+    fleet.run()
+    (beat,) = beats_of(agent)
+    assert (beat.status, beat.reason) == (
+        HeartbeatStatus.FAILED,
+        "given up after 2 workers were lost while it ran",
+    )
+    assert schedule_of(agent).state == ScheduleState.IDLE
