@@ -116,11 +116,6 @@ def insert_rows(rows: Sequence[Model]) -> None:
         change(_insert_statement(type(rows[0])), rows=_as_json(rows, fields, new=True))
 
 
-def _type(model: type[Model], name: str) -> str:
-    field: Any = model._meta.get_field(name)
-    return str(field.db_type(connections[APP]))
-
-
 def _default(field: Any) -> str:
     value = field.get_default()
     if isinstance(field, PackedJSON):

@@ -16,7 +16,6 @@ MAX_TURNS = 10
 # What all results of a turn may bring into the next prompt, and the least that each of them may, in characters.
 BROUGHT_LENGTH = 24_000
 LEAST_BROUGHT = 1_000
-#: Lists of a heartbeat's record that each turn adds to.
 
 GO_ON = (
     "You are still in the same heartbeat. What you said under the other keys of your last answer has been taken: do not say "

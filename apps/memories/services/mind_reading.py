@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apps.memories.services.packed import FLAG, FLOAT, ID, INTEGER, MOMENT, fetch_packed_rows, moments, unpack
+from apps.memories.services.term_statistics import TermStatistics, asked_terms, term_statistics
 from apps.tenants.encoding import to_json
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.candidates import Places
@@ -59,9 +60,14 @@ SELECT mind.agent_id, CASE WHEN mind.revision < moment.ends THEN mind.revision E
     EXISTS (
         SELECT FROM memories_memory
         WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND revision = moment.own
+    ), (
+        SELECT array_agg(ARRAY[term, memories]) FROM memories_term
+        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND term = ANY(asked.terms)
     ), packed.*
 FROM moment
-CROSS JOIN json_to_recordset(%(asked)s::json) AS asked (agent_id uuid, since bigint, until bigint, running bigint[])
+CROSS JOIN json_to_recordset(%(asked)s::json) AS asked (
+    agent_id uuid, since bigint, until bigint, running bigint[], terms int[]
+)
 JOIN memories_mind mind ON mind.tenant_id = %(tenant)s AND mind.agent_id = asked.agent_id
 JOIN tenants_tenant tenant ON tenant.id = %(tenant)s AND tenant.status = 'active'
 CROSS JOIN LATERAL (
@@ -102,6 +108,8 @@ class MindReading:
     #: The transaction that reads, if it has written anything, and whether it has written memories of this mind.
     own: int | None
     wrote_memories: bool
+    #: Of the terms that were asked for.
+    statistics: TermStatistics
     rows: MemoryRows
 
 
@@ -110,10 +118,13 @@ def read_minds(agent_ids: Collection[UUID]) -> list[MindReading]:
     return _read(_WHOLE, [{"agent_id": str(agent_id)} for agent_id in agent_ids])
 
 
-def read_changes(snapshots: Mapping[UUID, Snapshot]) -> list[MindReading]:
+def read_changes(
+    snapshots: Mapping[UUID, Snapshot], terms: Mapping[UUID, Collection[int] | None]
+) -> list[MindReading]:
     """Return what has changed in these agents' minds that the snapshots did not see, archived memories among it.
 
-    In the open transaction, one statement; none for an agent without a mind.
+    With the statistics of some terms of each agent. In the open transaction, one statement; none for an agent without a
+    mind.
     """
     return _read(
         _CHANGED,
@@ -123,6 +134,7 @@ def read_changes(snapshots: Mapping[UUID, Snapshot]) -> list[MindReading]:
                 "since": snapshot.since,
                 "until": snapshot.until,
                 "running": snapshot.running,
+                "terms": asked_terms(terms.get(agent_id)),
             }
             for agent_id, snapshot in snapshots.items()
         ],
@@ -136,15 +148,30 @@ def _read(statement: str, asked: list[dict[str, Any]]) -> list[MindReading]:
 
 
 def _reading(row: tuple[Any, ...]) -> MindReading:
-    agent_id, revision, name, dimension, snapshot, own, wrote_memories, data, vectors, words, *names = row
+    (
+        agent_id,
+        revision,
+        name,
+        dimension,
+        snapshot,
+        own,
+        wrote_memories,
+        counts,
+        data,
+        vectors,
+        words,
+        *names,
+    ) = row
     packed = unpack(data, _LAYOUT)
+    model = EmbeddingModel(name=name, dimension=dimension)
     return MindReading(
         agent_id=agent_id,
         revision=revision,
-        model=EmbeddingModel(name=name, dimension=dimension),
+        model=model,
         snapshot=Snapshot.parse(snapshot, own=own),
         own=own,
         wrote_memories=wrote_memories,
+        statistics=term_statistics(map(tuple, counts or ()), model),
         rows=_memory_rows(packed, vectors, words, names) if len(packed) else NO_ROWS,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -43,10 +43,12 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MindAtHand:
-    """An image that agrees with the open transaction, and the model of its vectors."""
+    """An image that agrees with the open transaction, with the model of its vectors."""
 
     image: MindImage
     model: EmbeddingModel
+    #: Of the terms that were asked for.
+    statistics: TermStatistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,20 +83,49 @@ class MindsAtHand:
         """Roughly how much memory the images take."""
         return self._nbytes
 
-    def fetch(self, documents: Mapping[UUID, int]) -> dict[UUID, MindAtHand]:
-        """Return the minds of these agents that are at hand, as the open transaction sees them.
+    def bring_up_to_date(self, terms: Mapping[UUID, Collection[int] | None]) -> dict[UUID, MindAtHand]:
+        """Return the minds of these agents that are at hand, as the open transaction sees them. One statement.
 
-        `documents` says about how many memories each agent has. At most two statements: one for what has changed, one for
-        minds that are worth loading. The mind of an agent that is missing in the answer has to be scanned.
+        The statement also reads the statistics of the terms that are given for an agent, if any are wanted.
         """
         if not settings.ARBOR_MINDS_AT_HAND_MB:
             return {}
         tenant_id = current_tenant()
-        entries = self._held(tenant_id, documents)
-        found = self._bring_up_to_date(tenant_id, entries)
-        return found | self._load(
-            tenant_id, {each: n for each, n in documents.items() if each not in entries}
-        )
+        entries = self._held(tenant_id, terms)
+        readings = read_changes({agent_id: entry.snapshot for agent_id, entry in entries.items()}, terms)
+        found = {}
+        for reading in readings:
+            current = self._current(tenant_id, entries[reading.agent_id], reading)
+            if current is not None:
+                found[reading.agent_id] = current
+        for agent_id in entries.keys() - {reading.agent_id for reading in readings}:
+            # Without a mind that this transaction may see: suspended, or gone.
+            self._drop((tenant_id, agent_id))
+        return found
+
+    def load(self, documents: Mapping[UUID, int]) -> dict[UUID, MindAtHand]:
+        """Load those of these agents' minds that are worth it, and return them. One statement, or none.
+
+        `documents` says about how many memories each agent has, of whose mind nothing is at hand. A mind that is missing in
+        the answer has to be scanned.
+        """
+        if not settings.ARBOR_MINDS_AT_HAND_MB:
+            return {}
+        tenant_id = current_tenant()
+        found: dict[UUID, MindAtHand] = {}
+        for reading in read_minds(self._worth_loading(tenant_id, documents)):
+            if reading.wrote_memories or reading.revision == reading.own:
+                continue
+            try:
+                image = MindImage.of(reading.rows, dimension=reading.model.dimension)
+            except ValueError as error:
+                log.warning("mind_not_at_hand", agent_id=str(reading.agent_id), error=str(error))
+                continue
+            self._put((tenant_id, reading.agent_id), image, reading)
+            found[reading.agent_id] = MindAtHand(
+                image=image, model=reading.model, statistics=reading.statistics
+            )
+        return found
 
     def term_statistics(
         self, tenant_id: UUID, agent_id: UUID, terms: Collection[int]
@@ -115,62 +146,34 @@ class MindsAtHand:
             self._recalls.clear()
             self._nbytes = 0
 
-    def _held(self, tenant_id: UUID, documents: Mapping[UUID, int]) -> dict[UUID, _Entry]:
+    def _held(self, tenant_id: UUID, agent_ids: Iterable[UUID]) -> dict[UUID, _Entry]:
         with self._lock:
             entries = {}
-            for agent_id in documents:
+            for agent_id in agent_ids:
                 entry = self._entries.get((tenant_id, agent_id))
                 if entry is not None:
                     self._entries.move_to_end((tenant_id, agent_id))
                     entries[agent_id] = entry
             return entries
 
-    def _bring_up_to_date(self, tenant_id: UUID, entries: Mapping[UUID, _Entry]) -> dict[UUID, MindAtHand]:
-        readings = read_changes({agent_id: entry.snapshot for agent_id, entry in entries.items()})
-        found: dict[UUID, MindAtHand] = {}
-        for reading in readings:
-            entry = entries[reading.agent_id]
-            if reading.own is not None and reading.revision == reading.own:
-                # Deleted or moved by this transaction, which may yet be rolled back: not for others to know.
-                continue
-            if not entry.snapshot.saw(reading.revision) or reading.snapshot.until < entry.snapshot.until:
-                self._drop((tenant_id, reading.agent_id))
-                continue
-            current = self._current(tenant_id, entry, reading)
-            if current is not None:
-                found[reading.agent_id] = current
-        for agent_id in entries.keys() - {reading.agent_id for reading in readings}:
-            # Without a mind that this transaction may see: suspended, or gone.
-            self._drop((tenant_id, agent_id))
-        return found
-
     def _current(self, tenant_id: UUID, entry: _Entry, reading: MindReading) -> MindAtHand | None:
+        """Return the mind with what has changed in it; None if it is of no use, to this transaction or to all."""
+        key = (tenant_id, reading.agent_id)
+        if reading.own is not None and reading.revision == reading.own:
+            # Deleted or moved by this transaction, which may yet be rolled back: not for others to know.
+            return None
+        if not entry.snapshot.saw(reading.revision) or reading.snapshot.until < entry.snapshot.until:
+            self._drop(key)
+            return None
         try:
             image = entry.image.changed(reading.rows)
         except ValueError as error:
             log.warning("mind_not_at_hand", agent_id=str(reading.agent_id), error=str(error))
-            self._drop((tenant_id, reading.agent_id))
+            self._drop(key)
             return None
         if not reading.wrote_memories:
-            self._put((tenant_id, reading.agent_id), image, reading)
-        return MindAtHand(image=image, model=entry.model)
-
-    def _load(self, tenant_id: UUID, documents: Mapping[UUID, int]) -> dict[UUID, MindAtHand]:
-        wanted = self._worth_loading(tenant_id, documents)
-        if not wanted:
-            return {}
-        found: dict[UUID, MindAtHand] = {}
-        for reading in read_minds(wanted):
-            if reading.wrote_memories or reading.revision == reading.own:
-                continue
-            try:
-                image = MindImage.of(reading.rows, dimension=reading.model.dimension)
-            except ValueError as error:
-                log.warning("mind_not_at_hand", agent_id=str(reading.agent_id), error=str(error))
-                continue
-            self._put((tenant_id, reading.agent_id), image, reading)
-            found[reading.agent_id] = MindAtHand(image=image, model=reading.model)
-        return found
+            self._put(key, image, reading)
+        return MindAtHand(image=image, model=entry.model, statistics=reading.statistics)
 
     def _worth_loading(self, tenant_id: UUID, documents: Mapping[UUID, int]) -> list[UUID]:
         """Count the recalls of minds that are not at hand; return the minds to load."""

@@ -5,7 +5,7 @@ Nothing is approximate: every memory of the agent is scored, and one ranker orde
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
@@ -15,29 +15,24 @@ from django.conf import settings
 
 from apps.memories.services.activation import note_recall
 from apps.memories.services.embedding import embed_query
-from apps.memories.services.minds_at_hand import MINDS
-from apps.memories.services.recall_at_hand import find_at_hand
+from apps.memories.services.minds_at_hand import MINDS, MindAtHand
+from apps.memories.services.ranking import find, recalled
 from apps.memories.services.scan import Found, Query, scan
 from apps.memories.services.term_statistics import TermStatistics, read_term_statistics
 from apps.tenants.scope import tenant_transaction
-from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
-from arbor.memory.candidates import moment
 from arbor.memory.filters import EVERYTHING, RecallFilter
-from arbor.memory.fusion import Ranked, all_terms, rank, select_best
 from arbor.memory.lexical import looked_up, query_terms
+from arbor.memory.mind.passing import can_answer
 from arbor.memory.query import Reading, read_query
 from arbor.memory.recall_request import RecallRequest
-from arbor.memory.values import MemoryType, Recalled
+from arbor.memory.values import Recalled
 
 log = structlog.get_logger(__name__)
 
 #: A query is embedded so often: when what it was expected to mean was wrong, and when its agent was moved meanwhile.
 _TRIES = 3
-_CONTENTS = """
-SELECT id, content FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +72,27 @@ class Recaller:
 
     def recall(self, requests: Sequence[RecallRequest]) -> list[list[Recalled]]:
         """Return what each request brings to mind, best first, each memory with the terms of its score."""
-        return _recalled(find(self.queries(requests)))
+        minds = self.open_minds(requests)
+        return recalled(find(self.queries(requests), minds))
+
+    def open_minds(self, requests: Sequence[RecallRequest]) -> dict[UUID, MindAtHand]:
+        """Return the minds at hand that answer these requests, and read the statistics of the requests' terms.
+
+        One statement where all minds are at hand, up to three where they are not. To be called anew after writing memories.
+        """
+        missing = self._missing([(request.agent_id, request.text) for request in requests])
+        agent_ids = {request.agent_id for request in requests if can_answer(request.only)}
+        minds = MINDS.bring_up_to_date({agent_id: missing.get(agent_id) for agent_id in agent_ids})
+        known = missing.keys() & minds.keys()
+        self._note(
+            {agent_id: missing[agent_id] for agent_id in known},
+            {agent_id: minds[agent_id].statistics for agent_id in known},
+        )
+        self._read_statistics([(request.agent_id, request.text) for request in requests])
+        absent = agent_ids - minds.keys()
+        if absent:
+            minds |= MINDS.load({agent_id: self._statistics[agent_id].documents for agent_id in absent})
+        return minds
 
     def queries(self, requests: Sequence[RecallRequest]) -> list[Query]:
         """Return the requests with their words weighed by the agents' statistics. One statement at most."""
@@ -101,19 +116,25 @@ class Recaller:
         return found
 
     def _read_statistics(self, asked: Sequence[tuple[UUID, str]]) -> None:
-        """Read the statistics of an agent anew where they lack a term of what is asked."""
+        missing = self._missing(asked)
+        if missing:
+            self._note(missing, read_term_statistics(missing))
+
+    def _missing(self, asked: Sequence[tuple[UUID, str]]) -> dict[UUID, frozenset[int]]:
+        """Return all terms of the agents of which not every term is known."""
         terms: dict[UUID, set[int]] = {}
         for agent_id, text in asked:
             terms.setdefault(agent_id, set()).update(looked_up(query_terms(text)))
-        missing: dict[UUID, Collection[int]] = {
+        return {
             agent_id: self._terms.get(agent_id, frozenset()) | wanted
             for agent_id, wanted in terms.items()
             if agent_id not in self._terms or not wanted <= self._terms[agent_id]
         }
-        if missing:
-            self._statistics |= read_term_statistics(missing)
-            self._terms |= {agent_id: frozenset(wanted) for agent_id, wanted in missing.items()}
-            self._readings = {key: found for key, found in self._readings.items() if key[0] not in missing}
+
+    def _note(self, terms: Mapping[UUID, frozenset[int]], statistics: Mapping[UUID, TermStatistics]) -> None:
+        self._terms |= terms
+        self._statistics |= statistics
+        self._readings = {key: found for key, found in self._readings.items() if key[0] not in terms}
 
 
 def recall(
@@ -153,9 +174,10 @@ def _answer(tenant_id: UUID, request: RecallRequest, *, counts: bool) -> list[Re
         tries -= 1
         request = replace(request, vector=_embed(tenant_id, request.agent_id, meaning), model=meaning.model)
         with tenant_transaction(tenant_id):
+            minds = recaller.open_minds([request])
             (current,) = recaller.meanings(asked, request.now)
             if current == meaning or not tries:
-                ((query, found),) = find(recaller.queries([request]))
+                ((query, found),) = find(recaller.queries([request]), minds)
                 if request.vector is None or found.compared or not tries:
                     return _noted(query, found, counts=counts)
                 # It was moved to another embedding model meanwhile: ask that one.
@@ -165,10 +187,10 @@ def _answer(tenant_id: UUID, request: RecallRequest, *, counts: bool) -> list[Re
 
 
 def _noted(query: Query, found: Found, *, counts: bool) -> list[Recalled]:
-    (memories,) = _recalled([(query, found)])
+    (memories,) = recalled([(query, found)])
     if counts:
-        recalled = {memory.id: memory.score for memory in memories}
-        note_recall(agent_id=query.request.agent_id, recalled=recalled)
+        scores = {memory.id: memory.score for memory in memories}
+        note_recall(agent_id=query.request.agent_id, recalled=scores)
     return memories
 
 
@@ -185,57 +207,10 @@ def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None
     return Meaning(text=reading.meaning_text, model=known.model)
 
 
-def find(queries: Sequence[Query]) -> list[tuple[Query, Found]]:
-    """Return what each query finds, not ranked yet: from a mind at hand, or by a scan."""
-    return [
-        (query, found or scan(query)) for query, found in zip(queries, find_at_hand(queries), strict=True)
-    ]
-
-
 def consider(request: RecallRequest) -> tuple[Query, Found]:
     """Return all that a request ranks, not ranked yet, and the query as it was read. Two statements."""
     (query,) = Recaller().queries([request])
     return query, scan(query)
-
-
-def _recalled(answers: Sequence[tuple[Query, Found]]) -> list[list[Recalled]]:
-    """Return the best of what each query found, whole; what was deleted a moment ago is left out."""
-    ranked = [(found, _ranked(query, found)) for query, found in answers]
-    ids = list({place.id: None for _, places in ranked for place in places})
-    contents: dict[UUID, str] = dict(fetch(_CONTENTS, ids=ids)) if ids else {}
-    return [
-        [_whole(found, place, contents[place.id]) for place in places if place.id in contents]
-        for found, places in ranked
-    ]
-
-
-def _ranked(query: Query, found: Found) -> list[Ranked]:
-    if found.lasting is not None:
-        terms = all_terms(found.lasting, found.candidates, now=query.request.now, weights=query.weights)
-        return select_best(found.candidates, terms, query.request.limit)
-    return rank(
-        found.candidates,
-        reading=query.reading,
-        background=found.background,
-        now=query.request.now,
-        limit=query.request.limit,
-        weights=query.weights,
-        links=found.links,
-        mood=query.request.mood,
-    )
-
-
-def _whole(found: Found, place: Ranked, content: str) -> Recalled:
-    return Recalled(
-        id=place.id,
-        type=MemoryType(found.type[place.index]),
-        content=content,
-        role=found.candidates.role[place.index],
-        session=found.session[place.index],
-        occurred_at=moment(found.candidates.occurred[place.index]),
-        importance=float(found.candidates.importance[place.index]),
-        terms=place.terms,
-    )
 
 
 def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float] | None:

@@ -5,81 +5,41 @@ Equal to `scan`, whose statement says the same; a test compares them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 from django.conf import settings
 
 from apps.memories.services.literals import sparsevec_weights
+from apps.memories.services.memory_state import MemoryState, Uses, read_state
 from apps.memories.services.minds import half_precision
-from apps.memories.services.minds_at_hand import MINDS, MindAtHand
-from apps.memories.services.packed import (
-    FLOAT,
-    ID,
-    INTEGER,
-    MOMENT,
-    fetch_packed,
-    moments,
-    unpack,
-    uuid_array,
-)
+from apps.memories.services.minds_at_hand import MindAtHand
 from apps.memories.services.scan import Found, Query
 from arbor.memory.activation import levels_after
 from arbor.memory.candidates import Candidates, Places, microseconds
 from arbor.memory.fusion import contenders, lasting_terms
 from arbor.memory.mind.passing import can_answer
+from arbor.memory.mind.rows import Halves
 from arbor.memory.mind.search import Choice, Search, Ties, choose, complete, names_of
-from arbor.memory.neighborhood import HIGHEST
 
-_TIE = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
-_TIES = f"""
-SELECT string_agg(uuid_send(u.memory_id) || uuid_send(near.key::uuid) || float8send(near.value::float8 / {HIGHEST}), ''::bytea)
-FROM unnest(%(ids)s::uuid[]) AS lender (id)
-CROSS JOIN LATERAL (
-    SELECT memory_id, neighbors FROM memories_upkeep WHERE tenant_id = %(tenant)s AND memory_id = lender.id LIMIT 1
-) u CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
-"""  # noqa: S608 (our own number)
-_USE = np.dtype(
-    [("place", INTEGER), ("used", MOMENT), ("uses", INTEGER), ("level", FLOAT), ("active", MOMENT)]
-)
-# What was never used has no row. LIMIT 1: by key.
-_USES = """
-SELECT string_agg(
-    int4send(memory.place::int) || timestamptz_send(coalesce(a.last_at, '-infinity'))
-        || int4send(least(coalesce(a.count, 0)::bigint + coalesce(a.reinforced, 0), 1e9)::int)
-        || float8send(coalesce(v.level, 0)) || timestamptz_send(coalesce(v.at, 'epoch')), ''::bytea
-)
-FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS memory (id, place)
-LEFT JOIN LATERAL (SELECT memory_id, last_at, count, reinforced FROM memories_memoryaccess
-    WHERE tenant_id = %(tenant)s AND memory_id = memory.id LIMIT 1) a ON true
-LEFT JOIN LATERAL (SELECT memory_id, level, at FROM memories_activation
-    WHERE tenant_id = %(tenant)s AND memory_id = memory.id LIMIT 1) v ON true
-WHERE a.memory_id IS NOT NULL OR v.memory_id IS NOT NULL
-"""
-#: `timestamptz_send` of minus infinity.
-_NEVER_USED = np.iinfo(np.int64).min
+#: Of a mind that is no larger, the state of every memory is read at once, whatever turns out to be a candidate.
+_SMALL = 100
 
 
-def find_at_hand(queries: Sequence[Query]) -> list[Found | None]:
-    """Return what each query finds, in the open transaction; None where the agent's mind has to be scanned.
+def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[Found | None]:
+    """Return what each query finds in these minds, in the open transaction; None where the mind has to be scanned.
 
-    At most four statements for all queries.
+    At most two statements for all queries.
     """
-    documents = {
-        query.request.agent_id: query.documents for query in queries if can_answer(query.request.only)
-    }
-    minds = MINDS.fetch(documents) if documents else {}
     searches = [
         _search(query, minds[query.request.agent_id])
         if query.request.agent_id in minds and can_answer(query.request.only)
         else None
         for query in queries
     ]
-    begun = [search for search in searches if search is not None]
-    answers = iter(_found(begun))
+    answers = iter(_found([search for search in searches if search is not None]))
     return [None if search is None else next(answers) for search in searches]
 
 
@@ -103,82 +63,124 @@ def _search(query: Query, mind: MindAtHand) -> Search:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """The state of some rows of an image."""
+
+    #: In order.
+    rows: Places
+    uses: Uses
+    contents: Sequence[str | None]
+
+
 def _found(searches: Sequence[Search]) -> list[Found]:
     choices = [choose(search) for search in searches]
-    all_ties = _read_ties(searches, choices)
-    found = [
-        _completed(search, choice, ties)
-        for search, choice, ties in zip(searches, choices, all_ties, strict=True)
-    ]
-    return _with_uses(searches, found)
-
-
-def _read_ties(searches: Sequence[Search], choices: Sequence[Choice]) -> list[Ties]:
-    """Return the ties of each search's lenders. One statement; none where nothing lends."""
     lenders = [search.image.ids_of(choice.lenders) for search, choice in zip(searches, choices, strict=True)]
-    ids = np.unique(np.concatenate(lenders), axis=0) if lenders else np.empty((0, 2), dtype=np.uint64)
-    rows = unpack(fetch_packed(_TIES, ids=uuid_array(ids))[0] if len(ids) else None, _TIE)
-    ties = Ties(
-        lender=rows["lender"].astype(np.uint64),
-        borrower=rows["borrower"].astype(np.uint64),
-        share=rows["share"].astype(np.float64),
-    )
     # Another agent's memories are none of an image's rows, so each search finds its own ties among all of them.
-    return [ties] * len(searches)
+    ties, early = _read(searches, [_all_if_small(search) for search in searches], lenders=lenders)
+    found = [_completed(search, choice, ties) for search, choice in zip(searches, choices, strict=True)]
+    # What is known of a small mind already is not asked for again.
+    wanted = [
+        rows[places] if not len(known.rows) else known.rows[:0]
+        for (rows, places, _), known in zip(found, early, strict=True)
+    ]
+    _, late = _read(searches, wanted)
+    return [
+        _with_state(search, answer, rows, known if len(known.rows) else asked)
+        for search, (rows, _, answer), known, asked in zip(searches, found, early, late, strict=True)
+    ]
 
 
-def _completed(search: Search, choice: Choice, ties: Ties) -> Found:
+def _all_if_small(search: Search) -> Places:
+    image = search.image
+    return np.flatnonzero(image.active) if len(image) <= _SMALL else np.empty(0, dtype=np.int64)
+
+
+def _read(
+    searches: Sequence[Search], rows: Sequence[Places], *, lenders: Sequence[Halves] = ()
+) -> tuple[Ties, list[_Known]]:
+    """Return the ties of lenders, and the state of each search's rows. One statement; none for nothing."""
+    ids = [search.image.ids_of(some) for search, some in zip(searches, rows, strict=True)]
+    state = read_state(lenders=_together(lenders), ids=_together(ids), requests=len(searches))
+    known, first = [], 0
+    for some in rows:
+        known.append(_part(state, some, first))
+        first += len(some)
+    return state.ties, known
+
+
+def _together(ids: Sequence[Halves]) -> Halves:
+    return np.concatenate(ids) if ids else np.empty((0, 2), dtype=np.uint64)
+
+
+def _part(state: MemoryState, rows: Places, first: int) -> _Known:
+    return _Known(
+        rows=rows,
+        uses=state.uses.part(first, len(rows)),
+        contents=state.contents[first : first + len(rows)],
+    )
+
+
+def _completed(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Places, Found]:
+    """Return the rows of all candidates, the places of the contenders among them, and what was found."""
     rows, candidates, links = complete(search, choice, ties)
-    return Found(
+    lasting = lasting_terms(
+        candidates,
+        reading=search.reading,
+        background=choice.background,
+        weights=search.weights,
+        links=links,
+        mood=search.request.mood,
+    )
+    found = Found(
         candidates=candidates,
         links=links,
         background=choice.background,
         compared=search.vector is not None,
         session=names_of(search.image, rows, "session"),
         type=names_of(search.image, rows, "type"),
-        lasting=lasting_terms(
-            candidates,
-            reading=search.reading,
-            background=choice.background,
-            weights=search.weights,
-            links=links,
-            mood=search.request.mood,
-        ),
+        lasting=lasting,
+    )
+    places = contenders(candidates, lasting, weights=search.weights, limit=search.request.limit)
+    return rows, places, found
+
+
+def _with_state(search: Search, found: Found, rows: Places, known: _Known) -> Found:
+    """Return what was found with the use and the texts of those candidates whose state is known."""
+    if not len(known.rows) or not len(rows):
+        return found
+    at = np.minimum(np.searchsorted(rows, known.rows), len(rows) - 1)
+    is_candidate = rows[at] == known.rows
+    return replace(
+        found,
+        candidates=_used(search, found.candidates, at, is_candidate, known.uses),
+        contents=_contents(at, is_candidate, known.contents),
     )
 
 
-def _with_uses(searches: Sequence[Search], found: Sequence[Found]) -> list[Found]:
-    """Return what was found with the use of those that may be among the best. One statement."""
-    places = [
-        contenders(each.candidates, each.lasting or {}, weights=search.weights, limit=search.request.limit)
-        for search, each in zip(searches, found, strict=True)
-    ]
-    ids = [each.candidates.ids[chosen] for each, chosen in zip(found, places, strict=True)]
-    asked = uuid_array(np.concatenate(ids)) if any(map(len, ids)) else ""
-    rows = unpack(fetch_packed(_USES, ids=asked)[0] if asked else None, _USE)
-    at = rows["place"].astype(np.int64) - 1
-    answers = []
-    first = 0
-    for search, each, chosen in zip(searches, found, places, strict=True):
-        among = (at >= first) & (at < first + len(chosen))
-        candidates = _used(search, each.candidates, chosen[at[among] - first], rows[among])
-        answers.append(replace(each, candidates=candidates))
-        first += len(chosen)
-    return answers
-
-
-def _used(search: Search, candidates: Candidates, places: Places, rows: npt.NDArray[Any]) -> Candidates:
-    """Return the candidates with what is known of the use of those in these places."""
+def _used(
+    search: Search, candidates: Candidates, at: Places, is_candidate: Places, known: Uses
+) -> Candidates:
+    chosen = is_candidate[known.places]
+    places = at[known.places[chosen]]
     if not len(places):
         return candidates
-    last = rows["used"].astype(np.int64)
-    ever = last != _NEVER_USED
     used, uses, level = candidates.used.copy(), candidates.uses.copy(), candidates.level.copy()
-    used[places[ever]] = moments(last[ever])
-    uses[places] = rows["uses"]
+    recalled = known.recalled[chosen]
+    used[places[recalled]] = known.used[chosen][recalled]
+    uses[places] = known.uses[chosen]
     level[places] = levels_after(
-        rows["level"].astype(np.float64),
-        microseconds(search.request.now) - moments(rows["active"]),
+        known.level[chosen],
+        microseconds(search.request.now) - known.active[chosen],
         settings.ARBOR_ACTIVATION_HALF_LIFE,
     )
     return replace(candidates, used=used, uses=uses, level=level)
+
+
+def _contents(at: Places, is_candidate: Places, contents: Sequence[str | None]) -> Mapping[int, str]:
+    """Return the texts that are known, by the places of their candidates."""
+    return {
+        place: content
+        for place, candidate, content in zip(at.tolist(), is_candidate.tolist(), contents, strict=False)
+        if candidate and content is not None
+    }

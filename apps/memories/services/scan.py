@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -167,6 +167,8 @@ class Found:
     #: The terms that use does not change, where they are known already; `uses`, `used` and `level` are then those of the
     #: contenders alone.
     lasting: Mapping[str, Numbers] | None = None
+    #: Texts that are known already, by the places of their candidates.
+    contents: Mapping[int, str] = field(default_factory=dict)
 
 
 def scan(query: Query) -> Found:

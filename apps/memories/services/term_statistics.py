@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -37,21 +37,27 @@ class TermStatistics:
     model: EmbeddingModel | None = None
 
 
+def asked_terms(terms: Collection[int] | None) -> list[int]:
+    """Return what a statement asks for to know the statistics of these terms; nothing where no statistics are wanted."""
+    return [] if terms is None else [*terms, ALL_MEMORIES]
+
+
+def term_statistics(counts: Iterable[tuple[int, int]], model: EmbeddingModel | None) -> TermStatistics:
+    """Return statistics from pairs of a term and in how many memories it occurs, the term of all memories among them."""
+    df: dict[int, int] = dict(counts)
+    return TermStatistics(documents=df.pop(ALL_MEMORIES, 0), df=df, model=model)
+
+
 def read_term_statistics(terms: Mapping[UUID, Collection[int]]) -> dict[UUID, TermStatistics]:
     """Return the statistics of these terms, by agent, in the open transaction. One statement; none for no agent."""
     if not terms:
         return {}
-    asked = [
-        {"agent_id": str(agent_id), "terms": [*wanted, ALL_MEMORIES]} for agent_id, wanted in terms.items()
-    ]
-    df: dict[UUID, dict[int, int]] = {agent_id: {} for agent_id in terms}
+    asked = [{"agent_id": str(agent_id), "terms": asked_terms(wanted)} for agent_id, wanted in terms.items()]
+    counts: dict[UUID, list[tuple[int, int]]] = {agent_id: [] for agent_id in terms}
     models: dict[UUID, EmbeddingModel] = {}
     for agent_id, term, number, name in fetch(_STATISTICS, asked=to_json(asked), agents=list(terms)):
         if term is None:
             models[agent_id] = EmbeddingModel(name=name, dimension=number)
         else:
-            df[agent_id][term] = number
-    return {
-        agent_id: TermStatistics(documents=found.pop(ALL_MEMORIES, 0), df=found, model=models.get(agent_id))
-        for agent_id, found in df.items()
-    }
+            counts[agent_id].append((term, number))
+    return {agent_id: term_statistics(found, models.get(agent_id)) for agent_id, found in counts.items()}

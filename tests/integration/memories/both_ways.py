@@ -37,7 +37,7 @@ def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
         override_settings(ARBOR_MINDS_AT_HAND_MB=64),
     ):
         patch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 10**9)
-        patch.setattr("apps.memories.services.recall_at_hand.MINDS", minds)
+        patch.setattr("apps.memories.services.recall.MINDS", minds)
         yield
 
 

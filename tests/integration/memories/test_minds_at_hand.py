@@ -21,7 +21,7 @@ from apps.memories.services.archive import archive, purge, restore
 from apps.memories.services.embedding import embed_texts
 from apps.memories.services.minds import model_of
 from apps.memories.services.minds_at_hand import MindsAtHand
-from apps.memories.services.recall import Recaller
+from apps.memories.services.recall import Recaller, recall
 from apps.memories.services.remember import remember, store
 from apps.memories.services.revising import doubt, revise, weigh_anew
 from apps.memories.services.upkeep import expire_memories
@@ -31,7 +31,7 @@ from arbor.memory.mind.image import MindImage
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
 from tests.integration.memories.both_ways import agree, at_hand, recall_both_ways, scanning
-from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
+from tests.integration.memories.conftest import NOON, RemoteEmbedder, a_memory, at_once, memories_of, turns
 from tests.integration.memories.moving import LONG, SHORT, move
 
 TALK = (
@@ -427,12 +427,59 @@ def test_minds_at_hand_are_read_under_row_security(asker: Asker, mind: Agent, he
         assert Recaller().recall([request]) == [[]]
 
 
+# --- What is embedded before ------------------------------------------------------------------------
+
+
+def test_a_query_is_embedded_once_where_the_mind_is_at_hand(
+    mind: Agent, remote: RemoteEmbedder, here: MindsAtHand, statements: list[str]
+) -> None:
+    keep(mind, *turns(*TALK))
+    with at_hand(here):
+        look(mind, "the paint")
+        remote.asked.clear()
+        statements.clear()
+        look(mind, "Ada's brushes")
+    assert remote.asked == ["brushes"]
+    assert len([each for each in statements if "embeddingcacheentry" not in each]) == 2
+
+
+def test_a_query_that_means_something_else_by_now_is_embedded_anew(
+    mind: Agent, remote: RemoteEmbedder, here: MindsAtHand
+) -> None:
+    keep(mind, *turns(*TALK))
+    with at_hand(here):
+        look(mind, "the paint")
+        keep(mind, *turns("The key hangs by the door.", role="Grace", session="keys"))
+        remote.asked.clear()
+        found = look(mind, "Grace's key")
+    assert remote.asked == ["Grace's key", "key"]
+    with scanning():
+        scanned = look(mind, "Grace's key")
+    assert [each.id for each in found] == [each.id for each in scanned]
+    assert found[0].terms.speaker > 0
+
+
+def test_a_query_whose_agent_was_moved_meanwhile_is_embedded_by_its_model(
+    mind: Agent, here: MindsAtHand
+) -> None:
+    keep(mind, *turns(*TALK))
+    with at_hand(here):
+        look(mind, "the paint")
+        move(mind, SHORT)
+        found = look(mind, "the colour of the hull")
+    assert any(memory.terms.meaning for memory in found)
+
+
+def look(agent: Agent, text: str) -> list[Recalled]:
+    return recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
+
+
 # --- What is at hand, and when -----------------------------------------------------------------------
 
 
 def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
     """Recall so often, and return how many minds are at hand then."""
-    monkeypatch.setattr("apps.memories.services.recall_at_hand.MINDS", minds)
+    monkeypatch.setattr("apps.memories.services.recall.MINDS", minds)
     for _ in range(times):
         with tenant_transaction(agent.tenant_id):
             Recaller().recall([RecallRequest(agent_id=agent.id, text="boat", limit=3, now=NOON)])
@@ -495,6 +542,7 @@ def test_a_mind_that_cannot_be_an_image_is_scanned(
         raise ValueError("no image")
 
     monkeypatch.setattr(MindImage, "changed", refuse)
+    monkeypatch.setattr(MindImage, "of", refuse)
     store_more(mind)
     asker.ask()
     assert len(here) == 0

@@ -6,11 +6,13 @@ from typing import Any
 
 from apps.agents.models import Agent
 from apps.memories.services.embedding import embed_texts
+from apps.memories.services.minds_at_hand import MindsAtHand
 from apps.memories.services.recall import Recaller
-from apps.memories.services.remember import remember
+from apps.memories.services.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
-from tests.integration.memories.conftest import NOON, turns
+from tests.integration.memories.both_ways import at_hand, scanning
+from tests.integration.memories.conftest import NOON, a_memory, turns
 from tests.integration.memories.in_scope import recall_in_scope
 
 TALK = ("Did you get the boat out of the shed?", "Yes. The hull needs two coats of paint.", "What colour?")
@@ -79,7 +81,7 @@ def test_recalling_about_words_that_were_read_does_not_read_them_again(
     keep(mind, *TALK)
     keep(other_mind, *OTHER)
     recaller = Recaller()
-    with tenant_transaction(mind.tenant_id):
+    with tenant_transaction(mind.tenant_id), scanning():
         recaller.meaning_texts([(mind.id, "the boat in the shed"), (other_mind.id, "the library")], NOON)
         statements.clear()
         recaller.recall([RecallRequest(agent_id=mind.id, text="the shed", limit=3, now=NOON)])
@@ -88,3 +90,36 @@ def test_recalling_about_words_that_were_read_does_not_read_them_again(
         assert statistics_read(statements) == 1
         recaller.recall([RecallRequest(agent_id=other_mind.id, text="the library", limit=3, now=NOON)])
         assert statistics_read(statements) == 1
+
+
+def test_several_agents_at_hand_take_as_many_statements_as_one(
+    mind: Agent, other_mind: Agent, statements: list[str]
+) -> None:
+    keep(mind, *TALK)
+    keep(other_mind, *OTHER, role="Grace")
+    requests = [
+        RecallRequest(agent_id=agent.id, text=text, limit=2, now=NOON)
+        for agent in (mind, other_mind)
+        for text in ("Ada's boat", "the shed")
+    ]
+    with at_hand(MindsAtHand()):
+        taken = []
+        for asked in (requests, requests, requests[:1]):
+            statements.clear()
+            with tenant_transaction(mind.tenant_id):
+                found = Recaller().recall(asked)
+            taken.append(len(statements))
+            assert all(found)
+    # Loaded first: statistics, minds, state. Then what has changed with the statistics, and state.
+    assert taken == [3, 2, 2]
+
+
+def test_memories_stored_between_two_recalls_are_recalled(mind: Agent) -> None:
+    keep(mind, *TALK)
+    request = RecallRequest(agent_id=mind.id, text="the harbour", limit=9, now=NOON)
+    recaller = Recaller()
+    with tenant_transaction(mind.tenant_id), at_hand(MindsAtHand()):
+        assert len(recaller.recall([request])[0]) == len(TALK)
+        store(agent_id=mind.id, memories=[a_memory("The harbour is empty.")], vectors=None)
+        found = recaller.recall([request])[0]
+    assert "The harbour is empty." in {memory.content for memory in found}
