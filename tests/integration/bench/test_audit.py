@@ -46,8 +46,11 @@ INSERT INTO heartbeats_ledgerentry SELECT copy.* FROM heartbeats_ledgerentry l C
     jsonb_populate_record(l, jsonb_build_object('id', gen_random_uuid(), 'latency_ms', l.latency_ms)) copy
 """,
     "turns with more than one call": """
-INSERT INTO heartbeats_externalcall SELECT copy.* FROM heartbeats_externalcall c CROSS JOIN LATERAL
-    jsonb_populate_record(c, jsonb_build_object('id', md5(c.id::text)::uuid)) copy
+INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections, reply,
+    error, error_kind, attempts, requested_at)
+SELECT tenant_id, md5(id::text)::uuid, agent_id, heartbeat_id, purpose, status, model, request, sections, reply, error,
+    error_kind, attempts, requested_at
+FROM heartbeats_externalcall
 """,
     "energy that does not add up": f"UPDATE heartbeats_heartbeat SET energy_end = energy_end + 5 WHERE id = {LAST}",
     "days of usage that do not add up": "UPDATE heartbeats_dailyusage SET tokens = tokens + 1",

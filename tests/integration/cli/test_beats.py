@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from uuid import UUID
 
@@ -58,7 +58,12 @@ def fleet(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run a fleet of one thread, whose broker is a queue in memory."""
     announce("heartbeat", "llm,embedding")
     messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
-    monkeypatch.setattr(queues, "publish", messages.put)
+
+    def put(several: Iterable[Message]) -> None:
+        for message in several:
+            messages.put(message)
+
+    monkeypatch.setattr(queues, "publish_together", put)
     worker = threading.Thread(target=work, args=(messages,))
     worker.start()
     yield
@@ -173,7 +178,7 @@ def test_a_fleet_that_does_not_answer_is_not_waited_for_without_end(
     arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     announce("heartbeat", "llm")
-    monkeypatch.setattr(queues, "publish", lambda message: True)
+    monkeypatch.setattr(queues, "publish_together", lambda messages: None)
     ran = arbor("agent", "tick", vega, "--timeout", "1")
     assert ran.code == 1
     assert "waiting for a worker" in ran.err

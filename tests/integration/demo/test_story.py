@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -148,13 +148,13 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.Message]]:
         finally:
             connections.close_all()
 
-    def publish(message: queues.Message) -> bool:
-        taken.append(message)
-        workers.append(threading.Thread(target=work, args=[message]))
-        workers[-1].start()
-        return True
+    def publish_together(messages: Iterable[queues.Message]) -> None:
+        for message in messages:
+            taken.append(message)
+            workers.append(threading.Thread(target=work, args=[message]))
+            workers[-1].start()
 
-    monkeypatch.setattr(queues, "publish", publish)
+    monkeypatch.setattr(queues, "publish_together", publish_together)
     monkeypatch.setattr(demo, "fleet_is_live", lambda: True)
     yield taken
     for worker in workers:

@@ -18,7 +18,7 @@ from apps.heartbeats.services import questions
 from apps.tenants.encoding import encoded
 from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction
-from apps.tenants.statements import bound, change, fetch, insert_rows, update_of
+from apps.tenants.statements import change, fetch, insert_rows
 from arbor.heartbeat.questions import request_of
 from arbor.heartbeat.situation import Situation
 from config.servers.postgres import EmbeddedPostgres
@@ -43,10 +43,11 @@ def test_a_row_comes_back_as_it_was(beat: Heartbeat) -> None:
 
 
 def test_a_list_is_appended_to(beat: Heartbeat) -> None:
-    statement = update_of(Heartbeat, ("status",), ("trace",))
+    statement = """
+    UPDATE heartbeats_heartbeat SET trace = trace || %(steps)s::bytea WHERE tenant_id = %(tenant)s AND id = %(id)s
+    """
     for number in (2, 3):
-        step = {"sequence": number}
-        change(statement, **bound(Heartbeat, {"id": beat.id, "status": "done", "trace": [step]}))
+        change(statement, id=beat.id, steps=pack([{"sequence": number}]))
 
     assert Heartbeat.objects.get(id=beat.id).trace == [{"sequence": number} for number in (1, 2, 3)]
 
