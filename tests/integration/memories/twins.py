@@ -173,7 +173,8 @@ def _memory(row: Memory, episodes: dict[UUID, Any]) -> dict[str, Any]:
 
 def _columns(row: Any, *left_out: str) -> dict[str, Any]:
     names = [field.attname for field in row._meta.concrete_fields]
-    of_writing = {"tenant_id", "agent_id", "created_at", *left_out}
+    # A revision is the number of the transaction that wrote.
+    of_writing = {"tenant_id", "agent_id", "created_at", "revision", *left_out}
     values = {name: getattr(row, name) for name in names if name not in of_writing}
     return {name: bytes(value) if isinstance(value, memoryview) else value for name, value in values.items()}
 
