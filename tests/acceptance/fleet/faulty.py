@@ -117,15 +117,17 @@ def _arm_walkers(reaper: Reaper) -> None:
         for name, node in walk.HANDLERS.items()
     }
     _before(walk, "load_batch", lambda args: setattr(reaper, "together", len(args[0])))
-    for function in ("suspend", "finish"):
-        # Its transaction is still open.
-        _after(
-            committing,
-            function,
-            lambda args, _, at=f"{function} is written": [
-                reaper.pass_by(at, member.agent.id) for member in args[0]
-            ],
-        )
+    # Their transactions are still open.
+    _after(
+        committing,
+        "suspend",
+        lambda args, _: [reaper.pass_by("suspend is written", member.agent.id) for member in args[0]],
+    )
+    _after(
+        committing,
+        "finish",
+        lambda args, _: [reaper.pass_by("finish is written", member.agent.id) for member, _ in args[0]],
+    )
 
 
 def _arm_model_workers(reaper: Reaper) -> None:

@@ -27,7 +27,10 @@ from tests.integration.heartbeats.fleet import Fleet
 EIGHT = 8
 
 #: What is another thing each time, or says when: ids, times, durations.
-_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|agent_[0-9a-f]{16,}")
+_VARIES = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|agent_[0-9a-f]{16,}"
+    r"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?"
+)
 _TIMES = {"at", "started_at", "ended_at", "occurred_at", "satisfied_at", "observed_at", "slot_at"}
 _DIFFER = {"own_ms", "elapsed_ms", "duration_ms"}
 
@@ -138,7 +141,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         # What fades with time is a little less the later it is looked at; moods and drives move by steps of 0.05.
         return round(value / 0.05)
-    return _ID.sub("#", value) if isinstance(value, str) else value
+    return _VARIES.sub("#", value) if isinstance(value, str) else value
 
 
 def _beats(agent_id: UUID) -> Iterator[Any]:
