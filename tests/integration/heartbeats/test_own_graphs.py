@@ -1,0 +1,58 @@
+"""Agents with a graph of their own: any order of steps ends in rows that refer to each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import HeartbeatStatus, Percept, ScheduleState
+from apps.heartbeats.services.perception import perceive
+from apps.tenants.scope import tenant_transaction
+from tests.integration.heartbeats.beater import Script
+from tests.integration.heartbeats.conftest import beats_of, make_due, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+
+WITHOUT_MODEL = """
+digraph quiet {{
+    start   [shape=Mdiamond];
+    observe [type="observe"];
+    checks  [type="background_checks"];
+    focus   [type="focus"];
+    orient  [type="orient"];
+    {nodes}
+    end     [shape=Msquare, outcome={outcome}];
+    start -> observe -> checks -> focus -> orient -> {steps} -> end;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("outcome", "steps", "status"),
+    [
+        ("success", ["feel", "record", "plan_next"], HeartbeatStatus.DONE),
+        ("failure", ["feel", "record", "plan_next"], HeartbeatStatus.FAILED),
+        ("failure", ["feel"], HeartbeatStatus.FAILED),
+    ],
+)
+def test_a_graph_that_asks_no_model_hears_and_ends_in_one_leg(
+    fleet: Fleet, agent: Agent, scripted: Script, outcome: str, steps: list[str], status: HeartbeatStatus
+) -> None:
+    scripted()
+    with tenant_transaction(agent.tenant_id):
+        perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
+        text = WITHOUT_MODEL.format(
+            outcome=outcome,
+            nodes="\n    ".join(f'{step} [type="{step}"];' for step in steps),
+            steps=" -> ".join(steps),
+        )
+        Agent.objects.filter(id=agent.id).update(pipeline=text)
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+
+    (beat,) = beats_of(agent)
+    assert (beat.status, beat.turns) == (status, 0)
+    assert schedule_of(agent).state == ScheduleState.IDLE
+    with tenant_transaction(agent.tenant_id):
+        heard = [percept.heartbeat_id for percept in Percept.objects.filter(agent_id=agent.id)]
+    assert heard == ([beat.id] if "record" in steps else [None])
