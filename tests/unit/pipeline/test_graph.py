@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -138,8 +139,8 @@ def test_a_broken_rule_is_named(body: str, fault: str) -> None:
         ("graph g { a -- b }", "undirected"),
         ("digraph g { a [type=work] }", "exactly one start (shape=Mdiamond), found none"),
         ("digraph g { a [shape=Mdiamond] }", "at least one exit"),
-        ("digraph g { /*" + "x" * 70_000 + "*/ }", "at most 65,536 characters"),
-        ("digraph g {" + "subgraph s {" * 2_000 + "}" * 2_001, "nested too deeply"),
+        ("digraph g { /*" + "x" * 17_000 + "*/ }", "at most 16,384 characters"),
+        ("digraph g {" + "subgraph s {" * 1_000 + "}" * 1_001, "nested too deeply"),
     ],
 )
 def test_a_text_that_is_no_digraph_is_refused_with_the_place(text: str, fault: str) -> None:
@@ -165,6 +166,69 @@ def test_a_broken_text_prints_nothing(capsys: pytest.CaptureFixture[str]) -> Non
 def test_any_text_is_either_a_pipeline_or_refused(text: str) -> None:
     with pytest.raises(PipelineInvalid):
         load_graph(text, handlers=HANDLERS)
+
+
+def test_nested_braces_are_read_in_time_that_grows_with_their_number() -> None:
+    text = "digraph g {" + "{" * 20 + "b" + "}" * 20 + "}"
+    started_at = time.process_time()
+    with pytest.raises(PipelineInvalid):
+        load_graph(text, handlers=HANDLERS)
+    # Each further level doubled the time once: 20 would take an hour.
+    assert time.process_time() - started_at < 5
+
+
+#: What a person may leave in a graph by accident, or on purpose.
+_PIECES = [
+    "{",
+    "}",
+    "[",
+    "]",
+    "->",
+    ";",
+    '"',
+    "\\",
+    "/*",
+    "=",
+    ",",
+    "subgraph x {",
+    "a -> ",
+    "start",
+    "done",
+    "\0",
+    "é",
+    "<b>",
+]
+_TOKENS = re.findall(
+    r"\s+|\w+|->|.",
+    f'{HEAD} a [type=work, max_visits=3, label="x"]; {{ b [type=rest] }} start -> a -> b -> done;'
+    ' a -> done [condition="outcome=failure", weight=2] }',
+)
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_a_changed_graph_is_loaded_or_refused(data: st.DataObject) -> None:
+    tokens = list(_TOKENS)
+    for _ in range(data.draw(st.integers(0, 4), label="changes")):
+        place = data.draw(st.integers(0, len(tokens) - 1), label="place")
+        change = data.draw(st.sampled_from(["drop", "double", "swap", "insert"]), label="change")
+        if change == "drop":
+            del tokens[place]
+        elif change == "double":
+            tokens[place:place] = tokens[place : place + data.draw(st.integers(1, 6), label="length")]
+        elif change == "swap":
+            other = data.draw(st.integers(0, len(tokens) - 1), label="other")
+            tokens[place], tokens[other] = tokens[other], tokens[place]
+        else:
+            tokens.insert(place, data.draw(st.sampled_from(_PIECES), label="piece"))
+    try:
+        graph = load_graph("".join(tokens), handlers=HANDLERS)
+    except PipelineInvalid:
+        return
+    assert graph.handlers <= HANDLERS
+    ends = {end for edges in graph.edges.values() for edge in edges for end in (edge.source, edge.target)}
+    assert ends <= set(graph.nodes)
+    assert graph.nodes[graph.start].kind is NodeKind.START
 
 
 def test_many_threads_may_load_at_once() -> None:
