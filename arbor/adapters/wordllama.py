@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import logging
+import importlib.util
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -53,31 +54,37 @@ class WordLlamaEmbedder:
         return unit_rows(rows, count=len(texts), dimension=self.dimension, model=self.model)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _StaticModel:
+    """A tokenizer, and the vector of each of its tokens."""
+
+    tokenizer: Any
+    #: Shape (tokens, DIMENSION).
+    embedding: npt.NDArray[np.float32]
+
+
 @lru_cache(maxsize=1)
-def _load() -> Any:
+def _load() -> _StaticModel:
+    """Read the two files of the package wordllama; none of its code runs."""
     # Tokenizers' own threads would outlive a fork and warn about it; one thread is as fast on short texts.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
     try:
-        # Imported here: it takes 0.3 s that most processes never need, and sets up the root logger on its way.
-        wordllama = importlib.import_module("wordllama")
-        # Its loader looks for the tokenizer in a folder that does not exist, then asks the network; its own
-        # folder as the cache has both files.
-        llama = wordllama.WordLlama.load(
-            config=_CONFIG,
-            cache_dir=Path(str(wordllama.__file__)).parent,
-            dim=DIMENSION,
-            disable_download=True,
+        spec = importlib.util.find_spec("wordllama")
+        if spec is None or spec.origin is None:
+            raise ImportError("it is not installed")
+        folder = Path(spec.origin).parent
+        # Imported here: most processes never embed.
+        tokenizers = importlib.import_module("tokenizers")
+        safetensors = importlib.import_module("safetensors.numpy")
+        tokenizer = folder / "tokenizers" / f"{_CONFIG}_tokenizer_config.json"
+        weights = safetensors.load_file(folder / "weights" / f"{_CONFIG}_{DIMENSION}.safetensors")
+        # No padding is set: a batch with one text of 64 KB would be padded to a gigabyte.
+        return _StaticModel(
+            tokenizer=tokenizers.Tokenizer.from_str(tokenizer.read_text(encoding="utf-8")),
+            embedding=np.ascontiguousarray(weights["embedding.weight"], dtype=np.float32),
         )
     except (ImportError, OSError) as exc:
         raise EmbeddingFailed(f"the package wordllama has no usable weights: {exc}") from exc
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
-    # It pads a batch to its longest text: one of 64 KB among 63 short ones would take a gigabyte.
-    llama.tokenizer.no_padding()
-    return llama
 
 
 def _portions(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
@@ -92,7 +99,7 @@ def _portions(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
         yield start, list(texts[start:])
 
 
-def _pool(llama: Any, texts: list[str]) -> npt.NDArray[np.float32]:
+def _pool(llama: _StaticModel, texts: list[str]) -> npt.NDArray[np.float32]:
     """Return the sum of each text's token vectors; only its direction will count."""
     try:
         encoded = llama.tokenizer.encode_batch_fast(texts, add_special_tokens=False)

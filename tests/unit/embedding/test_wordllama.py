@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import socket
+import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +18,33 @@ from arbor.adapters.wordllama import WordLlamaEmbedder
 from arbor.errors import EmbeddingFailed
 
 EMBEDDER = WordLlamaEmbedder()
+#: Embedded by wordllama 0.4.0 itself; their vectors are in `wordllama_vectors.npy`. Stored memories have such vectors.
+TEXTS = [
+    "I walked my dog.",
+    "The tax form is due on Friday, 14 March 2026.",
+    "日本語 🌳 naïve café",
+    "x",
+    "  def f(a):\n\treturn a * 2\n",
+    "What did we agree about the boat?",
+    "word " * 300,
+]
+
+
+def test_vectors_are_those_that_wordllama_computes() -> None:
+    stored = np.load(Path(__file__).with_name("wordllama_vectors.npy"))
+    np.testing.assert_allclose(EMBEDDER.embed(TEXTS), stored, atol=1e-6)
+
+
+def test_no_code_of_the_package_runs() -> None:
+    EMBEDDER.embed(["loaded"])
+    assert "wordllama" not in sys.modules
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    wordllama._load.cache_clear()
+    with pytest.raises(EmbeddingFailed, match="wordllama has no usable weights: it is not installed"):
+        EMBEDDER.embed(["text"])
 
 
 def test_texts_of_one_meaning_are_nearer_than_others() -> None:
