@@ -3,7 +3,9 @@
 # Usage: scripts/lock.sh [option of `uv pip compile`, such as --upgrade]
 set -eu
 cd "$(dirname -- "$0")/.."
-uv=$(command -v uv || printf '%s' .tools/uv/bin/uv)
+# Its own where set-up has made one: that on the PATH is too old then.
+uv=.tools/uv/bin/uv
+if ! [ -x "$uv" ]; then uv=$(command -v uv); fi
 
 compile() {
     "$uv" pip compile --quiet --universal --generate-hashes --python-version 3.13 \

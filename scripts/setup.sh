@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prepares .venv from the lock file. Needs a POSIX shell and any Python from 3.9 on; safe to run again and again.
+# Prepares .venv from the lock file. Needs a POSIX shell and any Python from 3.9 on, or uv; safe to run again and again, and twice at once.
 # Usage: scripts/setup.sh [--local-model]   also installs the local model server and its weights
 set -eu
 
@@ -8,6 +8,8 @@ cd "$here"
 venv=$here/.venv
 tools=$here/.tools
 wanted=3.13
+# The first uv that knows `python list VERSION` and `pip compile --group`.
+least_uv=0.7
 
 say() { printf '\033[2m· %s\033[0m\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -20,10 +22,32 @@ fi
 # --- Nothing to do? -----------------------------------------------------------------------------------
 
 state() { { printf '%s\n' "$here"; cat -- $locks scripts/setup.sh; } | cksum; }
-if [ -x "$venv/bin/arbor" ] && [ "$(cat "$venv/.arbor-setup" 2>/dev/null)" = "$(state)" ] \
-    && "$venv/bin/python" -c '' 2>/dev/null; then
-    exit 0
-fi
+ready() {
+    [ -x "$venv/bin/arbor" ] && [ "$(cat "$venv/.arbor-setup" 2>/dev/null)" = "$(state)" ] \
+        && "$venv/bin/python" -c '' 2>/dev/null
+}
+if ready; then exit 0; fi
+
+# --- One set-up at a time -------------------------------------------------------------------------------
+
+# A symbolic link is made at once with what it holds: the number of the process that sets up.
+lock=$tools/setup.lock
+{ mkdir -p "$tools" && [ -w "$tools" ]; } 2>/dev/null || fail "$tools is no folder that this user may write to: make it one, and run this again"
+waiting=
+until ln -s "$$" "$lock" 2>/dev/null; do
+    holder=$(readlink "$lock" || true)
+    if [ -n "$holder" ] && ! kill -0 "$holder" 2>/dev/null; then
+        rm -f "$lock"  # that one was killed
+    elif [ -n "$holder" ]; then
+        if [ -z "$waiting" ]; then say "process $holder is setting up: waiting for it"; fi
+        waiting=yes
+        sleep 1
+    fi
+done
+trap 'rm -f "$lock"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+if [ -n "$waiting" ] && ready; then exit 0; fi
 
 # --- uv: the one on the PATH, or our own --------------------------------------------------------------
 
@@ -38,29 +62,70 @@ pythons() {
     done
 }
 
-install_uv() {
-    pythons | while IFS= read -r python; do
-        "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || continue
-        rm -rf "$tools/uv"
-        # Some systems ship Python without ensurepip; there its pip may still work.
-        if "$python" -m venv "$tools/uv" >/dev/null 2>&1; then
-            "$tools/uv/bin/python" -m pip install --quiet --disable-pip-version-check \
-                --require-hashes --no-deps -r scripts/requirements-uv.lock >&2 && exit 0
-        elif "$python" -m pip --version >/dev/null 2>&1; then
-            "$python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
-                --target "$tools/uv" -r scripts/requirements-uv.lock >&2 && exit 0
-        fi
+# Debian's and Ubuntu's Python may come without pip and ensurepip. apt hands pip's wheel to every user, and the system stays as it is.
+debian_pip() {
+    rm -rf "$tools/pip"
+    mkdir -p "$tools/pip"
+    (cd "$tools/pip" && apt-get -qq download python3-pip-whl && dpkg-deb -x python3-pip-whl_*.deb .) >/dev/null 2>&1 || return 1
+    for wheel in "$tools"/pip/usr/share/python-wheels/pip-*.whl; do
+        if [ -f "$wheel" ]; then printf '%s\n' "$wheel"; return 0; fi
     done
-    [ -x "$tools/uv/bin/uv" ]
+    return 1
 }
 
-if command -v uv >/dev/null 2>&1 && uv --version >/dev/null 2>&1; then
-    uv=$(command -v uv)
-else
+# Installs uv into .tools/uv with one Python. Status 1: it has no pip; 2: pip failed, and said why.
+install_uv_with() {
+    rm -rf "$tools/uv"
+    if "$1" -m venv "$tools/uv" >/dev/null 2>&1; then
+        "$tools/uv/bin/python" -m pip install --quiet --disable-pip-version-check \
+            --require-hashes --no-deps -r scripts/requirements-uv.lock >&2 || return 2
+        return 0
+    fi
+    rm -rf "$tools/uv"
+    if "$1" -m pip --version >/dev/null 2>&1; then
+        wheel=
+    else
+        wheel=$(debian_pip) || return 1
+    fi
+    PYTHONPATH=$wheel "$1" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+        --target "$tools/uv" -r scripts/requirements-uv.lock >&2 || return 2
+}
+
+# Tries each Python, or says what to install.
+install_uv() {
+    tried=none
+    IFS='
+'
+    for python in $(pythons); do
+        unset IFS
+        "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || continue
+        status=0
+        install_uv_with "$python" || status=$?
+        if [ "$status" = 0 ] && usable "$tools/uv/bin/uv"; then return 0; fi
+        if [ "$status" = 2 ]; then tried=pip; elif [ "$tried" = none ]; then tried=$python; fi
+    done
+    unset IFS
+    case $tried in
+        none) fail "no Python from 3.9 on was found. Install one (Debian, Ubuntu: apt-get install python3 python3-venv; Fedora: dnf install python3-pip; macOS: brew install python) or uv, and run this again" ;;
+        pip) fail "pip could not install uv: see the lines above. Is a package registry within reach? Otherwise install uv, and run this again" ;;
+        *) fail "$tried has neither venv nor pip. Install them (Debian, Ubuntu: apt-get install python3-venv; Fedora: dnf install python3-pip) or uv, and run this again" ;;
+    esac
+}
+
+# Whether a uv runs and is new enough.
+usable() {
+    "$1" --version 2>/dev/null | awk -v least="$least_uv" '
+        { split($2, has, "."); split(least, wants, "."); exit !(has[1] + 0 > wants[1] + 0 || has[1] + 0 == wants[1] + 0 && has[2] + 0 >= wants[2] + 0) }
+        END { if (NR == 0) exit 1 }'
+}
+
+uv=$(command -v uv || true)
+if [ -z "$uv" ] || ! usable "$uv"; then
+    if [ -n "$uv" ]; then say "$uv does not run, or is older than $least_uv: using .tools/uv"; fi
     uv=$tools/uv/bin/uv
-    if ! [ -x "$uv" ] || ! "$uv" --version >/dev/null 2>&1; then
+    if ! usable "$uv"; then
         say "installing uv into .tools/"
-        install_uv || fail "uv could not be installed: see the lines above, or install uv yourself and run this again"
+        install_uv
     fi
 fi
 
@@ -123,7 +188,8 @@ if [ -z "$existing" ]; then
         say "making .venv with a Python $wanted that uv downloads"
     fi
     rm -rf "$venv"
-    "$uv" venv --quiet --no-project --python "$python" "$venv" || fail "no Python $wanted was found, and none could be downloaded"
+    "$uv" venv --quiet --no-project --python "$python" "$venv" \
+        || fail "no Python $wanted was found, and none could be downloaded. Install one (python3.13 with its venv of your system, or pyenv install 3.13), and run this again"
 else
     # Processes may run from it, so it is not made anew for speed alone.
     read_description "$existing"
@@ -139,7 +205,8 @@ fi
 say "installing the packages of: $locks"
 rm -f "$venv/.arbor-setup"
 # shellcheck disable=SC2086 (one or two file names of our own)
-"$uv" pip sync --quiet --compile-bytecode --require-hashes --python "$venv/bin/python" $locks
+"$uv" pip sync --quiet --compile-bytecode --require-hashes --python "$venv/bin/python" $locks || fail \
+    "the packages could not be installed: see the lines above. They come from a package registry, and fit Linux (glibc) on x86-64 and arm64, and macOS on Apple silicon; this is $(uname -sm)"
 if [ "$locks" != requirements.lock ]; then touch "$venv/.arbor-local-model"; fi
 
 # --- Arbor itself: its folder on the path, and its command --------------------------------------------

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 DOCKER = (
     "'--build=x86_64-linux-gnu' '--enable-optimizations' '--enable-shared' '--with-lto' '--with-ensurepip'"
 )
-PYENV = "'--prefix=/root/.pyenv/versions/3.13.0' '--enable-shared' 'LDFLAGS=-L/root/lib -Wl,-rpath,/root/lib'"
+PYENV = "'--prefix=/home/somebody/.pyenv/versions/3.13.0' '--enable-shared' 'LDFLAGS=-L/home/somebody/lib -Wl,-rpath,/home/somebody/lib'"
 DEBIAN = "'--enable-shared' '--with-wheel-pkg-dir=/usr/share/python-wheels/' 'CFLAGS=-g '"
 
 

@@ -17,9 +17,10 @@ ROOT = Path(__file__).parents[3]
 UV = """#!/bin/sh
 printf '%s\\n' "$*" >> "{folder}/uv.log"
 case "$1 $2" in
+    "--version ") echo "uv {version}" ;;
     "python list") cat "{folder}/listed" 2>/dev/null; exit 0 ;;
     "python find") exit 1 ;;
-    "venv "*) for last; do :; done; exec "{python}" -m venv --without-pip "$last" ;;
+    "venv "*) sleep {slow}; for last; do :; done; exec "{python}" -m venv --without-pip "$last" ;;
 esac
 """
 #: A Python that answers `config/interpreter.py` as it is made to, and nothing else.
@@ -29,8 +30,35 @@ case "$*" in
     *) exit 1 ;;
 esac
 """
-SYSTEM = ":/usr/bin:/usr/local/bin"
-TOOLS = ("awk", "cat", "chmod", "cksum", "dirname", "rm", "sed", "sh", "touch")
+#: A Python for uv's sake: old enough to be no candidate, with a pip or without. What pip installs is the stub above.
+BOOTSTRAP = """#!/bin/sh
+case "$*" in
+    -c*) exit 0 ;;
+    "-m pip --version") {pip} ;;
+    "-m pip install "*"--target"*) printf '%s\n' "$PYTHONPATH" > "{folder}/pythonpath"; {install} ;;
+    *) exit 1 ;;
+esac
+"""
+#: What of the script would find this machine's own interpreters.
+SYSTEM = (":/usr/bin:/usr/local/bin", "/usr/bin/python3 /usr/local/bin/python3 ")
+TOOLS = (
+    *(
+        "awk",
+        "cat",
+        "chmod",
+        "cksum",
+        "dirname",
+        "ln",
+        "mkdir",
+        "readlink",
+        "rm",
+        "sed",
+        "sh",
+        "sleep",
+        "touch",
+    ),
+    *("tr", "uname"),
+)
 SUMMARIES = {0: "the fastest", 1: "with PGO", 2: "the slowest"}
 
 
@@ -42,19 +70,32 @@ class Place:
     home: Path
     bin: Path
 
-    def run(self) -> str:
-        """Run set-up; return what it said."""
-        ran = subprocess.run(
+    def start(self) -> subprocess.Popen[str]:
+        """Start set-up."""
+        return subprocess.Popen(
             ["sh", "scripts/setup.sh"],
             cwd=self.clone,
             env={"HOME": str(self.home), "PATH": str(self.bin)},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
         )
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        assert ran.stderr == ""
-        return ran.stdout
+
+    def run(self) -> str:
+        """Run set-up; return its output."""
+        ran = self.start()
+        output, errors = ran.communicate()
+        assert ran.returncode == 0, output + errors
+        assert errors == ""
+        return output
+
+    def fail(self) -> str:
+        """Run set-up, which fails; return its last line."""
+        ran = self.start()
+        output, errors = ran.communicate()
+        assert ran.returncode == 1, output + errors
+        assert not (self.clone / ".tools/setup.lock").is_symlink()
+        return errors.splitlines()[-1]
 
     def chosen(self) -> list[str]:
         """Return the interpreters that environments were made with, in order."""
@@ -76,16 +117,34 @@ def place(tmp_path: Path) -> Place:
         path.mkdir(parents=True)
     # This machine's own interpreters play no part.
     script = (ROOT / "scripts" / "setup.sh").read_text()
-    assert script.count(SYSTEM) == 1
-    (made.clone / "scripts" / "setup.sh").write_text(script.replace(SYSTEM, ""))
+    for part in SYSTEM:
+        assert script.count(part) == 1
+        script = script.replace(part, "")
+    (made.clone / "scripts" / "setup.sh").write_text(script)
     for tool in TOOLS:
         (made.bin / tool).symlink_to(shutil.which(tool) or tool)
     shutil.copy(ROOT / "config" / "interpreter.py", made.clone / "config")
     for package in ("arbor", "apps", "workers", "bench"):
         (made.clone / package).mkdir()
     (made.clone / "requirements.lock").touch()
-    write(made.bin / "uv", UV.format(folder=folder, python=sys.executable))
+    write(made.bin / "uv", stub_uv(folder))
     return made
+
+
+def stub_uv(folder: Path, *, version: str = "0.13.9", slow: float = 0) -> str:
+    return UV.format(folder=folder, python=sys.executable, version=version, slow=slow)
+
+
+def bootstrap(place: Place, *, pip: bool, install: str | None = None) -> Path:
+    """Write a Python without venv; its pip installs the stub of uv, unless it is to do otherwise."""
+    folder = place.clone.parent
+    stub = write(folder / "stub-uv", stub_uv(folder))
+    installed = f'.tools/uv/bin && cp "{stub}" .tools/uv/bin/uv'
+    (place.bin / "cp").symlink_to(shutil.which("cp") or "cp")
+    text = BOOTSTRAP.format(
+        folder=folder, pip="exit 0" if pip else "exit 1", install=install or f"mkdir -p {installed}"
+    )
+    return write(place.bin / "python3", text)
 
 
 def write(path: Path, text: str) -> Path:
@@ -191,3 +250,97 @@ def test_an_environment_of_another_version_is_made_anew(place: Place) -> None:
     assert "making .venv" in place.run()
     assert place.chosen() == [str(wanted), str(wanted)]
     assert os.access(place.clone / ".venv/bin/arbor", os.X_OK)
+
+
+@pytest.mark.parametrize("old", ["0.6.17", "does not run"])
+def test_an_old_uv_on_the_path_is_passed_over(place: Place, old: str) -> None:
+    of_pyenv(place, 0)
+    bootstrap(place, pip=True)
+    write(place.bin / "uv", f"#!/bin/sh\necho 'uv {old}'\n")
+    output = place.run()
+    assert "installing uv into .tools/" in output
+    assert "ready" in output
+    place.change_lock()
+    assert "installing uv" not in place.run()
+
+
+def test_a_python_without_pip_is_lent_that_of_debian(place: Place) -> None:
+    of_pyenv(place, 0)
+    (place.bin / "uv").unlink()
+    bootstrap(place, pip=False)
+    write(
+        place.bin / "apt-get",
+        "#!/bin/sh\n[ \"$*\" = '-qq download python3-pip-whl' ] && : > python3-pip-whl_1.deb\n",
+    )
+    write(
+        place.bin / "dpkg-deb",
+        "#!/bin/sh\nmkdir -p usr/share/python-wheels\n: > usr/share/python-wheels/pip-1.whl\n",
+    )
+    assert "ready" in place.run()
+    wheel = f"{place.clone}/.tools/pip/usr/share/python-wheels/pip-1.whl"
+    assert (place.clone.parent / "pythonpath").read_text().strip() == wheel
+
+
+def test_without_any_python_set_up_says_how_to_install_one(place: Place) -> None:
+    (place.bin / "uv").unlink()
+    said = place.fail()
+    assert "no Python from 3.9 on was found" in said
+    assert "apt-get install python3 python3-venv" in said
+
+
+def test_without_pip_set_up_says_how_to_install_it(place: Place) -> None:
+    (place.bin / "uv").unlink()
+    found = bootstrap(place, pip=False)
+    said = place.fail()
+    assert f"{found} has neither venv nor pip" in said
+    assert "apt-get install python3-venv" in said
+
+
+def test_a_pip_that_fails_is_reported(place: Place) -> None:
+    (place.bin / "uv").unlink()
+    bootstrap(place, pip=True, install="echo 'no network' >&2; exit 1")
+    said = place.fail()
+    assert "pip could not install uv: see the lines above" in said
+    assert "install uv, and run this again" in said
+
+
+def test_without_a_python_that_fits_set_up_says_what_to_install(place: Place) -> None:
+    write(
+        place.bin / "uv", stub_uv(place.clone.parent).replace('"venv "*)', '"venv "*) exit 2 ;; "never "*)')
+    )
+    assert "no Python 3.13 was found, and none could be downloaded. Install one" in place.fail()
+
+
+def test_packages_that_cannot_be_installed_are_reported_with_the_platforms_they_fit(place: Place) -> None:
+    on_path(place, 0)
+    write(place.bin / "uv", stub_uv(place.clone.parent).replace("esac", '"pip sync") exit 2 ;;\nesac'))
+    said = place.fail()
+    assert "the packages could not be installed" in said
+    assert "macOS on Apple silicon" in said
+    assert not (place.clone / ".venv/.arbor-setup").exists()
+
+
+def test_a_tools_folder_that_cannot_be_written_is_named(place: Place) -> None:
+    (place.clone / ".tools").touch()
+    assert f"{place.clone}/.tools is no folder that this user may write to" in place.fail()
+
+
+def test_two_runs_at_once_set_up_one_after_the_other(place: Place) -> None:
+    on_path(place, 0)
+    write(place.bin / "uv", stub_uv(place.clone.parent, slow=1.5))
+    runs = [place.start(), place.start()]
+    outputs = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    assert len(place.chosen()) == 1
+    assert sorted("ready" in output for output in outputs) == [False, True]
+    assert sorted("is setting up: waiting for it" in output for output in outputs) == [False, True]
+
+
+def test_the_lock_of_a_killed_run_is_taken_over(place: Place) -> None:
+    on_path(place, 0)
+    (place.clone / ".tools").mkdir()
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (place.clone / ".tools/setup.lock").symlink_to(str(ended.pid))
+    assert "waiting" not in place.run()
+    assert not (place.clone / ".tools/setup.lock").is_symlink()
