@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-#: A static build with PGO runs mixed pure-Python work about so many times as fast as a shared one without (docs/operating.md).
+#: A static build with PGO runs mixed pure-Python work about so many times as fast as a shared one without (docs/how-to/operate.md).
 SPEED_UP = 1.3
 #: Where a build leaves its compiler and linker flags.
 _FLAGS = ("PY_CFLAGS", "PY_CORE_CFLAGS", "PY_LDFLAGS", "PY_CORE_LDFLAGS")

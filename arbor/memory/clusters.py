@@ -1,6 +1,6 @@
 """Clusters: which memories make a theme, which themes a memory belongs to, and which themes are one.
 
-Embedders differ in what a cosine means (docs/recall.md): nearness is measured in deviations above the mean cosine of
+Embedders differ in what a cosine means (docs/explanation/recall.md): nearness is measured in deviations above the mean cosine of
 the agent's own memories, so that one rule fits them all. Everything is in the order of the ids, so that the same
 memories make the same themes however they are handed in.
 """
@@ -27,7 +27,7 @@ LEAST_MEMBERS = 3
 #: Clusters of one agent: more than anyone could tell apart; 50 memories each in a full mind.
 MOST_CLUSTERS = 200
 #: Deviations above the mean cosine at which a memory belongs to a centre: the origin's 0.7, made relative. On dialogs of
-#: 400 to 700 turns it makes 22 to 54 themes, with 58 to 72 % of the turns in one (docs/clusters.md).
+#: 400 to 700 turns it makes 22 to 54 themes, with 58 to 72 % of the turns in one (docs/explanation/clusters.md).
 BELONGS_AT = 3.5
 #: How many deviations less will do between two memories, for the first sketch of a theme: they are less near to each
 #: other than to their centre.
@@ -35,7 +35,7 @@ SKETCHED_BELOW = 1.0
 #: How many deviations less will do to stay in a theme: one does not fall out of it because its centre moved a little.
 LEAVES_BELOW = 0.5
 #: A query brings a theme to mind at so many deviations above its mean cosine with the agent's memories, and a memory is
-#: clear to it at so many. (The origin's 0.7 and 0.5, made relative; measured in docs/clusters.md.)
+#: clear to it at so many. (The origin's 0.7 and 0.5, made relative; measured in docs/explanation/clusters.md.)
 RESONATES_AT = 3.0
 CLEAR_AT = 3.5
 #: A memory is clear by its words if it has them for so much of what the query's weigh, 0 to 1.

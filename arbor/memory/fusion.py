@@ -2,7 +2,7 @@
 
 Pure: one scan of the agent's memories finds the candidates (nearest by meaning, best by words, and from the
 time that the query speaks of), one fetch brings those rows and the turns beside them, and this ranks them.
-docs/recall.md says how the weights were found and what each term is worth.
+docs/explanation/recall.md says how the weights were found and what each term is worth.
 """
 
 from __future__ import annotations

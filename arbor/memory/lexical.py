@@ -29,7 +29,7 @@ MAX_TERMS = 200
 #: How fast a repeated word stops counting (the middle of the usual 0.9 to 2).
 SATURATION = 1.2
 #: How much a long text is held against it, 0 to 1. Below the usual 0.75: turns of talk are short, and the
-#: longer ones say more. docs/recall.md has the curve; it is flat from 0.2 to 0.6.
+#: longer ones say more. docs/explanation/recall.md has the curve; it is flat from 0.2 to 0.6.
 LENGTH_NORM = 0.4
 #: A text of usual length, in terms that count. Fixed, so that a stored vector never has to be made again.
 USUAL_LENGTH = 12.0

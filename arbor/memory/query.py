@@ -41,7 +41,7 @@ def _without(text: str, names: frozenset[str]) -> str:
     """Return the text without these names, or the whole text if nothing else is in it.
 
     A name says who is meant, not what: the speaker's term of the score knows that, and a vector of a few words
-    is pulled far away by a name (docs/recall.md: recall@10 of vectors alone is .31 with names, .59 without).
+    is pulled far away by a name (docs/explanation/recall.md: recall@10 of vectors alone is .31 with names, .59 without).
     """
     kept = [
         piece for piece in re.split(r"(\s+)", text) if not (names and names.intersection(words_of(piece)))

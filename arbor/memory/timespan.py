@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from arbor.errors import Invalid
 
-#: People tell of things for some days after, and of plans before. docs/recall.md: flat from 3 to 20.
+#: People tell of things for some days after, and of plans before. docs/explanation/recall.md: flat from 3 to 20.
 NEARNESS_DAYS = 7.0
 
 #: A clock that shows less or more is wrong; "99 years ago" is reckoned from here, and stays within what a date can be.

@@ -33,7 +33,7 @@ class Turn:
         """Return the episodic memory of this turn. Raises Invalid when a memory cannot hold it.
 
         The content is what was said and no more: who said it, when, and beside what stands in fields of its
-        own, where recall weighs each by itself (docs/recall.md: a name within the text gains nothing).
+        own, where recall weighs each by itself (docs/explanation/recall.md: a name within the text gains nothing).
         """
         return NewMemory(
             type=MemoryType.EPISODIC,

@@ -1,4 +1,4 @@
-"""What each term of a memory's score is worth, and how an operator turns it. docs/recall.md says how they were found."""
+"""What each term of a memory's score is worth, and how an operator turns it. docs/explanation/recall.md says how they were found."""
 
 from __future__ import annotations
 
