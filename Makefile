@@ -19,9 +19,10 @@ up: setup ## Run everything from this terminal; Ctrl-C stops it
 down: setup ## Stop what `make up` runs
 	@$(VENV)/arbor down
 
-check: setup ## Everything static: style, types, import contracts, migrations
+check: setup ## Everything static: style, words, types, import contracts, migrations
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
+	$(VENV)/python -m tests.words
 	$(VENV)/mypy
 	$(VENV)/lint-imports
 	$(VENV)/arbor manage check

@@ -1,0 +1,105 @@
+"""The check of words, on small modules and on this house."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.words import (
+    GLOSSARY,
+    Banned,
+    check,
+    compare,
+    count,
+    read_banned,
+    read_exceptions,
+    read_sources,
+    shrink,
+)
+
+BANNED = Banned(names={"theme": "`cluster`"}, texts={"piece of code": '"code snippet"'})
+
+
+def found(source: str, file: str = "arbor/near.py") -> list[str]:
+    """Return the subjects of what a module breaks."""
+    return [finding.subject for finding in check({file: f'"""Names."""\n{source}'}, BANNED)]
+
+
+@pytest.mark.parametrize(
+    "opening", ["What is", "How far", "Which", "Whether", "By which", "Where", "When", "Who"]
+)
+def test_a_docstring_does_not_open_with_a_clause(opening: str) -> None:
+    for text, subjects in (
+        (f"{opening} it goes.", ["docstring opens with a clause"]),
+        (f"Say {opening}.", []),
+    ):
+        assert [finding.subject for finding in check({"a.py": f'"""{text}"""'}, BANNED)] == subjects
+
+
+def test_a_module_needs_a_docstring() -> None:
+    assert [finding.subject for finding in check({"a.py": "x = 1\n", "b.py": ""}, BANNED)] == ["no docstring"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["class ThemeView: ...", "def next_theme(): ...", "async def theme(): ...", "def f(*, theme): ..."],
+)
+def test_names_of_the_glossary_are_refused_as_parts_of_names(source: str) -> None:
+    assert found(source) == ["name theme"]
+
+
+def test_a_module_name_is_checked_and_other_words_pass() -> None:
+    assert found("x = 1", file="arbor/theme_order.py") == ["name theme"]
+    assert found("def themed(atheme): ...\nclass THEMES: ...") == []
+
+
+def test_texts_are_refused_in_any_string_and_across_lines() -> None:
+    assert found('x = f"A piece of code, {1}"\ndef f():\n    """Keep a Piece of\n    code."""') == [
+        "text piece of code",
+        "text piece of code",
+    ]
+    assert found('x = "masterpiece of code, piece of codex"') == []
+
+
+def test_a_loop_variable_is_not_called_each() -> None:
+    assert found("for each in x: ...\ny = [each for each in x]\nz = {a: b for a, each in x}") == ["each"] * 3
+    assert found("for one in each: ...") == []
+
+
+def test_a_class_name_is_unique() -> None:
+    sources = {"a.py": '"""A."""\nclass One: ...\nclass Command: ...', "b.py": '"""B."""\nclass One: ...\n'}
+    sources["c.py"] = '"""C."""\nclass Command:\n    class One: ...\n'
+    findings = check(sources, BANNED)
+    assert [(finding.file, finding.subject) for finding in findings] == [
+        ("a.py", "duplicate class One"),
+        ("b.py", "duplicate class One"),
+    ]
+
+
+def test_exceptions_neither_grow_nor_outlive_their_reason() -> None:
+    findings = check({"a.py": '"""A."""\nfor each in x: ...\nfor each in y: ...\n'}, BANNED)
+    assert list(compare(findings, {"a.py": {"each": 2}})) == []
+    assert len(list(compare(findings, {"a.py": {"each": 1}}))) == 2
+    (surplus,) = compare(findings, {"a.py": {"each": 3}})
+    assert surplus.startswith("a.py: each: 3 exceptions, 2 needed")
+    (gone,) = compare(findings, {"a.py": {"each": 2}, "b.py": {"each": 1}})
+    assert gone.startswith("b.py")
+
+
+def test_shrinking_removes_exceptions_and_adds_none() -> None:
+    findings = check({"a.py": '"""What."""\nfor each in x: ...\n'}, BANNED)
+    assert shrink({"a.py": {"each": 5}, "b.py": {"each": 1}}, count(findings)) == {"a.py": {"each": 1}}
+
+
+def test_the_tables_of_the_glossary_are_read() -> None:
+    banned = read_banned(GLOSSARY.read_text(encoding="utf-8"))
+    assert {"theme", "themes", "errand", "standing"} <= banned.names.keys()
+    assert {"pieces of code", "changes of self"} <= banned.texts.keys()
+    # The other tables of that section are of classes and commands.
+    assert "answer" not in banned.names
+
+
+def test_this_house_keeps_to_its_words() -> None:
+    exceptions = read_exceptions()
+    assert exceptions is not None
+    banned = read_banned(GLOSSARY.read_text(encoding="utf-8"))
+    assert list(compare(check(read_sources(), banned), exceptions)) == []

@@ -1,0 +1,221 @@
+"""The check of words: `python -m tests.words`, a part of `make check`.
+
+`docs/glossary.md` lists the names and texts that are not used. `words_exceptions.json` lists, for each file, how many of them it still has.
+That list may only shrink: the check fails at a new exception, and at one that is no longer needed. `--shrink` removes the latter;
+where there is no list, it makes one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GLOSSARY = ROOT / "docs/glossary.md"
+EXCEPTIONS = Path(__file__).with_name("words_exceptions.json")
+LAYERS = ("arbor", "apps", "workers", "config")
+#: Django looks for this class in each of its commands.
+PRESCRIBED_CLASSES = {"Command"}
+
+_OPENING = re.compile(r"(What|How|Which|Whether|By which|Where|When|Who)\b")
+_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+#: The subjects of findings that no table names.
+SILENT, CLAUSE, EACH, DUPLICATE = "no docstring", "docstring opens with a clause", "each", "duplicate class"
+
+type Exceptions = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One breach of a rule. `subject` is what exceptions are counted by."""
+
+    file: str
+    line: int
+    subject: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Banned:
+    """Names and texts that are not used, each in lower case, with what to write instead."""
+
+    names: Mapping[str, str]
+    texts: Mapping[str, str]
+
+    def texts_in(self, value: str) -> Iterator[str]:
+        """Yield the texts that a string has, once for each time."""
+        lower = " ".join(value.lower().split())
+        for text in self.texts:
+            if text in lower:
+                yield from re.findall(rf"\b{re.escape(text)}\b", lower)
+
+
+def read_banned(glossary: str) -> Banned:
+    """Read the two tables of the glossary's section about words that are not used."""
+    section = glossary.partition("\n## Words not used")[2].partition("\n## ")[0]
+    names: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    for words, instead in re.findall(r"^\| (.+?) \| (.+) \|$", section, flags=re.MULTILINE):
+        if re.fullmatch(r"(`[a-z_]+`(, )?)+", words):
+            names |= dict.fromkeys(re.findall(r"`(\w+)`", words), instead)
+        elif words.startswith('"'):
+            texts |= dict.fromkeys(re.findall(r'"([^"]+)"', words), instead)
+    return Banned(names=names, texts=texts)
+
+
+def check_source(file: str, source: str, banned: Banned) -> Iterator[Finding]:
+    """Yield what one module breaks, but for duplicate classes."""
+    tree = ast.parse(source)
+    docstring = ast.get_docstring(tree) or ""
+
+    def finding(line: int, subject: str, message: str) -> Finding:
+        return Finding(file=file, line=line, subject=subject, message=message)
+
+    if source.strip() and not docstring:
+        yield finding(1, SILENT, "the module needs a docstring")
+    if opening := _OPENING.match(docstring):
+        yield finding(1, CLAUSE, f"the docstring begins with {opening[0]}: begin with a verb or a noun")
+    for line, name in _names(file, tree):
+        for part in {part.lower() for part in _NAME_PART.findall(name)} & banned.names.keys():
+            yield finding(line, f"name {part}", f"{name}: not {part}, but {banned.names[part]}")
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(value)):
+                for text in banned.texts_in(value):
+                    yield finding(node.lineno, f"text {text}", f'"{text}": rather {banned.texts[text]}')
+            case ast.For(target=target) | ast.AsyncFor(target=target) | ast.comprehension(target=target):
+                for variable in ast.walk(target):
+                    if isinstance(variable, ast.Name) and variable.id == "each":
+                        yield finding(
+                            variable.lineno, EACH, "name the loop variable after the thing, not each"
+                        )
+
+
+def _names(file: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the names that a module gives: its own, and those of classes, functions and parameters."""
+    yield 1, Path(file).stem
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name):
+                yield node.lineno, name
+
+
+def check_classes(sources: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield classes on the level of modules whose name another module has too."""
+    places: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for file, source in sources.items():
+        for line, text in enumerate(source.splitlines(), start=1):
+            if match := re.match(r"class (\w+)", text):
+                places[match[1]].append((file, line))
+    for name, found in places.items():
+        if len(found) > 1 and name not in PRESCRIBED_CLASSES:
+            for file, line in found:
+                others = ", ".join(other for other, _ in found if other != file)
+                message = f"class {name} is in {others} too: a class name is unique"
+                yield Finding(file=file, line=line, subject=f"{DUPLICATE} {name}", message=message)
+
+
+def check(sources: Mapping[str, str], banned: Banned) -> list[Finding]:
+    """Return what the modules break, in the order of files and lines."""
+    found = [*check_classes(sources)]
+    for file, source in sources.items():
+        found += check_source(file, source, banned)
+    return sorted(found, key=lambda finding: (finding.file, finding.line, finding.subject))
+
+
+def count(findings: Iterable[Finding]) -> Exceptions:
+    """Count the findings by file and subject."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for finding in findings:
+        counts[finding.file][finding.subject] += 1
+    return {file: dict(sorted(subjects.items())) for file, subjects in sorted(counts.items())}
+
+
+def compare(findings: Iterable[Finding], exceptions: Exceptions) -> Iterator[str]:
+    """Yield a line for each finding beyond the exceptions, and for each exception that is no longer needed."""
+    findings = list(findings)
+    counts = count(findings)
+    for finding in findings:
+        if counts[finding.file][finding.subject] > exceptions.get(finding.file, {}).get(finding.subject, 0):
+            yield str(finding)
+    for file, subjects in exceptions.items():
+        for subject, allowed in subjects.items():
+            left = counts.get(file, {}).get(subject, 0)
+            if left < allowed:
+                yield f"{file}: {subject}: {allowed} exceptions, {left} needed: run python -m tests.words --shrink"
+
+
+def shrink(exceptions: Exceptions, counts: Exceptions) -> Exceptions:
+    """Return the exceptions that are still needed, none of them new."""
+    kept = {
+        file: {
+            subject: min(allowed, counts.get(file, {}).get(subject, 0))
+            for subject, allowed in subjects.items()
+        }
+        for file, subjects in exceptions.items()
+    }
+    return {
+        file: {subject: number for subject, number in subjects.items() if number}
+        for file, subjects in kept.items()
+        if any(subjects.values())
+    }
+
+
+def read_sources() -> dict[str, str]:
+    """Read the modules of the four layers, migrations left out."""
+    return {
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for layer in LAYERS
+        for path in sorted((ROOT / layer).rglob("*.py"))
+        if "migrations" not in path.parts
+    }
+
+
+def read_exceptions() -> Exceptions | None:
+    """Read the list of exceptions; None where there is none."""
+    if not EXCEPTIONS.exists():
+        return None
+    exceptions: Exceptions = json.loads(EXCEPTIONS.read_text(encoding="utf-8"))
+    return exceptions
+
+
+def write_exceptions(exceptions: Exceptions) -> None:
+    """Write the list, a line for each file."""
+    lines = (f"{json.dumps(file)}: {json.dumps(subjects)}" for file, subjects in sorted(exceptions.items()))
+    EXCEPTIONS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Check all modules; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description="Check the words of names and texts against docs/glossary.md."
+    )
+    parser.add_argument(
+        "--shrink", action="store_true", help="remove the exceptions that are no longer needed"
+    )
+    findings = check(read_sources(), read_banned(GLOSSARY.read_text(encoding="utf-8")))
+    exceptions = read_exceptions()
+    if parser.parse_args().shrink:
+        counts = count(findings)
+        exceptions = counts if exceptions is None else shrink(exceptions, counts)
+        write_exceptions(exceptions)
+    problems = list(compare(findings, exceptions or {}))
+    for problem in problems:
+        sys.stdout.write(f"{problem}\n")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
