@@ -1,6 +1,6 @@
 # Every target prepares .venv first; that takes no time when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help setup up down check test lock local-model bench
+.PHONY: help setup up down check test bars lock local-model bench
 
 VENV := .venv/bin
 # Tests that start whole systems run one by one; the others share the cores.
@@ -29,8 +29,12 @@ check: setup ## Everything static: style, words, types, import contracts, migrat
 	$(VENV)/arbor manage makemigrations --check --dry-run
 
 test: check ## Every test
-	$(VENV)/pytest -n $(JOBS) --dist loadgroup -m "not acceptance" $(ARGS)
-	$(VENV)/pytest -m acceptance $(ARGS)
+	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not acceptance and not bar" $(ARGS)
+	$(VENV)/pytest -m "acceptance and not bar" $(ARGS)
+	@$(MAKE) --no-print-directory bars
+
+bars: setup ## The tests that assert on elapsed time, one by one
+	$(VENV)/pytest -m bar $(ARGS)
 
 lock: setup ## Compile the lock files anew from pyproject.toml
 	@scripts/lock.sh

@@ -4,127 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
 import pytest
 
 from config.servers import EmbeddedPostgres, EmbeddedValkey
-from config.servers.process import processes_in
-from config.supervisor.strays import find_strays
+from tests.acceptance.installation import STARTED_WITHIN_S, Installation
 
-ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 
 FIRST_HEARTBEAT_WITHIN_S = 90
 STOPPED_WITHIN_S = 10
-WARM_START_WITHIN_S = 8
-WARM_STARTS = 3
 #: A message that is lost comes back after a minute.
 ANSWERED_WITHIN_S = 30
-#: On a machine that does other work at the same time, a start may take longer; it must not hang.
-STARTED_WITHIN_S = 90
-
-
-class Installation:
-    """One `arbor up` in a data folder of its own, and what it says."""
-
-    def __init__(self, folder: Path, **settings: str) -> None:
-        self.folder = folder
-        self.env = {
-            **{
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith(("ARBOR_", "DATABASE"))
-            },
-            "ARBOR_DATA_DIR": str(folder),
-            **settings,
-        }
-        self.lines: list[str] = []
-        self.process: subprocess.Popen[str] | None = None
-
-    def start(self, *arguments: str) -> None:
-        """Start it and wait for the panel."""
-        self.lines = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "config.cli", "up", *arguments],
-            cwd=ROOT,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        threading.Thread(target=self._read, args=[self.process], daemon=True).start()
-        self.wait_for(lambda: "Arbor runs" in self.output, within_s=STARTED_WITHIN_S)
-
-    def _read(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            self.lines.append(line)
-        process.stdout.close()
-
-    @property
-    def output(self) -> str:
-        return "".join(self.lines)
-
-    @property
-    def ready_in_s(self) -> float:
-        found = re.search(r"ready in ([\d.]+) s", self.output)
-        assert found, self.output
-        return float(found[1])
-
-    def arbor(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run another command on this installation."""
-        command = [sys.executable, "-m", "config.cli", *arguments]
-        return subprocess.run(
-            command, cwd=ROOT, env=self.env, capture_output=True, text=True, check=False, timeout=60
-        )
-
-    def status(self) -> dict[str, Any]:
-        result = self.arbor("status", "--json")
-        assert result.returncode == 0, result.stderr
-        status: dict[str, Any] = json.loads(result.stdout)
-        return status
-
-    def part(self, name: str) -> dict[str, Any]:
-        state = json.loads((self.folder / "run" / "up.json").read_text())
-        return next(part for part in state["parts"] if part["name"] == name)
-
-    def stop(self, number: signal.Signals = signal.SIGINT) -> float:
-        """Stop it as a person does; return how long that took."""
-        assert self.process is not None
-        started = time.monotonic()
-        self.process.send_signal(number)
-        assert self.process.wait(30) == 0, self.output
-        return time.monotonic() - started
-
-    def wait_for(self, condition: Callable[[], bool], *, within_s: float) -> None:
-        deadline = time.monotonic() + within_s
-        while not condition():
-            assert self.process is not None
-            assert self.process.poll() is None, f"it ended:\n{self.output}"
-            assert time.monotonic() < deadline, f"not within {within_s} s:\n{self.output}"
-            time.sleep(0.1)
-
-    def processes(self) -> list[psutil.Process]:
-        """Return everything of it that runs."""
-        servers = processes_in(self.folder / "postgres", "postgres") + processes_in(
-            self.folder / "valkey", "valkey-server"
-        )
-        return find_strays(self.folder) + servers
 
 
 @pytest.fixture(scope="module")
@@ -264,18 +166,11 @@ def test_ctrl_c_stops_everything_and_leaves_no_process(installation: Installatio
     assert "Traceback" not in "".join(installation.lines[said_before:])
 
 
-def test_the_next_start_is_quick_and_remembers(installation: Installation) -> None:
+def test_the_next_start_remembers(installation: Installation) -> None:
     installation.start()
     status = installation.status()
     assert status["heartbeats"]["completed"] > 0
     assert "shown at the first start" in installation.output
-    # What else the machine does only makes a start slower, so the quickest of a few is its own time.
-    took_s = [installation.ready_in_s]
-    while min(took_s) >= WARM_START_WITHIN_S and len(took_s) < WARM_STARTS:
-        installation.stop()
-        installation.start()
-        took_s.append(installation.ready_in_s)
-    assert min(took_s) < WARM_START_WITHIN_S
 
 
 def test_down_stops_it_from_another_terminal(installation: Installation) -> None:

@@ -171,6 +171,7 @@ def test_the_end_goes_from_the_last_to_the_first(tmp_path: Path) -> None:
     assert order.read_text().split() == ["web", "server"]
 
 
+@pytest.mark.bar
 def test_who_does_not_end_is_killed_with_all_its_children() -> None:
     stubborn = Part(
         name="stubborn",

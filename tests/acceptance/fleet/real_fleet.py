@@ -55,6 +55,7 @@ class RealFleet:
         self.agents: list[Agent] = []
         self.parts: dict[str, PartProcess] = {}
         self._ended_before = 0
+        self._database: psycopg.Connection[Any] | None = None
         #: Heartbeats that have fallen due, by the agent's name.
         self.due: Counter[str] = Counter()
 
@@ -73,6 +74,7 @@ class RealFleet:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        self._disconnect()
         self._stack.close()
 
     # --- Making -----------------------------------------------------------------------------------------
@@ -146,23 +148,32 @@ class RealFleet:
     # --- Watching ---------------------------------------------------------------------------------------
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Ask the database, as its superuser, whatever has become of it meanwhile."""
-        with psycopg.connect(self._place.postgres.superuser_url, autocommit=True) as database:
-            return database.execute(statement, values).fetchall()
+        """Query the database as its superuser."""
+        return self._connection().execute(statement, values).fetchall()
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        """Return the connection that all queries share: a new one for each poll would cost more than the poll."""
+        if self._database is None:
+            self._database = psycopg.connect(self._place.postgres.superuser_url, autocommit=True)
+        return self._database
+
+    def _disconnect(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
 
     def make_due(self, agents: Sequence[Agent] | None = None) -> None:
         """Let the time of these agents, or of all, come now."""
         chosen = self.agents if agents is None else agents
         self.due.update(agent.name for agent in chosen)
         self._ended_before = self._ended()
-        with psycopg.connect(self._place.postgres.superuser_url, autocommit=True) as database:
-            changed = database.execute(
-                # Asked for: one who has nothing to do would only leave a receipt.
-                "UPDATE heartbeats_heartbeatschedule SET next_due_at = now(), next_trigger = 'operator'"
-                " WHERE state = 'idle' AND agent_id = ANY(%s::uuid[])",
-                [[agent.id for agent in chosen]],
-            )
-            assert changed.rowcount == len(chosen)
+        changed = self._connection().execute(
+            # Asked for: one who has nothing to do would only leave a receipt.
+            "UPDATE heartbeats_heartbeatschedule SET next_due_at = now(), next_trigger = 'operator'"
+            " WHERE state = 'idle' AND agent_id = ANY(%s::uuid[])",
+            [[agent.id for agent in chosen]],
+        )
+        assert changed.rowcount == len(chosen)
 
     def wait_for(self, condition: Callable[[], bool], *, what: str, within_s: float = 60) -> None:
         """Wait; parts that died are started again, as `arbor up` does."""
@@ -227,4 +238,5 @@ class RealFleet:
 
     def crash_database(self) -> None:
         """Kill the database server, and start it again on its files."""
+        self._disconnect()
         self._place.crash_postgres()

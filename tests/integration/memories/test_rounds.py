@@ -121,6 +121,7 @@ def test_where_a_round_is_too_short_for_all_the_next_begins_with_the_others(
     assert set(tended[:6]) == agents
 
 
+@pytest.mark.bar
 def test_a_round_ends_in_time_and_the_next_goes_on(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], settings: Any
 ) -> None:

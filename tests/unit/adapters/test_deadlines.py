@@ -55,6 +55,7 @@ def failure_of(model: ChatCompletionsModel, *, deadline_s: float) -> tuple[Model
     return failure.value, time.monotonic() - started
 
 
+@pytest.mark.bar
 @pytest.mark.parametrize("mode", [Mode.SILENT, Mode.DRIP, Mode.DRIP_HEAD])
 def test_a_server_that_is_silent_or_drips_meets_the_deadline(
     stub: RunningStub, client: httpx.Client, mode: Mode
@@ -65,6 +66,7 @@ def test_a_server_that_is_silent_or_drips_meets_the_deadline(
     assert 0.7 < took_s < 1.8
 
 
+@pytest.mark.bar
 def test_a_server_that_never_reads_meets_the_deadline(client: httpx.Client) -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         model = model_at(f"http://127.0.0.1:{deaf.getsockname()[1]}/v1", client)
@@ -77,6 +79,7 @@ def test_a_server_that_never_reads_meets_the_deadline(client: httpx.Client) -> N
         assert time.monotonic() - started < 3.0
 
 
+@pytest.mark.bar
 def test_a_name_that_does_not_resolve_in_time_meets_the_deadline(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +121,7 @@ def test_every_address_of_a_name_is_tried(
     assert reply.finish_reason == "stop"
 
 
+@pytest.mark.bar
 @pytest.mark.parametrize("mode", [Mode.HANG_UP, Mode.BROKEN, Mode.FLOOD, Mode.ERROR, Mode.LIMIT])
 def test_a_server_that_breaks_makes_the_provider_unavailable(
     stub: RunningStub, client: httpx.Client, mode: Mode
@@ -172,6 +176,7 @@ def test_two_hundred_threads_wait_at_once_on_one_client(client: httpx.Client) ->
     assert stats["most_waiting"] == 200
 
 
+@pytest.mark.bar
 def test_two_hundred_threads_on_a_silent_server_all_end_at_the_deadline(
     stub: RunningStub, client: httpx.Client
 ) -> None:

@@ -298,6 +298,7 @@ def test_a_compressed_page_is_refused_for_it_could_become_any_size(server: Serve
     refused(server.answers("/bomb", b"x", Content_Encoding="gzip"), "compressed")
 
 
+@pytest.mark.bar
 def test_a_slow_server_meets_the_deadline(server: Server) -> None:
     over = threading.Event()
 

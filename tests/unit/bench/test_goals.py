@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bench.goals import BAR_MS, measure
 
 
+@pytest.mark.bar
 def test_a_full_backlog_is_put_in_order_within_its_bar() -> None:
     figures = measure(rounds=20)
     assert figures["goals"] == 50

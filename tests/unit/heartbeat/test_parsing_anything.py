@@ -108,6 +108,7 @@ def test_a_reply_with_pieces_torn_out_or_put_in_is_read_or_refused(
     check(text)
 
 
+@pytest.mark.bar
 @pytest.mark.parametrize(
     "text",
     [

@@ -413,6 +413,7 @@ def test_a_model_is_told_why_its_answer_could_not_be_read() -> None:
     assert "could not be read: it breaks off." in retry_note("it breaks off")
 
 
+@pytest.mark.bar
 def test_a_prompt_is_built_in_less_than_a_millisecond() -> None:
     seen = full_situation()
     fastest = min(_timed(seen) for _ in range(20))

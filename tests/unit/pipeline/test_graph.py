@@ -168,6 +168,7 @@ def test_any_text_is_either_a_pipeline_or_refused(text: str) -> None:
         load_graph(text, handlers=HANDLERS)
 
 
+@pytest.mark.bar
 def test_nested_braces_are_read_in_time_that_grows_with_their_number() -> None:
     text = "digraph g {" + "{" * 20 + "b" + "}" * 20 + "}"
     started_at = time.process_time()

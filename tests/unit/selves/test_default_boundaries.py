@@ -233,6 +233,7 @@ def test_honest_and_everyday_words_cross_nothing(text: str) -> None:
     assert check([text], DEFAULT_BOUNDARIES, {}) == []
 
 
+@pytest.mark.bar
 @pytest.mark.parametrize(
     "text", ["kill" + "\n" * 8_000, "kill, x" * 1_100, "forget all of " * 570, "lying to a a " * 600]
 )
