@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any
@@ -47,6 +46,7 @@ from arbor.ids import uuid7
 from arbor.memory.relations import Relation
 from arbor.pipeline.engine import Outcome, ProgressStatus
 from arbor.selves.experiences import ABOUT_LENGTH
+from arbor.values import replace
 
 log = structlog.get_logger(__name__)
 
@@ -306,10 +306,9 @@ def _remember_left(member: Member, written: Mapping[str, Any]) -> None:
         stale_beats=left.stale_beats,
         mood=mood,
     )
-    if mood is not None:
-        # Its share of the change is in it.
-        beat = replace(beat, state=replace(left, mood=mood), moved=None)
-    checkpoint = replace(progress.checkpoint, state=replace(beat, found=found))
+    # Its share of the change is in the mood that was written.
+    ours: dict[str, Any] = {} if mood is None else {"state": replace(left, mood=mood), "moved": None}
+    checkpoint = replace(progress.checkpoint, state=replace(beat, found=found, **ours))
     member.progress = replace(progress, checkpoint=checkpoint)
 
 

@@ -41,10 +41,7 @@ def build_the_prompt(beat: Beat) -> NodeResult[Beat]:
         window=window,
         reply_tokens=beat.rules.reply_tokens,
     )
-    sections: tuple[dict[str, Any], ...] = tuple(
-        {"name": section.name, "text": section.text, "tokens": section.tokens, "cut": section.cut}
-        for section in prompt.sections
-    )
+    sections = tuple(section._asdict() for section in prompt.sections)
     beat = replace(
         beat,
         view=_taking_in(situation, prompt.percepts),
