@@ -11,6 +11,7 @@ from apps.goals.services.sight import CIRCUMSTANCES_SEEN, GOALS_SEEN, goal_value
 from apps.heartbeats.services.pulse import PULSE_SEEN, pulse_values
 from apps.memories.services.activation import THEMES, theme_values
 from apps.selves.services.sight import SELF_SEEN, self_values
+from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import run
 from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
@@ -23,7 +24,7 @@ QUOTED = 200
 # Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
 _SIGHT = f"""
 SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
-    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.tier_models::json, p.follow_ups, s.beats, s.working_memory::json, s.last_user_contact_at,
+    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.tier_models::json, p.follow_ups, s.beats, s.working_memory, s.last_user_contact_at,
     {GOALS_SEEN},
     {CIRCUMSTANCES_SEEN},
     {PUBLISHED_SEEN},
@@ -103,4 +104,5 @@ def see(agent_id: UUID) -> dict[str, Any]:
 
 def _by_agent(cursor: Any) -> dict[UUID, dict[str, Any]]:
     names = [column.name for column in cursor.description]
-    return {row[0]: dict(zip(names, row, strict=True)) for row in cursor.fetchall()}
+    seen = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return {agent["id"]: agent | {"working_memory": unpack(agent["working_memory"])} for agent in seen}

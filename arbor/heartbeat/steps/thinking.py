@@ -117,7 +117,7 @@ class Think:
             max_tokens=beat.rules.reply_tokens,
             temperature=TEMPERATURE,
             # Only the reflex policy reads the situation itself.
-            context=situation.model_dump(mode="json") if situation.model_is_reflex else {},
+            context=beat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
         )
         # The schema is made again where it is sent: it is the largest part, and the same from beat to beat.
         question = Question(
