@@ -36,8 +36,9 @@ log = structlog.get_logger(__name__)
 
 type LeaseToken = tuple[UUID, int]
 
-#: A leg is cut at about so many milliseconds: what it has locked, others wait for.
-LEG_MS = 300.0
+#: A leg is cut at about so many milliseconds: what it has locked, others wait for. Several times what a full one takes where
+#: processors are idle: small batches cost more for each heartbeat, so cutting them makes a busy machine busier.
+LEG_MS = 500.0
 #: The weight of the latest leg in the pace of this process, if it was a full one.
 _LATEST = 0.2
 
