@@ -68,8 +68,10 @@ class Choice:
     #: In order, and the cosine of each with the query's vector.
     rows: Places
     similarity: Numbers
+    #: The rows are all that pass: there is nothing that they could bring to mind.
+    is_whole: bool
     background: Background
-    #: The best fit first, with the fit of each.
+    #: In no order, with the fit of each.
     lenders: Places
     fits: Numbers
     #: What passes the filter and has not expired; None: every row.
@@ -88,22 +90,25 @@ class Ties:
 
 def choose(search: Search) -> Choice:
     """Return the nearest by meaning, the best by words, and the best of the time that is spoken of."""
-    image, limit = search.image, search.request.limit
-    kept = max(SEEDS, limit)
+    image = search.image
+    kept = max(SEEDS, search.request.limit)
     passing = passing_rows(image, search.request.only, now=microseconds(search.request.now))
     words = image.word_scores(search.lexical)
-    similarity, near, background = _by_meaning(search, passing, kept)
-    said = np.flatnonzero(words > 0 if passing is None else (words > 0) & passing)
-    best = [near, _first(-words[said], said, kept, image)]
-    if (around := search.reading.span.around() if search.reading.span else None) is not None:
-        since, until = map(microseconds, around)
-        best.append(_timely(search, passing, words, similarity, background, since=since, until=until))
-    rows = np.unique(np.concatenate(best))
+    similarity, rows, background = _by_meaning(search, passing, kept)
+    is_whole = len(rows) == (len(image) if passing is None else np.count_nonzero(passing))
+    if not is_whole:
+        said = np.flatnonzero(words > 0 if passing is None else (words > 0) & passing)
+        best = [rows, _first(-words[said], said, kept, image)]
+        if (around := search.reading.span.around() if search.reading.span else None) is not None:
+            since, until = map(microseconds, around)
+            best.append(_timely(search, passing, words, similarity, background, since=since, until=until))
+        rows = np.unique(np.concatenate(best))
     exact = _similarities(search, rows)
     lenders, fits = _lenders(search, rows, words, deviations(exact, background))
     return Choice(
         rows=rows,
         similarity=exact,
+        is_whole=is_whole,
         background=background,
         lenders=lenders,
         fits=fits,
@@ -114,10 +119,13 @@ def choose(search: Search) -> Choice:
 
 def complete(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Candidates, Links]:
     """Return the rows of all candidates, the candidates, which nobody has used yet, and what some lend others."""
-    rows = _with_company(search, choice, choice.rows, ties)
-    if len(rows) < min(search.request.limit, search.documents):
-        # Too little fits at all: what happened last comes with it.
-        rows = _with_company(search, choice, np.union1d(choice.rows, _recent(search, choice.passing)), ties)
+    rows = choice.rows
+    if not choice.is_whole:
+        rows = _with_company(search, choice, rows, ties)
+        if len(rows) < min(search.request.limit, search.documents):
+            # Too little fits at all: what happened last comes with it.
+            recent = _recent(search, choice.passing)
+            rows = _with_company(search, choice, np.union1d(choice.rows, recent), ties)
     return rows, _candidates(search, choice, rows), _links(search.image, rows, ties)
 
 
@@ -148,15 +156,19 @@ def _by_meaning(
         # So far as the rounding of the sums allows another order.
         edge = np.partition(known, -kept)[-kept] - 2 * image.similarity_error(search.vector)
         near = near[known >= edge]
-    return similarity, _first(-image.exact_similarities(near, search.vector), near, kept, image), background
+        near = _first(-image.exact_similarities(near, search.vector), near, kept, image)
+    return similarity, near, background
 
 
 def _first(values: npt.NDArray[Any], rows: Places, count: int, image: MindImage) -> Places:
-    """Return the `count` of these rows that have the least values, equal ones in the order of their ids."""
-    if len(rows) > count:
-        edge = np.partition(values, count - 1)[count - 1]
-        kept = values <= edge
-        rows, values = rows[kept], values[kept]
+    """Return the `count` of these rows that have the least values, of equal ones those whose ids come first; in no order."""
+    if len(rows) <= count:
+        return rows
+    edge = np.partition(values, count - 1)[count - 1]
+    kept = values <= edge
+    rows, values = rows[kept], values[kept]
+    if len(rows) == count:
+        return rows
     order = np.lexsort((image.rows["low"][rows], image.rows["high"][rows], values))
     return rows[order[:count]]
 
@@ -198,9 +210,9 @@ def _lenders(
 ) -> tuple[Places, Numbers]:
     """Return those of the chosen rows that fit best, and their fits."""
     fit = search.weights.words * words[rows].astype(np.float64) + search.weights.meaning * meaning
-    lending = rows[fit > 0]
-    lenders = _first(-fit[fit > 0], lending, LENDERS, search.image)
-    return lenders, fit[np.searchsorted(rows, lenders)]
+    lending = fit > 0
+    lenders = _first(-fit[lending], rows[lending], LENDERS, search.image)
+    return lenders, fit[rows.searchsorted(lenders)]
 
 
 def _similarities(search: Search, rows: Places) -> Numbers:
@@ -238,16 +250,12 @@ def _beside(search: Search, rows: Places, passing: Flags | None) -> Places:
 
 def _candidates(search: Search, choice: Choice, rows: Places) -> Candidates:
     found = search.image.rows[rows]
-    similarity = np.full(len(rows), np.nan)
-    known = np.isin(rows, choice.rows, assume_unique=True)
-    similarity[known] = choice.similarity
-    similarity[~known] = _similarities(search, rows[~known])
     occurred = found["occurred"].copy()
     nothing = np.zeros(len(rows))
     return Candidates(
         ids=np.stack([found["high"], found["low"]], axis=1),
         words=choice.words[rows].astype(np.float64),
-        similarity=similarity,
+        similarity=choice.similarity if choice.is_whole else _similarities(search, rows),
         session=found["session"].astype(np.int64) - 1,
         position=found["position"].astype(np.int64),
         role=search.image.names.texts_of(found["role"].tolist()),
