@@ -65,11 +65,9 @@ class Search:
 class Choice:
     """The memories that fit by themselves, and those of them that lend along their neighborhoods."""
 
-    #: In order, and the cosine of each with the query's vector.
-    rows: Places
+    #: Of all rows, which were chosen, and the cosine with the query's vector of those that were.
+    chosen: Flags
     similarity: Numbers
-    #: The rows are all that pass: there is nothing that they could bring to mind.
-    is_whole: bool
     background: Background
     #: In no order, with the fit of each.
     lenders: Places
@@ -94,21 +92,21 @@ def choose(search: Search) -> Choice:
     kept = max(SEEDS, search.request.limit)
     passing = passing_rows(image, search.request.only, now=microseconds(search.request.now))
     words = image.word_scores(search.lexical)
-    similarity, rows, background = _by_meaning(search, passing, kept)
-    is_whole = len(rows) == (len(image) if passing is None else np.count_nonzero(passing))
-    if not is_whole:
-        said = np.flatnonzero(words > 0 if passing is None else (words > 0) & passing)
-        best = [rows, _first(-words[said], said, kept, image)]
-        if (around := search.reading.span.around() if search.reading.span else None) is not None:
-            since, until = map(microseconds, around)
-            best.append(_timely(search, passing, words, similarity, background, since=since, until=until))
-        rows = np.unique(np.concatenate(best))
-    exact = _similarities(search, rows)
-    lenders, fits = _lenders(search, rows, words, deviations(exact, background))
+    similarity, near, background = _by_meaning(search, passing, kept)
+    said = (words > 0 if passing is None else (words > 0) & passing).nonzero()[0]
+    chosen = np.zeros(len(image), dtype=np.bool_)
+    chosen[near] = True
+    chosen[_first(-words[said], said, kept, image)] = True
+    if (around := search.reading.span.around() if search.reading.span else None) is not None:
+        since, until = map(microseconds, around)
+        chosen[_timely(search, passing, words, similarity, background, since=since, until=until)] = True
+    rows = chosen.nonzero()[0]
+    exact = np.full(len(image), np.nan)
+    exact[rows] = _similarities(search, rows)
+    lenders, fits = _lenders(search, rows, words, deviations(exact[rows], background))
     return Choice(
-        rows=rows,
+        chosen=chosen,
         similarity=exact,
-        is_whole=is_whole,
         background=background,
         lenders=lenders,
         fits=fits,
@@ -119,20 +117,21 @@ def choose(search: Search) -> Choice:
 
 def complete(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Candidates, Links]:
     """Return the rows of all candidates, the candidates, which nobody has used yet, and what some lend others."""
-    rows = choice.rows
-    if not choice.is_whole:
-        rows = _with_company(search, choice, rows, ties)
-        if len(rows) < min(search.request.limit, search.documents):
-            # Too little fits at all: what happened last comes with it.
-            recent = _recent(search, choice.passing)
-            rows = _with_company(search, choice, np.union1d(choice.rows, recent), ties)
+    rows = _with_company(search, choice, choice.chosen, ties)
+    if len(rows) < min(search.request.limit, search.documents):
+        # Too little fits at all: what happened last comes with it.
+        chosen = choice.chosen.copy()
+        chosen[_recent(search, choice.passing)] = True
+        rows = _with_company(search, choice, chosen, ties)
     return rows, _candidates(search, choice, rows), _links(search.image, rows, ties)
 
 
-def _with_company(search: Search, choice: Choice, chosen: Places, ties: Ties) -> Places:
+def _with_company(search: Search, choice: Choice, chosen: Flags, ties: Ties) -> Places:
     """Return the chosen rows with the turns beside them and with what they bring to mind."""
-    beside = _beside(search, chosen, choice.passing)
-    return np.unique(np.concatenate([chosen, beside, _reminded(search, choice, chosen, ties)]))
+    together = chosen.copy()
+    together[_beside(search, chosen.nonzero()[0], choice.passing)] = True
+    together[_reminded(search, choice, chosen, ties)] = True
+    return together.nonzero()[0]
 
 
 def _by_meaning(
@@ -144,7 +143,7 @@ def _by_meaning(
         return None, nothing, Background(mean=0.0, deviation=0.0)
     image = search.image
     similarity = image.similarities(search.vector)
-    near = np.flatnonzero(image.embedded if passing is None else image.embedded & passing)
+    near = (image.embedded if passing is None else image.embedded & passing).nonzero()[0]
     if not len(near):
         return similarity, nothing, Background(mean=0.0, deviation=0.0)
     known = similarity if len(near) == len(similarity) else similarity[near]
@@ -221,7 +220,7 @@ def _similarities(search: Search, rows: Places) -> Numbers:
     return search.image.exact_similarities(rows, search.vector)
 
 
-def _reminded(search: Search, choice: Choice, rows: Places, ties: Ties) -> Places:
+def _reminded(search: Search, choice: Choice, chosen: Flags, ties: Ties) -> Places:
     """Return the rows that were not chosen and are lent most, by any one neighborhood."""
     if not len(ties.share):
         return np.empty(0, dtype=np.int64)
@@ -231,9 +230,8 @@ def _reminded(search: Search, choice: Choice, rows: Places, ties: Ties) -> Place
     lenders = image.by_id.rows_of(ties.lender, among=image.active)
     fits = dict(zip(choice.lenders.tolist(), choice.fits.tolist(), strict=True))
     worth: dict[int, float] = {}
-    chosen = set(rows.tolist())
     for row, lender, share in zip(borrowers.tolist(), lenders.tolist(), ties.share.tolist(), strict=True):
-        if row >= 0 and row not in chosen and lender in fits:
+        if row >= 0 and not chosen[row] and lender in fits:
             worth[row] = max(worth.get(row, 0.0), fits[lender] * share)
     reminded = np.fromiter(worth, dtype=np.int64, count=len(worth))
     return _first(-np.array(list(worth.values())), reminded, REMINDED, image)
@@ -250,12 +248,15 @@ def _beside(search: Search, rows: Places, passing: Flags | None) -> Places:
 
 def _candidates(search: Search, choice: Choice, rows: Places) -> Candidates:
     found = search.image.rows[rows]
+    similarity = choice.similarity[rows]
+    if search.vector is not None and len(beside := (~choice.chosen[rows]).nonzero()[0]):
+        similarity[beside] = _similarities(search, rows[beside])
     occurred = found["occurred"].copy()
     nothing = np.zeros(len(rows))
     return Candidates(
         ids=np.stack([found["high"], found["low"]], axis=1),
         words=choice.words[rows].astype(np.float64),
-        similarity=choice.similarity if choice.is_whole else _similarities(search, rows),
+        similarity=similarity,
         session=found["session"].astype(np.int64) - 1,
         position=found["position"].astype(np.int64),
         role=search.image.names.texts_of(found["role"].tolist()),

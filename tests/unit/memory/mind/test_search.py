@@ -59,7 +59,7 @@ def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
     far = [{"id": number, "vector": vector(100 + number)} for number in range(1, 2 * SEEDS)]
     asked = search(*far, {"id": 500, "vector": vector(7)}, said(600), said(601, words={1: 2.0}), near=7)
     choice = choose(asked)
-    chosen = [each.int for each in whole(asked.image.ids_of(choice.rows))]
+    chosen = [each.int for each in whole(asked.image.ids_of(np.flatnonzero(choice.chosen)))]
     assert len(chosen) == SEEDS + 2
     assert {500, 600, 601} <= set(chosen)
     lenders = choice.lenders[np.argsort(-choice.fits)]
