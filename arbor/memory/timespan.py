@@ -56,7 +56,9 @@ _RELATIVE = re.compile(
 )
 #: A part of whatever the others read; most queries have none.
 _MENTION = re.compile(
-    "|".join((r"\d", *_MONTHS, *_SEASONS, "today", "tonight", "yesterday", "last", "past", "previous", "ago")),
+    "|".join(
+        (r"\d", *_MONTHS, *_SEASONS, "today", "tonight", "yesterday", "last", "past", "previous", "ago")
+    ),
     re.IGNORECASE,
 )
 #: A query that names a time does so early; a pasted page of dates is not a query.
