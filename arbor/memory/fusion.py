@@ -44,6 +44,7 @@ _ROUNDING = 1e-9
 _DAY = 86_400 * 1_000_000
 #: The places beside a turn, one below the other: 1, -1, 2, -2 for a REACH of 2.
 _BESIDE = np.array([[sign * step] for step in range(1, REACH + 1) for sign in (1, -1)])
+_LINES = np.arange(len(_BESIDE))[:, None]
 #: Between the numbers of two sessions' first places: no turn is beside one of another session.
 _SESSION_ROOM = 1 << 33
 
@@ -94,7 +95,7 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
     """Return the `limit` candidates with the highest sum of terms, as `rank` does."""
     if not len(candidates) or limit < 1:
         return []
-    totals = np.sum(list(terms.values()), axis=0)
+    totals: Numbers = sum(terms.values(), start=np.zeros(len(candidates)))
     best = np.arange(len(totals))
     if limit < len(totals):
         best = np.flatnonzero(totals >= np.partition(totals, -limit)[-limit])
@@ -151,7 +152,7 @@ def contenders(
     """
     if len(candidates) <= limit:
         return np.arange(len(candidates))
-    steady = np.sum(list(lasting.values()), axis=0)
+    steady: Numbers = sum(lasting.values(), start=np.zeros(len(candidates)))
     least = steady + weights.importance * candidates.importance
     most = steady + (weights.importance + weights.recency + weights.activation)
     # Sums in another order differ in their last bits.
@@ -214,7 +215,7 @@ def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbe
     wanted = own + _BESIDE
     at = np.minimum(places.searchsorted(wanted), len(places) - 1)
     share = weights.neighbours / abs(_BESIDE) + (_BESIDE == -1) * (weights.answer * candidates.asks[lenders])
-    given = np.where(places[at] == wanted, np.take_along_axis(share * fit[lenders], at, axis=1), 0.0)
+    given = np.where(places[at] == wanted, (share * fit[lenders])[_LINES, at], 0.0)
     lent[within] = given.sum(axis=0)
     return lent
 

@@ -254,7 +254,7 @@ def _candidates(search: Search, choice: Choice, rows: Places) -> Candidates:
     occurred = found["occurred"].copy()
     nothing = np.zeros(len(rows))
     return Candidates(
-        ids=np.stack([found["high"], found["low"]], axis=1),
+        ids=search.image.ids_of(rows),
         words=choice.words[rows].astype(np.float64),
         similarity=similarity,
         session=found["session"].astype(np.int64) - 1,
