@@ -43,10 +43,11 @@ def run_clients[T](clients: int, run: Callable[[int, Callable[[], object]], T]) 
     answers: dict[int, T] = {}
     errors: list[str] = []
     while receivers:
-        for receiver in wait([*receivers]):
-            number = receivers.pop(receiver)
+        answering: list[Any] = wait([*receivers])
+        for each in answering:
+            number = receivers.pop(each)
             try:
-                answers[number], error = receiver.recv()
+                answers[number], error = each.recv()
             except EOFError:
                 ready.abort()
                 error = f"client {number} was killed"
