@@ -68,7 +68,8 @@ class MindImage:
     def of(cls, memories: MemoryRows, *, dimension: int) -> Self:
         """Return the image of these memories, of which none is there twice. Raises ValueError for other vectors."""
         names = Names()
-        rows = _rows(memories, names)
+        rows = np.empty(len(memories), dtype=ROW)
+        _fill(rows, memories, names)
         vectors = _vectors(memories, dimension)
         return cls(
             rows=rows,
@@ -189,15 +190,19 @@ class MindImage:
         active[known[known >= 0]] = False
         added = memories.at(np.flatnonzero(memories.active))
         names = self.names.copy()
-        rows = _rows(added, names)
         first = len(self)
+        # Arrays with fields are copied ten times as fast as they are concatenated.
+        whole = np.empty(first + len(added), dtype=ROW)
+        whole[:first] = self.rows
+        rows = whole[first:]
+        _fill(rows, added, names)
         vectors, words = [*self.vectors], [*self.words]
         block = 0 if first <= _ONE_BLOCK else 1
         vectors[block] = np.concatenate([vectors[block], _vectors(added, self.dimension)])
         words[block] = words[block].merged(_postings(added, first))
         grown = replace(
             self,
-            rows=np.concatenate([self.rows, rows]),
+            rows=whole,
             active=np.concatenate([active, np.ones(len(rows), dtype=np.bool_)]),
             embedded=np.concatenate([self.embedded, added.embedded]),
             names=names,
@@ -235,15 +240,13 @@ class MindImage:
         )
 
 
-def _rows(memories: MemoryRows, names: Names) -> npt.NDArray[np.void]:
-    rows = np.empty(len(memories), dtype=ROW)
+def _fill(rows: npt.NDArray[np.void], memories: MemoryRows, names: Names) -> None:
     rows["high"], rows["low"] = memories.ids[:, 0], memories.ids[:, 1]
     rows["episode_high"], rows["episode_low"] = memories.episode[:, 0], memories.episode[:, 1]
     for name in ("session", "role", "type"):
         rows[name] = names.numbers_of(getattr(memories, name))
     for name in ("occurred", "expires", "importance", "decay_rate", "trust", "valence", "position", "asks"):
         rows[name] = getattr(memories, name)
-    return rows
 
 
 def _vectors(memories: MemoryRows, dimension: int) -> Vectors:

@@ -73,17 +73,16 @@ class TurnLookup:
     @classmethod
     def of(cls, session: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> Self:
         """Return the lookup of rows in these sessions, at these positions."""
-        rows = np.flatnonzero(session != UNNAMED)
-        keys = turn_keys(session[rows], position[rows])
-        order = np.argsort(keys, kind="stable")
-        return cls(keys=keys[order], rows=rows[order])
+        nothing = np.empty(0, dtype=np.int64)
+        return cls(keys=nothing, rows=nothing).with_rows(session, position, 0)
 
     def with_rows(self, session: npt.NDArray[np.int32], position: npt.NDArray[np.int32], first: int) -> Self:
         """Return the lookup with more rows, numbered from `first`."""
-        more = self.of(session, position)
-        if not len(more.rows):
+        more = (session != UNNAMED).nonzero()[0]
+        if not len(more):
             return self
-        keys, rows = np.concatenate([self.keys, more.keys]), np.concatenate([self.rows, more.rows + first])
+        keys = np.concatenate([self.keys, turn_keys(session[more], position[more])])
+        rows = np.concatenate([self.rows, more + first])
         order = keys.argsort(kind="stable")
         return type(self)(keys=keys[order], rows=rows[order])
 
