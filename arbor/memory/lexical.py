@@ -41,7 +41,7 @@ _WORDS = re.compile(
     r"|\d+(?:\.\d+)+"  # 3.5, 1.2.3
     r"|[^\W_]+(?:'[^\W_]+)*"  # don't, o'clock, café, gpt4
 )
-_APOSTROPHES = str.maketrans("’‘ʼ＇", "''''")
+_APOSTROPHES = "’‘ʼ＇"
 #: Scripts that write words without spaces: Thai, Lao, Khmer, kana, Han.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 #: The most that a term weighs in a stored vector, and what "said by" weighs there.
@@ -71,7 +71,11 @@ def words_of(text: str) -> Iterator[str]:
 def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
+    text = unicodedata.normalize("NFKC", text)
+    # Some characters are replaced ten times as fast as all are translated.
+    for apostrophe in _APOSTROPHES:
+        text = text.replace(apostrophe, "'")
+    return text.casefold()
 
 
 def _parts_of(word: str) -> Iterable[str]:
