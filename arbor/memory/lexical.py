@@ -64,11 +64,12 @@ class QueryTerm:
 
 def words_of(text: str) -> Iterator[str]:
     """Yield the text's words: case folded, without possessives, stop words included."""
-    for word in _WORDS.findall(_folded(text)):
+    for word in _WORDS.findall(fold(text)):
         yield from _parts_of(word)
 
 
-def _folded(text: str) -> str:
+def fold(text: str) -> str:
+    """Return the text as it is compared: compatible characters, plain apostrophes, no capitals."""
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", text)
@@ -141,7 +142,7 @@ def document_vector(text: str, *, speaker: str = "") -> dict[int, float]:
 
 def _places_in(text: str) -> Iterator[int]:
     """Return the places of a text's terms, in order, as often as they occur."""
-    words = _WORDS.findall(_folded(text))
+    words = _WORDS.findall(fold(text))
     # Words that are none would fill the cache.
     short = max(map(len, words), default=0) <= 2 * _LONGEST_WORD
     return chain.from_iterable(map(_places_of if short else _places_of.__wrapped__, words))
