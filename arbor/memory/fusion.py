@@ -95,12 +95,13 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
     """Return the `limit` candidates with the highest sum of terms, as `rank` does."""
     if not len(candidates) or limit < 1:
         return []
-    totals: Numbers = sum(terms.values(), start=np.zeros(len(candidates)))
+    columns = np.array(list(terms.values()))
+    totals = columns.sum(axis=0)
     best = np.arange(len(totals))
     if limit < len(totals):
-        best = np.flatnonzero(totals >= np.partition(totals, -limit)[-limit])
+        best = (totals >= np.partition(totals, -limit)[-limit]).nonzero()[0]
     best = best[np.lexsort((candidates.ids[best, 1], candidates.ids[best, 0], -totals[best]))[:limit]]
-    receipts = zip(*(values[best].tolist() for values in terms.values()), strict=True)
+    receipts = columns[:, best].T.tolist()
     return [
         Ranked(
             index=index, id=memory_id, score=total, terms=ScoreTerms(**dict(zip(terms, receipt, strict=True)))
@@ -152,11 +153,11 @@ def contenders(
     """
     if len(candidates) <= limit:
         return np.arange(len(candidates))
-    steady: Numbers = sum(lasting.values(), start=np.zeros(len(candidates)))
+    steady = np.array(list(lasting.values())).sum(axis=0)
     least = steady + weights.importance * candidates.importance
     most = steady + (weights.importance + weights.recency + weights.activation)
     # Sums in another order differ in their last bits.
-    return np.flatnonzero(most >= np.partition(least, -limit)[-limit] - _ROUNDING)
+    return (most >= np.partition(least, -limit)[-limit] - _ROUNDING).nonzero()[0]
 
 
 def lasting_terms(
