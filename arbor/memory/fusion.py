@@ -157,7 +157,7 @@ def contenders(
     least = steady + weights.importance * candidates.importance
     most = steady + (weights.importance + weights.recency + weights.activation)
     # Sums in another order differ in their last bits.
-    return (most >= np.partition(least, -limit)[-limit] - _ROUNDING).nonzero()[0]
+    return np.flatnonzero(most >= np.partition(least, -limit)[-limit] - _ROUNDING)
 
 
 def lasting_terms(
