@@ -148,7 +148,7 @@ def _considered(agent: Inhabitant, question: Question, names: dict[Any, str]) ->
     """Return all that is ranked for a question, as it is when it is recalled."""
     now = datetime.now(UTC)
     with tenant_transaction(agent.tenant_id):
-        (meaning,) = Recaller().meaning_texts([(agent.agent_id, question.text)], now)
+        (meaning,) = Recaller().meaning_texts([(agent.agent_id, question.text)])
     (vector,) = embed_query(tenant_id=agent.tenant_id, texts=[meaning])
     with tenant_transaction(agent.tenant_id):
         query, found = consider(

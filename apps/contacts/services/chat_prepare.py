@@ -119,10 +119,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         ),
         model=models[0],
         models_left=models[1:],
-        sections=[
-            {"name": each.name, "text": each.text, "tokens": each.tokens, "cut": each.cut}
-            for each in prompt.sections
-        ],
+        sections=[section._asdict() for section in prompt.sections],
         recalled=[{"id": str(memory.id), "score": round(memory.score, 4)} for memory in relevant],
         crossings=[crossing_detail(each, withheld=False) for each in crossed],
     )

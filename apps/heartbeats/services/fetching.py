@@ -117,7 +117,7 @@ class Fetcher:
         """Read what of each query is to be embedded, in the open transaction. One statement for all agents at most."""
         wanted = [(each.agent_id, text) for each in asked for text in each.need.queries]
         if wanted:
-            meanings = self._recaller.meaning_texts(wanted, self._now)
+            meanings = self._recaller.meaning_texts(wanted)
             self._meanings |= dict(zip(wanted, meanings, strict=True))
 
     def embed(self, asked: Sequence[Asked]) -> list[Any]:

@@ -22,6 +22,7 @@ from apps.heartbeats.services.fetching import Asked, Fetcher, Refusal, embeds_el
 from apps.heartbeats.services.leases import fence, resolve_to_end, run, run_queued
 from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.members import Member
+from apps.heartbeats.services.ready import claim_ready
 from apps.queues import MOST_TOGETHER
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
@@ -35,9 +36,10 @@ log = structlog.get_logger(__name__)
 
 type LeaseToken = tuple[UUID, int]
 
-#: A leg is cut at about so many milliseconds: what it has locked, others wait for.
-LEG_MS = 150.0
-#: The weight of the latest leg in the pace of this process.
+#: A leg is cut at about so many milliseconds: what it has locked, others wait for. Several times what a full one takes where
+#: processors are idle: small batches cost more for each heartbeat, so cutting them makes a busy machine busier.
+LEG_MS = 500.0
+#: The weight of the latest leg in the pace of this process, if it was a full one.
 _LATEST = 0.2
 
 
@@ -53,8 +55,9 @@ class Pace:
         return max(1, min(MOST_TOGETHER, int(LEG_MS / max(self._ms_each, 1.0))))
 
     def count(self, *, heartbeats: int, elapsed_ms: float) -> None:
-        """Take the time of a leg into account."""
-        self._ms_each += _LATEST * (elapsed_ms / heartbeats - self._ms_each)
+        """Take the time of a leg into account, by its heartbeats: in a small batch each takes longer."""
+        weight = _LATEST * min(1.0, heartbeats / MOST_TOGETHER)
+        self._ms_each += weight * (elapsed_ms / heartbeats - self._ms_each)
 
 
 _pace = Pace()
@@ -65,12 +68,18 @@ class BatchFailed(Exception):
 
 
 def advance_heartbeats(
-    *, tenant_id: UUID, leases: Sequence[LeaseToken], clock: Clock | None = None, lost: bool = False
+    *,
+    tenant_id: UUID,
+    leases: Sequence[LeaseToken],
+    clock: Clock | None = None,
+    lost: bool = False,
+    with_ready: bool = False,
 ) -> set[UUID]:
     """Walk agents' heartbeats on under these leases (agent, epoch), until each waits for a model or has ended.
 
     Returns the agents whose heartbeats went on: a stale or doubled message is left out, and nothing is done for it.
-    `lost`: the worker that had them before did not come back. Raises the last fault of the database when all are done.
+    `lost`: the worker that had them before did not come back. `with_ready`: where the batch has room, heartbeats of the
+    tenant whose replies have come go with it. Raises the last fault of the database when all are done.
     """
     clock = clock or SystemClock()
     advanced: set[UUID] = set()
@@ -81,6 +90,9 @@ def advance_heartbeats(
         # Its worker may have died of it: set to run, the next such death counts, and in the end it is given up.
         with tenant_transaction(tenant_id):
             running = run_queued(left)
+    elif with_ready and (room := _pace.batch_size - len(left)) > 0:
+        with tenant_transaction(tenant_id, generic_plans=True):
+            left += claim_ready(besides=[agent_id for agent_id, _ in left], most=room)
     faults: list[Exception] = []
     while left:
         size = _pace.batch_size
@@ -199,7 +211,7 @@ class _Leg:
             self._fetcher.members = members
             self._thoughts = [self._thinking(member) for member in members]
             if len(members) < len(self._leases):
-                log.info("messages_stale", stale=len(self._leases) - len(members))
+                log.debug("messages_stale", stale=len(self._leases) - len(members))
             if not members:
                 return set()
             for thought in self._thoughts:

@@ -23,7 +23,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid, NotFound
 from arbor.memory.episodes import EpisodeCandidate, EpisodeTerms, rank_episodes
 from arbor.memory.lexical import looked_up, query_terms
-from arbor.memory.query import Reading, read_query
+from arbor.memory.query import Reading, meaning_text, read_query
 
 log = structlog.get_logger(__name__)
 
@@ -141,11 +141,11 @@ def recall_episodes(
         raise Invalid(f"a recall returns 1 to {MAX_LIMIT} episodes, asked for {limit}")
     now = now or datetime.now(UTC)
     with tenant_transaction(tenant_id):
-        reading = _read(agent_id, text, now)
+        meaning, reading = _read(agent_id, text, now)
         model = model_of(agent_id)
     vector: Sequence[float] | None = None
     try:
-        vector = embed_query(tenant_id=tenant_id, texts=[reading.meaning_text], model=model)[0].tolist()
+        vector = embed_query(tenant_id=tenant_id, texts=[meaning], model=model)[0].tolist()
     except EmbeddingFailed as error:
         log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
     with tenant_transaction(tenant_id):
@@ -171,11 +171,15 @@ def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> l
     ]
 
 
-def _read(agent_id: UUID, text: str, now: datetime) -> Reading:
-    """Read a query by the statistics of all that the agent remembers: summaries are made of the same words."""
+def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, Reading]:
+    """Return what is to be embedded of a query, and the query as it was read.
+
+    By the statistics of all that the agent remembers: summaries are made of the same words.
+    """
     places = [*looked_up(query_terms(text)), ALL_MEMORIES]
     df: dict[int, int] = dict(fetch(_FREQUENCIES, agent=agent_id, terms=places))
-    return read_query(text, df=df, documents=df.pop(ALL_MEMORIES, 0), now=now)
+    documents = df.pop(ALL_MEMORIES, 0)
+    return meaning_text(text, df), read_query(text, df=df, documents=documents, now=now)
 
 
 def _candidates(

@@ -25,7 +25,7 @@ from arbor.errors import EmbeddingFailed
 from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.mind.passing import can_answer
-from arbor.memory.query import Reading, read_query
+from arbor.memory.query import meaning_text, read_query
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 
@@ -53,21 +53,21 @@ class Recaller:
     def __init__(self) -> None:
         self._terms: dict[UUID, frozenset[int]] = {}
         self._statistics: dict[UUID, TermStatistics] = {}
-        self._readings: dict[tuple[UUID, str, datetime], Reading] = {}
 
-    def meaning_texts(self, asked: Sequence[tuple[UUID, str]], now: datetime) -> list[str]:
+    def meaning_texts(self, asked: Sequence[tuple[UUID, str]]) -> list[str]:
         """Return, for each agent and query, the text to embed: without the names of those whose words are remembered.
 
         One statement for all agents.
         """
-        return [meaning.text for meaning in self.meanings(asked, now)]
+        return [meaning.text for meaning in self.meanings(asked)]
 
-    def meanings(self, asked: Sequence[tuple[UUID, str]], now: datetime) -> list[Meaning]:
+    def meanings(self, asked: Sequence[tuple[UUID, str]]) -> list[Meaning]:
         """Return, for each agent and query, the text to embed, and the model of the agent's vectors. One statement."""
         self._read_statistics(asked)
         return [
-            Meaning(text=self._read(agent_id, text, now).meaning_text, model=self._statistics[agent_id].model)
+            Meaning(text=meaning_text(text, statistics.df), model=statistics.model)
             for agent_id, text in asked
+            for statistics in (self._statistics[agent_id],)
         ]
 
     def recall(self, requests: Sequence[RecallRequest]) -> list[list[Recalled]]:
@@ -100,20 +100,15 @@ class Recaller:
         return [
             Query(
                 request=request,
-                reading=self._read(request.agent_id, request.text, request.now),
-                documents=self._statistics[request.agent_id].documents,
+                reading=read_query(
+                    request.text, df=statistics.df, documents=statistics.documents, now=request.now
+                ),
+                documents=statistics.documents,
                 weights=settings.ARBOR_RECALL_WEIGHTS,
             )
             for request in requests
+            for statistics in (self._statistics[request.agent_id],)
         ]
-
-    def _read(self, agent_id: UUID, text: str, now: datetime) -> Reading:
-        found = self._readings.get((agent_id, text, now))
-        if found is None:
-            statistics = self._statistics[agent_id]
-            found = read_query(text, df=statistics.df, documents=statistics.documents, now=now)
-            self._readings[agent_id, text, now] = found
-        return found
 
     def _read_statistics(self, asked: Sequence[tuple[UUID, str]]) -> None:
         missing = self._missing(asked)
@@ -134,7 +129,6 @@ class Recaller:
     def _note(self, terms: Mapping[UUID, frozenset[int]], statistics: Mapping[UUID, TermStatistics]) -> None:
         self._terms |= terms
         self._statistics |= statistics
-        self._readings = {key: found for key, found in self._readings.items() if key[0] not in terms}
 
 
 def recall(
@@ -168,21 +162,21 @@ def _answer(tenant_id: UUID, request: RecallRequest, *, counts: bool) -> list[Re
     meaning = _expected_meaning(tenant_id, request)
     if meaning is None:
         with tenant_transaction(tenant_id):
-            (meaning,) = recaller.meanings(asked, request.now)
+            (meaning,) = recaller.meanings(asked)
     tries = _TRIES
     while True:
         tries -= 1
         request = replace(request, vector=_embed(tenant_id, request.agent_id, meaning), model=meaning.model)
         with tenant_transaction(tenant_id):
             minds = recaller.open_minds([request])
-            (current,) = recaller.meanings(asked, request.now)
+            (current,) = recaller.meanings(asked)
             if current == meaning or not tries:
                 ((query, found),) = find(recaller.queries([request]), minds)
                 if request.vector is None or found.compared or not tries:
                     return _noted(query, found, counts=counts)
                 # It was moved to another embedding model meanwhile: ask that one.
                 recaller = Recaller()
-                (current,) = recaller.meanings(asked, request.now)
+                (current,) = recaller.meanings(asked)
         meaning = current
 
 
@@ -203,8 +197,7 @@ def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None
     known = MINDS.term_statistics(tenant_id, request.agent_id, terms)
     if known is None:
         return None
-    reading = read_query(request.text, df=known.df, documents=known.documents, now=request.now)
-    return Meaning(text=reading.meaning_text, model=known.model)
+    return Meaning(text=meaning_text(request.text, known.df), model=known.model)
 
 
 def consider(request: RecallRequest) -> tuple[Query, Found]:

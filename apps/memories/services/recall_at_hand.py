@@ -77,17 +77,18 @@ def _found(searches: Sequence[Search]) -> list[Found]:
     choices = [choose(search) for search in searches]
     lenders = [search.image.ids_of(choice.lenders) for search, choice in zip(searches, choices, strict=True)]
     # Another agent's memories are none of an image's rows, so each search finds its own ties among all of them.
-    ties, early = _read(searches, [_all_if_small(search) for search in searches], lenders=lenders)
+    ties, state = _read(searches, [_all_if_small(search) for search in searches], lenders=lenders)
     found = [_completed(search, choice, ties) for search, choice in zip(searches, choices, strict=True)]
     # What is known of a small mind already is not asked for again.
-    wanted = [
-        rows[places] if not len(known.rows) else known.rows[:0]
-        for (rows, places, _), known in zip(found, early, strict=True)
-    ]
-    _, late = _read(searches, wanted)
+    unknown = [place for place, known in enumerate(state) if not len(known.rows)]
+    if unknown:
+        wanted = [rows[places] for rows, places, _ in (found[place] for place in unknown)]
+        _, late = _read([searches[place] for place in unknown], wanted)
+        for place, known in zip(unknown, late, strict=True):
+            state[place] = known
     return [
-        _with_state(search, answer, rows, known if len(known.rows) else asked)
-        for search, (rows, _, answer), known, asked in zip(searches, found, early, late, strict=True)
+        _with_state(search, answer, rows, known)
+        for search, (rows, _, answer), known in zip(searches, found, state, strict=True)
     ]
 
 

@@ -7,19 +7,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import fetch
 
 #: The row of `memories_term` that counts the agent's memories.
 ALL_MEMORIES = 0
 
 _LOCK = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
-#: May be part of another statement; `counted` gives its values.
+#: Parts of a statement; `counted` gives their values. Most terms are known: where there is a conflict, PostgreSQL locks
+#: each row before it writes the row, and logs both.
 COUNT_TERMS = """
-INSERT INTO memories_term (tenant_id, agent_id, term, memories)
-SELECT %(tenant)s, (%(counted_agents)s::uuid[])[c.agent], c.term, c.change
-FROM unnest(%(agent_numbers)s::int[], %(terms)s::int[], %(changes)s::int[]) AS c(agent, term, change)
-ON CONFLICT (tenant_id, agent_id, term) DO UPDATE SET memories = greatest(0, memories_term.memories + EXCLUDED.memories)
+counted AS MATERIALIZED (
+    SELECT (%(counted_agents)s::uuid[])[c.agent] AS agent_id, c.term, c.change
+    FROM unnest(%(agent_numbers)s::int[], %(terms)s::int[], %(changes)s::int[]) AS c(agent, term, change)
+), known AS (
+    UPDATE memories_term t SET memories = greatest(0, t.memories + c.change) FROM counted c
+    WHERE t.tenant_id = %(tenant)s AND t.agent_id = c.agent_id AND t.term = c.term
+    RETURNING t.agent_id, t.term
+), terms AS (
+    INSERT INTO memories_term (tenant_id, agent_id, term, memories)
+    SELECT %(tenant)s, c.agent_id, c.term, c.change FROM counted c
+    WHERE NOT EXISTS (SELECT FROM known k WHERE k.agent_id = c.agent_id AND k.term = c.term)
+)
 """
+_COUNT = f"WITH {COUNT_TERMS} SELECT 1"
 
 type _Words = Iterable[Mapping[int, float] | Sequence[int]]
 
@@ -42,7 +52,7 @@ def count_terms_of(words: Mapping[UUID, _Words], *, sign: int) -> None:
     """Count the terms of several agents' memories in or out. One statement, none without memories. Minds are locked."""
     values = counted(words, sign=sign)
     if values["terms"]:
-        change(COUNT_TERMS, **values)
+        fetch(_COUNT, **values)
 
 
 def counted(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, list[Any]]:

@@ -8,7 +8,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
-from apps.console.memory_page import MemoryPage, read_memory
+from apps.console.pages.memory import MemoryPage, read_memory
 from apps.memories.models import Memory
 from apps.selves.services.resonance import Resonance, resonance_of
 from apps.tenants.scope import tenant_transaction

@@ -12,7 +12,7 @@ from django.db import connections
 from django.db.models import F
 
 from apps.agents.models import Agent, AgentState
-from apps.console.fleet import read_fleet
+from apps.console.pages.fleet import read_fleet
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import end_session, hear, open_session
 from apps.contacts.services.chat_sweep import LONGEST_WAIT, tend_chats

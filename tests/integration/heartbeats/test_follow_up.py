@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
-from apps.console.call_page import read_call
+from apps.console.pages.call import read_call
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus

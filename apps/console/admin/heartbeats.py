@@ -11,8 +11,8 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells, columns
-from apps.console.heartbeat_page import HeartbeatPage, read_heartbeat
 from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, is_list
+from apps.console.pages.heartbeat import HeartbeatPage, read_heartbeat
 from apps.heartbeats.models import Heartbeat, Percept
 
 

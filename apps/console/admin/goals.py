@@ -9,8 +9,7 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells, columns
-from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
-from apps.goals.admin.inlines import (
+from apps.console.admin.goal_inlines import (
     IntentInline,
     MemoryInline,
     NoteInline,
@@ -18,6 +17,7 @@ from apps.goals.admin.inlines import (
     PlanInline,
     SatisfactionInline,
 )
+from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
 from apps.goals.models import Goal, Intent, ProgressNote
 
 

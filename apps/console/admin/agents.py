@@ -19,8 +19,8 @@ from apps.console import cells
 from apps.console.access import actor_of, holds
 from apps.console.acts import carry_out
 from apps.console.agent_forms import DestroyAgentForm, NewAgentForm
-from apps.console.agent_page import read_agent
 from apps.console.listing import ConsoleAdmin, is_list
+from apps.console.pages.agent import read_agent
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid

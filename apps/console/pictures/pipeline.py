@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from apps.console.pipeline_ranks import ranks_of
+from apps.console.pictures.pipeline_ranks import ranks_of
 from arbor.pipeline.dot import Reading, read_dot
 from arbor.pipeline.values import Edge, Node, NodeKind
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from apps.console.call_page import Call, read_call
 from apps.console.nodes import NamedNode, find_nodes, id_in
-from apps.console.pipeline_picture import Picture
+from apps.console.pages.call import Call, read_call
+from apps.console.pages.trace import Stage, draw_walk, read_stages
+from apps.console.pictures.pipeline import Picture
 from apps.console.stored import dicts_in, pretty, text_of
-from apps.console.trace_page import Stage, draw_walk, read_stages
 from apps.goals.models import Goal
 from apps.heartbeats.models import ExternalCall, Heartbeat, LedgerEntry
 from apps.heartbeats.services.trace import steps_of

@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 from apps.agents.models import AgentKey, AgentPolicy, AgentState
 from apps.console import cells
 from apps.console.listing import AgentRowsAdmin
+from apps.console.stored import pretty
 from arbor.heartbeat.budgets import BudgetKind
 
 
@@ -17,7 +18,12 @@ class AgentStateAdmin(AgentRowsAdmin):
 
     list_display = ("agent_link", "energy", "beats", "nops", "last_beat_at")
     ordering = ("-agent_id",)
-    fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "working_memory")
+    fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "on_its_mind")
+
+    @admin.display(description="working memory")
+    def on_its_mind(self, state: AgentState) -> SafeString:
+        """Show what is on the agent's mind as JSON."""
+        return cells.block(pretty(state.working_memory))
 
 
 @admin.register(AgentKey)

@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells, columns
-from apps.console.episode_page import EpisodePage, read_episode
 from apps.console.listing import OwnPageAdmin
+from apps.console.pages.episode import EpisodePage, read_episode
 from apps.memories.models import Episode
 
 

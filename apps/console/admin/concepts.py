@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells, columns
-from apps.console.concept_page import ConceptPage, read_concept
 from apps.console.listing import OwnPageAdmin
+from apps.console.pages.concept import ConceptPage, read_concept
 from apps.memories.models import Concept
 
 

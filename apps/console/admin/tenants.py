@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -19,6 +20,7 @@ from apps.tenants.models import Membership, Tenant, User
 from apps.tenants.scope import OPS
 
 # Roles in tenants decide what a person may do; Django's groups would be a second, idle answer.
+assert admin.site.get_model_admin(Group).__class__ is GroupAdmin
 admin.site.unregister(Group)
 
 

@@ -12,9 +12,9 @@ from django.utils.dateparse import parse_datetime
 from apps.agents.models import Agent, AgentKey, AgentState
 from apps.agents.services.profile import system_prompt_of
 from apps.console.acts import Act, possible_acts
-from apps.console.fleet import last_beats
-from apps.console.memory_panel import MemoryPanel, read_memory_panel
-from apps.console.rhythm_panel import RhythmPanel, read_rhythm_panel
+from apps.console.pages.fleet import last_beats
+from apps.console.pages.memory_panel import MemoryPanel, read_memory_panel
+from apps.console.pages.rhythm_panel import RhythmPanel, read_rhythm_panel
 from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept

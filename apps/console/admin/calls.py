@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells, columns
-from apps.console.call_page import CallPage, read_call_page
 from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, is_list
+from apps.console.pages.call import CallPage, read_call_page
 from apps.heartbeats.models import ExternalCall, LedgerEntry
 
 

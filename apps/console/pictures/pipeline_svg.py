@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from apps.console.pipeline_picture import Arrow, Box, Picture
+from apps.console.pictures.pipeline import Arrow, Box, Picture
 
 _STYLE = """
 rect { fill: #fff; stroke: #94a3b8; stroke-width: 1.2 }

@@ -10,7 +10,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 
 from apps.console import cells, columns
 from apps.console.listing import FoundByIdAdmin, OwnPageAdmin, is_list
-from apps.console.memory_page import MemoryPage, read_memory
+from apps.console.pages.memory import MemoryPage, read_memory
 from apps.memories.models import Memory, MemoryAccess, Practice
 
 

@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells, columns
+from apps.console.admin.goal_inlines import BEGINNING, StepInline
 from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
-from apps.goals.admin.inlines import BEGINNING, StepInline
 from apps.goals.models import GoalMemoryLink, Plan, PlanStep, Satisfaction
 
 

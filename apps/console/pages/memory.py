@@ -14,8 +14,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.console import cells
-from apps.console.neighborhood_picture import Neighbor, Star, draw_neighborhood
 from apps.console.nodes import NamedNode, name_nodes
+from apps.console.pictures.neighborhood import Neighbor, Star, draw_neighborhood
 from apps.memories.models import Activation, ClusterMember, Edge, Memory, MemoryConcept, Practice, Upkeep
 from apps.memories.services.appraisal import word_lists
 from arbor.memory.activation import level_after

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import zip_longest
 
 from apps.console.cells import span
-from apps.console.pipeline_picture import Passage, Picture, draw_pipeline
+from apps.console.pictures.pipeline import Passage, Picture, draw_pipeline
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.trace import Step
 from arbor.pipeline.graph import heartbeat_text

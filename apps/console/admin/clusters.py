@@ -10,7 +10,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells, columns
 from apps.console.listing import OwnPageAdmin
-from apps.console.theme_page import ThemePage, read_theme
+from apps.console.pages.theme import ThemePage, read_theme
 from apps.memories.models import Cluster
 
 

@@ -13,7 +13,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 from apps.console import cells, columns
 from apps.console.access import holds
 from apps.console.listing import OwnPageAdmin
-from apps.console.message_page import MessagePage, read_message
+from apps.console.pages.message import MessagePage, read_message
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import shown_target
 from apps.tenants.models import Role
