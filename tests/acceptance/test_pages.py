@@ -47,7 +47,6 @@ from tests.factories.users import PASSWORD, UserFactory
 CHROMIUM = find_chromium()
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.xdist_group("pages"),
     pytest.mark.timeout(300),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found on this machine"),
 ]

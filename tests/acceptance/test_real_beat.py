@@ -26,7 +26,7 @@ from arbor.heartbeat.modes import CONSOLIDATION_EVERY, Mode
 from tests.acceptance.local_model import LocalModel
 from tests.integration.heartbeats.fleet import a_fleet
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.xdist_group("model")]
+pytestmark = pytest.mark.acceptance
 
 # A short character and one action: a model of 270 million parameters writes some twenty tokens a second.
 TEMPLATE = """---

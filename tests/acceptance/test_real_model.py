@@ -20,7 +20,7 @@ from arbor.models.handles import Handle
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from tests.acceptance.local_model import LocalModel
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.xdist_group("model")]
+pytestmark = pytest.mark.acceptance
 
 # A model of this size copies what it sees, so it is shown a reply.
 EXAMPLE = {

@@ -9,7 +9,7 @@ import pytest
 from apps.tenants.packing import unpack, unpack_list
 from tests.acceptance.fleet.real_fleet import Agent, RealFleet
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.xdist_group("fleet"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 
 #: The steps of a beat, in order (`arbor/pipeline/heartbeat.dot`).
 NODES = (

@@ -21,7 +21,7 @@ import pytest
 from config.servers import EmbeddedPostgres, EmbeddedValkey
 from tests.acceptance.installation import STARTED_WITHIN_S, Installation
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 FIRST_HEARTBEAT_WITHIN_S = 90
 STOPPED_WITHIN_S = 10
