@@ -59,7 +59,7 @@ def advance(
     tenant_id = tenant_of(self)
     named = [{"agent_id": agent_id, "epoch": epoch}, *also]
     leases = [(UUID(str(each["agent_id"])), int(each["epoch"])) for each in named]
-    advance_heartbeats(tenant_id=tenant_id, leases=leases, lost=lost, with_ready=True)
+    advance_heartbeats(tenant_id=tenant_id, leases=leases, lost=lost)
 
 
 @app.task(name=Task.FULFIL.value, bind=True)
