@@ -13,7 +13,7 @@ from apps.agents.services.creation import create_agent
 from apps.agents.services.lifecycle import start_agent
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.heartbeats.models import HeartbeatSchedule
-from apps.memories.services.ingest import ingest
+from apps.memories.services.store.ingest import ingest
 from apps.providers import default_model
 from apps.tenants.administration import admit_member, open_tenant
 from apps.tenants.models import Role, Tenant, TenantStatus

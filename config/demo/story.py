@@ -17,9 +17,9 @@ from apps.agents.services.lifecycle import destroy_agent, start_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.memories.models import Cluster, Edge, Episode, Memory
-from apps.memories.services.clustering import order_clusters
-from apps.memories.services.clusters import cluster_members
-from apps.memories.services.recall import recall
+from apps.memories.services.clusters.clusters import cluster_members
+from apps.memories.services.clusters.job import order_clusters
+from apps.memories.services.recall.doors import recall
 from apps.tenants.administration import open_tenant
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction

@@ -23,7 +23,7 @@ from apps.agents.services.templates import seed_builtin_templates
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.inline import beat_now
 from apps.memories.models import Cluster, Episode, Memory, Upkeep
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
 from apps.queues import captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction

@@ -14,7 +14,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.services.schedule import create_schedule
-from apps.memories.services.remember import store
+from apps.memories.services.store.remember import store
 from apps.selves.services.birth import give_self
 from apps.tenants.scope import current_tenant
 from apps.tenants.services import require_active

@@ -22,7 +22,7 @@ from apps.heartbeats.services.schedule import _CLAIM_DUE
 from apps.heartbeats.services.status import fleet_status
 from apps.heartbeats.services.thoughts import thoughts_of
 from apps.memories.models import CodeSnippet, Memory
-from apps.memories.services.archive import archive, purge
+from apps.memories.services.retention.archive import archive, purge
 from apps.queues import Task
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction

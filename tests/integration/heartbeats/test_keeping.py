@@ -12,7 +12,7 @@ from apps.memories.models import (
     Edge,
     Memory,
 )
-from apps.memories.services.graph import relate
+from apps.memories.services.graph.relations import relate
 from apps.selves.services.beliefs import hold_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
