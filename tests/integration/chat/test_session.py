@@ -307,7 +307,7 @@ def test_what_came_with_the_template_and_is_still_in_mind_outlives_a_rebuilding(
 
 
 def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    from apps.agents.services.contact import tell_agent
+    from apps.fleet.contact import tell_agent
 
     scripted(REST)
     with tenant_transaction(agent.tenant_id):

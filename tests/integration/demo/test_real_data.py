@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import start_agent
 from apps.agents.services.templates import seed_builtin_templates
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import start_agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.inline import beat_now
 from apps.memories.models import Memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.contact import tell_agent
+from apps.fleet.contact import tell_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.memories.models import BufferItem, Memory

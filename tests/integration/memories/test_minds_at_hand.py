@@ -14,7 +14,8 @@ import pytest
 from django.db import connections, transaction
 
 from apps.agents.models import Agent
-from apps.agents.services.lifecycle import destroy_agent
+from apps.fleet.administration import resume_tenant, suspend_tenant
+from apps.fleet.lifecycle import destroy_agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import model_of
@@ -25,7 +26,6 @@ from apps.memories.services.recall.minds_at_hand import MindsAtHand
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.revision import doubt, revise, weigh_anew
-from apps.tenants.administration import resume_tenant, suspend_tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall_request import RecallRequest

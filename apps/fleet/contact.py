@@ -1,4 +1,4 @@
-"""Speaking to an agent."""
+"""Messages from people to agents."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from django.db import transaction
 from django.db.models.functions import Least, Now
 
 from apps.agents.models import AgentState
-from apps.agents.services.lifecycle import lock_agent, wake_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.contacts.models import OutboxMessage
+from apps.contacts.services.inbox import mark_read
+from apps.fleet.lifecycle import lock_agent, wake_agent
 from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.tenants.scope import current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
 from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
+
+#: How much of the message that is answered is quoted above the answer, in characters.
+QUOTED_LENGTH = 400
 
 
 @transaction.atomic
@@ -58,3 +63,21 @@ def tell_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | None
         detail={"percept_id": str(percept.id), "characters": len(text)},
     )
     return percept
+
+
+@transaction.atomic
+def answer_message(*, message_id: UUID, text: str, actor: str) -> Percept:
+    """Answer a message: its agent is told the answer, with the beginning of what it answers. It counts as read.
+
+    Raises NotFound, Invalid.
+    """
+    message = mark_read(message_id=message_id)
+    said = f"{_quoted(message)}\n{text.strip()}" if text.strip() else ""
+    return tell_agent(agent_id=message.agent_id, text=said, actor=actor, message_id=message.id)
+
+
+def _quoted(message: OutboxMessage) -> str:
+    """Return the beginning of a message as mails quote it."""
+    begun = " ".join(message.content.split())
+    cut = begun if len(begun) <= QUOTED_LENGTH else f"{begun[: QUOTED_LENGTH - 1].rstrip()}…"
+    return f"> {cut}"

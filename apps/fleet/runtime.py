@@ -11,8 +11,11 @@ from uuid import UUID
 from django.db.models import Q
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import (
+from apps.agents.services.profile import agent_by_id, agent_by_name, genome_of
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import (
     pause_agent,
     resume_agent,
     sleep_agent,
@@ -20,9 +23,6 @@ from apps.agents.services.lifecycle import (
     stop_agent,
     wake_agent,
 )
-from apps.agents.services.profile import agent_by_id, agent_by_name, genome_of
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.goals.services.goals import create_goal
 from apps.goals.services.views import goal_views, plan_views
 from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
