@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from celery.signals import worker_init
 
-from apps.memories.services.embedding import ask, embedder
+from apps.memories.services.embedding.embedding import ask, embedder
 from apps.queues import Queue
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
 from arbor.heartbeat.steps.registry import HANDLERS

@@ -16,7 +16,7 @@ from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, show_inbox
 from apps.console.pages.fleet import read_fleet
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
-from apps.memories.services.health import read_health
+from apps.memories.services.jobs.health import read_health
 
 
 class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]

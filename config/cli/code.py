@@ -8,7 +8,7 @@ import click
 from rich.markup import escape
 
 from apps.memories.models import CodeSnippet
-from apps.memories.services.code import MAX_LIMIT, find_code
+from apps.memories.services.store.snippets import MAX_LIMIT, find_code
 from apps.tenants.scope import tenant_transaction
 from config.cli.memory.finding import find_id, short
 from config.cli.memory.listing import cut

@@ -8,7 +8,8 @@ import click
 from rich.markup import escape
 
 from apps.contacts.models import OutboxMessage
-from apps.contacts.services.inbox import answer_message, count_unread, inbox, mark_read
+from apps.contacts.services.inbox import count_unread, inbox, mark_read
+from apps.fleet.contact import answer_message
 from apps.tenants.scope import tenant_transaction
 from config.cli.memory.finding import find_in_tenant, short, tenant_of_row
 from config.cli.memory.listing import cut

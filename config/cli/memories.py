@@ -13,10 +13,10 @@ import click
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from apps.memories.services.ingest import OnProgress, ingest
-from apps.memories.services.partial import tip_of_the_tongue_about
-from apps.memories.services.recall import recall
-from apps.memories.services.teach import teach_agent
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.tip_of_the_tongue import tip_of_the_tongue_about
+from apps.memories.services.store.ingest import OnProgress, ingest
+from apps.memories.services.store.teaching import teach_agent
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.filters import EVERYTHING
 from arbor.memory.recall_request import MAX_LIMIT

@@ -12,7 +12,7 @@ import click
 from django.conf import settings
 
 from apps.agents.models import AgentPolicy
-from apps.agents.services.policy import FIELDS, policy_of, set_policy
+from apps.fleet.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.budgets import BudgetKind, ByActions, ByTicks, budget_of

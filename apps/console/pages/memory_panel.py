@@ -8,7 +8,7 @@ from uuid import UUID
 
 from apps.console.paging import ROWS_COUNTED
 from apps.memories.models import Cluster
-from apps.memories.services.activation import activated_clusters
+from apps.memories.services.recall.activation import activated_clusters
 from apps.tenants.statements import fetch
 from arbor.memory.activation import ActiveCluster
 

@@ -21,10 +21,10 @@ from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher
 from apps.heartbeats.services.members import Member
 from apps.heartbeats.services.usage import write_levels
-from apps.memories.services.activation import note_recalls
-from apps.memories.services.buffer import hold_for
-from apps.memories.services.code import keep_code
-from apps.memories.services.provenance import Tie, draw_ties
+from apps.memories.services.recall.activation import note_recalls
+from apps.memories.services.retention.buffer import hold_for
+from apps.memories.services.store.provenance import Tie, draw_ties
+from apps.memories.services.store.snippets import keep_code
 from apps.selves.models import Experience
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant

@@ -212,7 +212,7 @@ def _ending(agent: BeatingAgent, beat: OpenBeat | None, lease: Lease) -> Member:
 
 
 def _take_over(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
-    """Go on with a heartbeat whose worker lost its lease, or that this worker claimed with its reply."""
+    """Go on with a heartbeat whose worker lost its lease."""
     if beat.epoch != lease.epoch:
         Heartbeat.objects.filter(id=beat.id).update(epoch=lease.epoch)
     if beat.status != HeartbeatStatus.WAITING:

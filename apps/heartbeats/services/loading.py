@@ -28,8 +28,8 @@ from apps.heartbeats.services.pulse import (
 from apps.heartbeats.services.schedule import JITTER
 from apps.heartbeats.services.sight import see_agents
 from apps.heartbeats.services.usage import budget_status
-from apps.memories.services.appraisal import word_lists
-from apps.memories.services.embedding import embeds_here
+from apps.memories.services.embedding.embedding import embeds_here
+from apps.memories.services.store.appraisal import word_lists
 from apps.providers import default_model
 from apps.selves.services.views import view_self
 from apps.tenants.packing import unpack_text

@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.contacts.services.limits import PUBLISHED_SEEN
 from apps.goals.services.sight import CIRCUMSTANCES_SEEN, GOALS_SEEN, goal_values
 from apps.heartbeats.services.pulse import PULSE_SEEN, pulse_values
-from apps.memories.services.activation import THEMES, theme_values
+from apps.memories.services.recall.activation import THEMES, theme_values
 from apps.selves.services.sight import SELF_SEEN, self_values
 from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant

@@ -22,7 +22,6 @@ from apps.heartbeats.services.fetching import Asked, Fetcher, Refusal, embeds_el
 from apps.heartbeats.services.leases import fence, resolve_to_end, run, run_queued
 from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.members import Member
-from apps.heartbeats.services.ready import claim_ready
 from apps.queues import MOST_TOGETHER
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
@@ -36,9 +35,8 @@ log = structlog.get_logger(__name__)
 
 type LeaseToken = tuple[UUID, int]
 
-#: A leg is cut at about so many milliseconds: what it has locked, others wait for. Several times what a full one takes where
-#: processors are idle: small batches cost more for each heartbeat, so cutting them makes a busy machine busier.
-LEG_MS = 500.0
+#: A leg is cut at about so many milliseconds: what it has locked, others wait for.
+LEG_MS = 150.0
 #: The weight of the latest leg in the pace of this process, if it was a full one.
 _LATEST = 0.2
 
@@ -68,18 +66,12 @@ class BatchFailed(Exception):
 
 
 def advance_heartbeats(
-    *,
-    tenant_id: UUID,
-    leases: Sequence[LeaseToken],
-    clock: Clock | None = None,
-    lost: bool = False,
-    with_ready: bool = False,
+    *, tenant_id: UUID, leases: Sequence[LeaseToken], clock: Clock | None = None, lost: bool = False
 ) -> set[UUID]:
     """Walk agents' heartbeats on under these leases (agent, epoch), until each waits for a model or has ended.
 
     Returns the agents whose heartbeats went on: a stale or doubled message is left out, and nothing is done for it.
-    `lost`: the worker that had them before did not come back. `with_ready`: where the batch has room, heartbeats of the
-    tenant whose replies have come go with it. Raises the last fault of the database when all are done.
+    `lost`: the worker that had them before did not come back. Raises the last fault of the database when all are done.
     """
     clock = clock or SystemClock()
     advanced: set[UUID] = set()
@@ -90,9 +82,6 @@ def advance_heartbeats(
         # Its worker may have died of it: set to run, the next such death counts, and in the end it is given up.
         with tenant_transaction(tenant_id):
             running = run_queued(left)
-    elif with_ready and (room := _pace.batch_size - len(left)) > 0:
-        with tenant_transaction(tenant_id, generic_plans=True):
-            left += claim_ready(besides=[agent_id for agent_id, _ in left], most=room)
     faults: list[Exception] = []
     while left:
         size = _pace.batch_size

@@ -1,6 +1,6 @@
 """The search of a mind's image: every memory scored, and the candidates of a recall chosen as the scan chooses them.
 
-`apps/memories/services/scan.py` asks the same of the database. Two steps, for what lies between them is not in the image:
+`apps/memories/services/recall/scan.py` asks the same of the database. Two steps, for what lies between them is not in the image:
 `choose` finds what fits by itself and who lends, `complete` adds what the lenders' neighborhoods bring to mind.
 """
 

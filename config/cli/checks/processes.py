@@ -8,7 +8,7 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from apps.contacts.services.figures import installation_figures
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
-from apps.memories.services.health import read_health
+from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
 from arbor.memory.health import State
 from config.cli.checks.finding import Finding, fail, ok, warn

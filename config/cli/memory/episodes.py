@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.markup import escape
 
 from apps.memories.models import Episode
-from apps.memories.services.episodes import episode_memories
+from apps.memories.services.jobs.episodes import episode_memories
 from apps.tenants.scope import tenant_transaction
 from config.cli.memory.finding import find_episode, short
 from config.cli.memory.listing import cut

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from apps.memories.services.walks import (
+from apps.memories.services.graph.walks import (
     EVIDENCE_HOPS,
     find_causes,
     find_connected,

@@ -7,8 +7,8 @@ import click
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Memory
-from apps.memories.services.practice import record_outcome
-from apps.memories.services.provenance import add_source
+from apps.memories.services.store.practice import record_outcome
+from apps.memories.services.store.provenance import add_source
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST, Source
 from config.cli.memory.finding import find_id

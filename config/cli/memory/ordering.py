@@ -7,10 +7,14 @@ from rich.markup import escape
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.services.clusters import assign_memory_to_clusters, name_cluster, recalculate_cluster
-from apps.memories.services.concepts import concepts_of, link_memory_to_concept
-from apps.memories.services.ontology import merge_concepts, set_parent
-from apps.memories.services.partial import tip_of_the_tongue_about
+from apps.memories.services.clusters.clusters import (
+    assign_memory_to_clusters,
+    name_cluster,
+    recalculate_cluster,
+)
+from apps.memories.services.graph.concepts import concepts_of, link_memory_to_concept
+from apps.memories.services.graph.ontology import merge_concepts, set_parent
+from apps.memories.services.recall.tip_of_the_tongue import tip_of_the_tongue_about
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import check_query
 from config.cli.memory.finding import find_memories, find_theme

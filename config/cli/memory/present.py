@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from apps.memories.services.activation import activated_clusters, activated_memories
-from apps.memories.services.nodes import labels_of
+from apps.memories.services.graph.nodes import labels_of
+from apps.memories.services.recall.activation import activated_clusters, activated_memories
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.activation import MOST_KEPT
 from arbor.memory.relations import NodeKind

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from apps.memories.services.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
+from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
 from config.cli.memory.finding import short
 from config.cli.memory_views import receipt_of
 from config.cli.output import show, stamp

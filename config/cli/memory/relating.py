@@ -6,7 +6,7 @@ import click
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.services.graph import relate, unrelate
+from apps.memories.services.graph.relations import relate, unrelate
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.relations import Relation
 from config.cli.memory.finding import find_node

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from apps.memories.services.search import search_similar_memories
+from apps.memories.services.recall.search import search_similar_memories
 from arbor.memory.recall_request import MAX_LIMIT
 from arbor.memory.values import MemoryType
 from config.cli.memory.finding import short

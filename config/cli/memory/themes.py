@@ -11,9 +11,9 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from apps.memories.models import Cluster
-from apps.memories.services.activation import activated_clusters
-from apps.memories.services.clusters import cluster_members, find_related_clusters
-from apps.memories.services.concepts import ConceptNode, concept_tree, memories_of_concept
+from apps.memories.services.clusters.clusters import cluster_members, find_related_clusters
+from apps.memories.services.graph.concepts import ConceptNode, concept_tree, memories_of_concept
+from apps.memories.services.recall.activation import activated_clusters
 from apps.tenants.scope import tenant_transaction
 from config.cli.memory.finding import find_theme, short
 from config.cli.memory.listing import cut

@@ -8,7 +8,7 @@ import click
 from rich.console import Group
 from rich.markup import escape
 
-from apps.memories.services.health import read_health
+from apps.memories.services.jobs.health import read_health
 from arbor.memory.health import State
 from config.cli.output import json_option, show, table
 

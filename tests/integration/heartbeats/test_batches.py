@@ -18,7 +18,6 @@ from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, ScheduleState
 from apps.heartbeats.services import walk
 from apps.heartbeats.services.perception import perceive
-from apps.heartbeats.services.ready import claim_ready
 from apps.heartbeats.services.walk import advance_heartbeats
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
@@ -423,87 +422,6 @@ def test_an_agent_of_another_tenant_is_not_found(
     assert [beat.status for agent in (mine, other) for beat in beats_of(agent)] == [DONE, DONE]
     with tenant_transaction(other_tenant.id):
         assert set(Heartbeat.objects.values_list("agent_id", flat=True)) == {other.id}
-
-
-# --- Replies that have come ----------------------------------------------------------------------------
-
-
-def answered(together: Together) -> list[tuple[UUID, int]]:
-    """Let all agents beat until their models have answered, and return the leases that let them go on."""
-    together.begin()
-    together.walk()
-    together.answer()
-    return together.leases()
-
-
-def test_a_batch_with_room_takes_heartbeats_whose_replies_have_come(
-    together: Together, scripted: Script
-) -> None:
-    scripted(REST, repeat=True)
-    first, *others = answered(together)
-
-    walked = advance_heartbeats(tenant_id=together.tenant_id, leases=[first], with_ready=True)
-    assert walked == {agent.id for agent in together.agents}
-    assert_one_done_beat_each(together)
-    # Their own messages come late.
-    assert advance_heartbeats(tenant_id=together.tenant_id, leases=others, with_ready=True) == set()
-
-
-def test_a_heartbeat_that_waits_for_its_model_is_not_taken_along(
-    fleet: Fleet, together: Together, scripted: Script
-) -> None:
-    scripted(REST, repeat=True)
-    together.begin()
-    together.walk()
-    fleet.step()
-    (ready,) = together.leases()
-    assert advance_heartbeats(tenant_id=together.tenant_id, leases=[ready], with_ready=True) == {ready[0]}
-    fleet.run()
-    assert_one_done_beat_each(together)
-
-
-def test_a_lost_heartbeat_goes_alone(together: Together, scripted: Script) -> None:
-    scripted(REST, repeat=True)
-    first, *others = answered(together)
-    walked = advance_heartbeats(tenant_id=together.tenant_id, leases=[first], lost=True, with_ready=True)
-    assert walked == {first[0]}
-    assert advance_heartbeats(tenant_id=together.tenant_id, leases=others) == {agent for agent, _ in others}
-
-
-def test_replies_of_another_tenant_are_left_to_it(
-    fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: Make, scripted: Script
-) -> None:
-    scripted(REST, repeat=True)
-    mine, other = (
-        Together(fleet, [new_agent(owner, "Ada"), new_agent(owner, "Bo")]) for owner in (tenant, other_tenant)
-    )
-    leases, theirs = answered(mine), answered(other)
-    walked = advance_heartbeats(tenant_id=tenant.id, leases=leases[:1], with_ready=True)
-    assert walked == {agent.id for agent in mine.agents}
-    assert other.beats()[0].status == HeartbeatStatus.WAITING
-    assert advance_heartbeats(tenant_id=other_tenant.id, leases=theirs) == {agent for agent, _ in theirs}
-
-
-@pytest.mark.parametrize("by", ["messages", "leases"])
-def test_claimed_heartbeats_of_a_worker_that_died_come_back(
-    by: str, fleet: Fleet, together: Together, scripted: Script
-) -> None:
-    model = scripted(REST, repeat=True)
-    leases = answered(together)
-    with tenant_transaction(together.tenant_id):
-        claimed = claim_ready(besides=[leases[0][0]], most=EIGHT)
-    assert sorted(claimed) == sorted(leases[1:])
-    with tenant_transaction(together.tenant_id):
-        assert claim_ready(besides=[], most=EIGHT) == leases[:1]
-    if by == "messages":
-        assert len(advance_heartbeats(tenant_id=together.tenant_id, leases=leases)) == EIGHT
-    else:
-        for agent in together.agents:
-            lose_lease(agent)
-        assert fleet.dispatch().lost == EIGHT
-        fleet.run()
-    assert_one_done_beat_each(together)
-    assert len(model.requests) == EIGHT
 
 
 # --- The pace ------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from apps.heartbeats.services import calls
 from apps.heartbeats.services.schedule import tick_now
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import Memory
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock

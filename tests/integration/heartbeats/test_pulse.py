@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.policy import set_policy
+from apps.fleet.policy import set_policy
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.pulse import exhausted_of, glances_of, spending_of
 from apps.heartbeats.services.sight import see

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from apps.agents.models import Agent
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.minds_at_hand import MindsAtHand
-from apps.memories.services.recall import Recaller
-from apps.memories.services.remember import remember, store
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.recall.doors import Recaller
+from apps.memories.services.recall.minds_at_hand import MindsAtHand
+from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
 from tests.integration.memories.both_ways import at_hand, scanning

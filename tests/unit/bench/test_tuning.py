@@ -7,7 +7,7 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.memories.services.scan import Found, Query
+from apps.memories.services.recall.scan import Found, Query
 from arbor.memory.candidates import Candidate, Candidates, Links
 from arbor.memory.fusion import Background
 from arbor.memory.query import Reading
