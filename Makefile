@@ -3,7 +3,7 @@
 .PHONY: help setup up down check test bars lock local-model bench
 
 VENV := .venv/bin
-# Tests that start whole systems run one by one; the others share the cores.
+# Tests share the cores; those that start whole systems file by file, each file with folders and ports of its own.
 JOBS ?= 2
 
 help: ## Show what there is
@@ -30,7 +30,7 @@ check: setup ## Everything static: style, words, types, import contracts, migrat
 
 test: check ## Every test
 	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not acceptance and not bar" $(ARGS)
-	$(VENV)/pytest -m "acceptance and not bar" $(ARGS)
+	$(VENV)/pytest -n $(JOBS) --dist loadfile -m "acceptance and not bar" $(ARGS)
 	@$(MAKE) --no-print-directory bars
 
 bars: setup ## The tests that assert on elapsed time, one by one
