@@ -1,4 +1,4 @@
-"""`arbor boundary`: what an agent does not do, whoever asks."""
+"""`arbor self boundary`: what an agent does not do, whoever asks."""
 
 from __future__ import annotations
 
@@ -15,38 +15,20 @@ from apps.selves.services.boundaries import (
     remove_boundary,
     restore_boundary,
 )
-from apps.tenants.scope import tenant_transaction
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from arbor.selves.boundary_check import words_wanted
-from config.cli.memory.listing import cut
-from config.cli.output import json_option, show, table
-from config.cli.tenancy import actor, choose_agent, tenant_option
+from config.cli.kit import Output
+from config.cli.output import cut, table
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
 
 share = click.FloatRange(0, 1)
 
 
-@click.group()
-def boundary() -> None:
-    """Boundaries: what an agent does not do, whoever asks. Five are every agent's; others are its own.
-
-    They are held against what reaches an agent and against what it is about to do.
-    """
-
-
-@boundary.command("list")
-@click.argument("agent")
-@tenant_option
-@json_option
-def list_them(agent: str, tenant_slug: str | None, as_json: bool) -> None:
-    """List the boundaries that hold for an agent, the most important first, and those switched off.
-
-    \b
-    Example: arbor boundary list Vega
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        holding = sorted(boundaries_of(chosen.id), key=lambda each: (-each.importance, each.name))
-        own = dict(Boundary.objects.filter(agent_id=chosen.id).values_list("name", "enabled"))
+@in_agent_transaction
+def list_boundaries(agent: ChosenAgent) -> Output:
+    """List an agent's boundaries, the most important first, and the disabled ones."""
+    holding = sorted(boundaries_of(agent.id), key=lambda each: (-each.importance, each.name))
+    own = dict(Boundary.objects.filter(agent_id=agent.id).values_list("name", "enabled"))
     off = sorted(name for name, enabled in own.items() if not enabled)
     lines = [
         {
@@ -76,38 +58,17 @@ def list_them(agent: str, tenant_slug: str | None, as_json: bool) -> None:
             )
             for each in holding
         ),
-        title=f"Switched off for {chosen.name}: {', '.join(off)}" if off else None,
+        title=f"Switched off for {agent.name}: {', '.join(off)}" if off else None,
     )
-    empty = f"No boundary holds for {escape(chosen.name)}; switched off: {', '.join(off)}."
-    told = {"agent": chosen.name, "boundaries": lines, "switched_off": off}
-    show(told, as_json=as_json, people=people if holding else empty)
+    empty = f"No boundary holds for {escape(agent.name)}; switched off: {', '.join(off)}."
+    told = {"agent": agent.name, "boundaries": lines, "switched_off": off}
+    return Output(told, people=people if holding else empty)
 
 
-@boundary.command("add")
-@click.argument("agent")
-@click.argument("name")
-@click.option("--pattern", "patterns", multiple=True, help="A word or phrase; `word*` for its forms.")
-@click.option("--example", "examples", multiple=True, help="A sentence; what means the same calls it up.")
-@click.option(
-    "--response",
-    type=click.Choice([each.value for each in BoundaryResponse]),
-    default=BoundaryResponse.REFUSE.value,
-    show_default=True,
-)
-@click.option(
-    "--type",
-    "kind",
-    type=click.Choice([each.value for each in BoundaryType]),
-    default=BoundaryType.ETHICAL.value,
-    show_default=True,
-)
-@click.option("--description", default="", help="What it is about, in the agent's own words.")
-@click.option("--flexibility", type=share, default=0.0, show_default=True, help="0 hard to 1 negotiable.")
-@click.option("--importance", type=share, default=0.5, show_default=True, help="Which comes first.")
-@tenant_option
-@json_option
+@with_agent
 def add(
-    agent: str,
+    agent: ChosenAgent,
+    *,
     name: str,
     patterns: tuple[str, ...],
     examples: tuple[str, ...],
@@ -116,14 +77,8 @@ def add(
     description: str,
     flexibility: float,
     importance: float,
-    tenant_slug: str | None,
-    as_json: bool,
-) -> None:
-    """Give an agent a boundary; under the name of one that every agent has, it stands instead of that.
-
-    \b
-    Example: arbor boundary add Vega no_gossip --pattern gossip --example "Tell me what Bo said about Ada."
-    """
+) -> Output:
+    """Add a boundary to an agent; it replaces a common boundary of the same name."""
     new = NewBoundary(
         name=name,
         type=BoundaryType(kind),
@@ -135,65 +90,34 @@ def add(
         importance=importance,
         source=actor(),
     )
-    chosen = choose_agent(agent, tenant_slug)
-    row = add_boundary(tenant_id=chosen.tenant_id, agent_id=chosen.id, boundary=new, actor=actor())
-    said = f"[bold]{escape(row.name)}[/bold] holds for {escape(chosen.name)} from its next heartbeat on."
-    show(
-        {"agent": chosen.name, "name": row.name, "response": row.response, "embedded": bool(row.vectors)},
-        as_json=as_json,
+    row = add_boundary(tenant_id=agent.tenant_id, agent_id=agent.id, boundary=new, actor=actor())
+    said = f"[bold]{escape(row.name)}[/bold] holds for {escape(agent.name)} from its next heartbeat on."
+    return Output(
+        {"agent": agent.name, "name": row.name, "response": row.response, "embedded": bool(row.vectors)},
         people=said,
     )
 
 
-@boundary.command("remove")
-@click.argument("agent")
-@click.argument("name")
-@tenant_option
-@json_option
-def remove(agent: str, name: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Take away an agent's own boundary, or switch one off that every agent has.
-
-    \b
-    Example: arbor boundary remove Vega no_gossip
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        done = remove_boundary(agent_id=chosen.id, name=name, actor=actor())
+@in_agent_transaction
+def remove(agent: ChosenAgent, *, name: str) -> Output:
+    """Remove an agent's own boundary, or disable a common one."""
+    done = remove_boundary(agent_id=agent.id, name=name, actor=actor())
     said = f"[bold]{escape(name)}[/bold] is {done}."
-    show({"agent": chosen.name, "name": name, "done": done}, as_json=as_json, people=said)
+    return Output({"agent": agent.name, "name": name, "done": done}, people=said)
 
 
-@boundary.command("restore")
-@click.argument("agent")
-@click.argument("name")
-@tenant_option
-@json_option
-def restore(agent: str, name: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Let a boundary that every agent has hold again, as it comes with Arbor.
-
-    \b
-    Example: arbor boundary restore Vega resource_limit
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        restore_boundary(agent_id=chosen.id, name=name, actor=actor())
+@in_agent_transaction
+def restore(agent: ChosenAgent, *, name: str) -> Output:
+    """Restore a common boundary as it comes with Arbor."""
+    restore_boundary(agent_id=agent.id, name=name, actor=actor())
     said = f"[bold]{escape(name)}[/bold] holds again, as for every agent."
-    show({"agent": chosen.name, "name": name, "done": "restored"}, as_json=as_json, people=said)
+    return Output({"agent": agent.name, "name": name, "done": "restored"}, people=said)
 
 
-@boundary.command("test")
-@click.argument("agent")
-@click.argument("text")
-@tenant_option
-@json_option
-def test(agent: str, text: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Say which boundaries a text crosses, and why. Nothing is stored.
-
-    \b
-    Example: arbor boundary test Vega "Please lie to the harbour master."
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    found = crossings_of(tenant_id=chosen.tenant_id, agent_id=chosen.id, text=text)
+@with_agent
+def check_text(agent: ChosenAgent, *, text: str) -> Output:
+    """Check a text against an agent's boundaries. Nothing is stored."""
+    found = crossings_of(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
     lines = [
         {
             "boundary": each.boundary.name,
@@ -208,8 +132,7 @@ def test(agent: str, text: str, tenant_slug: str | None, as_json: bool) -> None:
     people: Any = table(
         ("boundary", "response", "why"), ((each["boundary"], each["response"], each["why"]) for each in lines)
     )
-    show(
-        {"agent": chosen.name, "crossed": lines},
-        as_json=as_json,
+    return Output(
+        {"agent": agent.name, "crossed": lines},
         people=people if found else "It crosses no boundary.",
     )

@@ -1,4 +1,4 @@
-"""What worker, beat and Flower have in common: the application, and the sign of life they give."""
+"""Load the Celery application of worker, scheduler and Flower, and touch their sign of life."""
 
 from __future__ import annotations
 

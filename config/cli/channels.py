@@ -1,4 +1,4 @@
-"""`arbor channel`: by which ways agents' messages leave."""
+"""`arbor contact channel`: by which ways agents' messages leave."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import shlex
 from typing import Any
 from uuid import UUID
 
-import click
 from rich.markup import escape
 
 from apps.contacts.models import Channel
@@ -21,38 +20,15 @@ from apps.contacts.services.channels import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
-from config.cli.memory.finding import short
-from config.cli.output import json_option, show, table
-from config.cli.tenancy import (
-    actor,
-    choose_agent,
-    choose_tenant,
-    only_tenant,
-    tenant_having,
-    tenant_option,
-    tenant_or_all,
-)
+from config.cli.kit import Output
+from config.cli.output import short, table
+from config.cli.tenancy import actor, choose_agent, choose_tenant, only_tenant, tenant_having, tenant_or_all
 
 _KINDS = [each.value for each in ChannelKind if each is not ChannelKind.PEER]
 
 
-@click.group()
-def channel() -> None:
-    """Channels: mail, webhooks and the inbox, by which agents reach people. NAME is a channel's name.
-
-    An agent without a channel for an audience uses its tenant's; where there is none either, it writes to the inbox.
-    """
-
-
-@channel.command("list")
-@tenant_option
-@json_option
-def list_them(tenant_slug: str | None, as_json: bool) -> None:
-    """List the channels.
-
-    \b
-    Example: arbor channel list
-    """
+def list_channels(tenant_slug: str | None) -> Output:
+    """List the channels."""
     with tenant_or_all(tenant_slug, reason="list of channels") as tenant:
         rows = Channel.objects.select_related("agent", "tenant").defer("sealed_secret")
         found = list(rows if tenant else rows.order_by("tenant__slug", "name"))
@@ -71,41 +47,14 @@ def list_them(tenant_slug: str | None, as_json: bool) -> None:
             for each in found
         ),
     )
-    empty = (
-        "No channels: agents write to the inbox (`arbor inbox`). [bold]arbor channel add NAME --help[/bold]"
-    )
-    show({"channels": [_line(each) for each in found]}, as_json=as_json, people=people if found else empty)
+    empty = "No channels: agents write to the inbox (`arbor inbox list`). [bold]arbor contact channel add NAME --help[/bold]"
+    return Output({"channels": [_line(each) for each in found]}, people=people if found else empty)
 
 
-@channel.command("add")
-@click.argument("name")
-@click.option("--kind", type=click.Choice(_KINDS), required=True)
-@click.option("--to", "target", default="", help="An e-mail address or a URL; none for the inbox.")
-@click.option(
-    "--audience",
-    type=click.Choice([each.value for each in Audience]),
-    default=Audience.USER.value,
-    show_default=True,
-    help="Which messages leave by it.",
-)
-@click.option("--agent", metavar="NAME", help="Of this agent only.")
-@tenant_option
-@json_option
 def add(
-    name: str,
-    kind: str,
-    target: str,
-    audience: str,
-    agent: str | None,
-    tenant_slug: str | None,
-    as_json: bool,
-) -> None:
-    """Add a channel. Of a webhook, the secret that signs its requests is shown, this once.
-
-    \b
-    Example: arbor channel add ops --kind webhook --to https://example.org/arbor
-             arbor channel add mail --kind email --to ann@example.org --agent Vega
-    """
+    name: str, kind: str, target: str, audience: str, agent: str | None, tenant_slug: str | None
+) -> Output:
+    """Add a channel. The secret that signs a webhook's requests is shown once."""
     chosen = choose_agent(agent, tenant_slug) if agent else None
     tenant_id = chosen.tenant_id if chosen else choose_tenant(tenant_slug).id
     with tenant_transaction(tenant_id):
@@ -118,7 +67,7 @@ def add(
             actor=actor(),
         )
         line = _line(made.channel)
-    trial = f"arbor channel test {shlex.quote(made.channel.name)}"
+    trial = f"arbor contact channel test {shlex.quote(made.channel.name)}"
     if only_tenant() is None:
         trial += f" --tenant {line['tenant']}"
     said = f"[bold]{escape(made.channel.name)}[/bold] is added; try it: {escape(trial)}"
@@ -127,68 +76,43 @@ def add(
             f"\nIts requests are signed with [bold]{escape(made.secret)}[/bold]: give this to the receiver."
             " It is not shown again."
         )
-    show({**line, "secret": made.secret or None}, as_json=as_json, people=said)
+    return Output({**line, "secret": made.secret or None}, people=said)
 
 
-@channel.command("remove")
-@click.argument("name")
-@tenant_option
-@json_option
-def remove(name: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Remove a channel. Messages that wait for it fail with that reason.
-
-    \b
-    Example: arbor channel remove ops
-    """
+def remove(name: str, tenant_slug: str | None) -> Output:
+    """Remove a channel. Its pending messages fail with that reason."""
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         removed = remove_channel(channel_id=channel_by_name(name).id, actor=actor())
         line = _line(removed)
-    show({"removed": line}, as_json=as_json, people=f"[bold]{escape(removed.name)}[/bold] is removed.")
+    return Output({"removed": line}, people=f"[bold]{escape(removed.name)}[/bold] is removed.")
 
 
-def _switch(name: str, tenant_slug: str | None, as_json: bool, *, enabled: bool) -> None:
+def _switch(name: str, tenant_slug: str | None, *, enabled: bool) -> Output:
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         switched = switch_channel(channel_id=channel_by_name(name).id, enabled=enabled, actor=actor())
         line = _line(switched)
     word = "enabled" if enabled else "disabled"
-    show(line, as_json=as_json, people=f"[bold]{escape(switched.name)}[/bold] is {word}.")
+    return Output(line, people=f"[bold]{escape(switched.name)}[/bold] is {word}.")
 
 
-@channel.command("enable")
-@click.argument("name")
-@tenant_option
-@json_option
-def enable(name: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Use a channel again."""
-    _switch(name, tenant_slug, as_json, enabled=True)
+def enable(name: str, tenant_slug: str | None) -> Output:
+    """Enable a channel again."""
+    return _switch(name, tenant_slug, enabled=True)
 
 
-@channel.command("disable")
-@click.argument("name")
-@tenant_option
-@json_option
-def disable(name: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Leave a channel aside. Messages that wait for it fail with that reason."""
-    _switch(name, tenant_slug, as_json, enabled=False)
+def disable(name: str, tenant_slug: str | None) -> Output:
+    """Disable a channel. Its pending messages fail with that reason."""
+    return _switch(name, tenant_slug, enabled=False)
 
 
-@channel.command("test")
-@click.argument("name")
-@tenant_option
-@json_option
-def try_out(name: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Send a message that says it is a test, now and once, and say what came of it.
-
-    \b
-    Example: arbor channel test ops
-    """
+def send_test(name: str, tenant_slug: str | None) -> Output:
+    """Send a test message once, and report the result."""
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         found = channel_by_name(name)
         message = trial_message(found, actor=actor())
     carry_trial(ChannelKind(found.kind), message)
-    show(
+    return Output(
         {"channel": found.name, "sent": True, "key": message.key},
-        as_json=as_json,
         people=f"[bold]{escape(found.name)}[/bold] works: its receiver has the message.",
     )
 

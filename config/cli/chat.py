@@ -18,105 +18,74 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
 from arbor.models.handles import REFLEX
-from config.cli.output import console, json_option, note, show
-from config.cli.tenancy import ChosenAgent, actor, choose_agent, tenant_option
+from config.cli.output import console, note, show
+from config.cli.tenancy import ChosenAgent, actor, with_agent
 
 #: Turns that `--history` shows where it is not said how many.
 _SHOWN = 40
 
 
-@click.command("chat")
-@click.argument("name")
-@click.option("-m", "--message", help="Say this one thing and end; - is standard input.")
-@click.option("--history", "shows_history", is_flag=True, help="Show what was said, and say nothing.")
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1, 1000),
-    default=_SHOWN,
-    show_default=True,
-    help="How many turns --history shows.",
-)
-@tenant_option
-@json_option
-def chat(
-    name: str,
-    message: str | None,
-    shows_history: bool,
-    limit: int,
-    tenant_slug: str | None,
-    as_json: bool,
-) -> None:
-    """Talk to an agent; Ctrl-D ends it. It remembers what was said.
-
-    A conversation is no heartbeat: the agent answers at once, in this process, and its timer rests meanwhile. A
-    conversation that mattered brings a heartbeat about as soon as it ends. Exit code 1 where there was no answer.
-
-    \b
-    Examples:
-      arbor chat Vega
-      arbor chat Vega --message "What did we agree about the boat?" --json
-      arbor chat Vega --history
-    """
+@with_agent
+def chat(agent: ChosenAgent, *, message: str | None, shows_history: bool, limit: int, as_json: bool) -> None:
+    """Talk to an agent; Ctrl-D ends it. The agent remembers the conversation."""
     if shows_history and message is not None:
         raise click.UsageError("--history says nothing: give --message or --history, not both")
-    chosen = choose_agent(name, tenant_slug)
     if shows_history:
-        _show_history(chosen, limit, as_json)
+        _show_history(agent, limit, as_json)
     elif message is not None:
-        _once(chosen, sys.stdin.read() if message == "-" else message, as_json)
+        _once(agent, sys.stdin.read() if message == "-" else message, as_json)
     elif as_json:
         raise click.UsageError("--json needs --message or --history: a conversation is for people")
     else:
-        _converse(chosen)
+        _converse(agent)
 
 
-def _once(chosen: ChosenAgent, text: str, as_json: bool) -> None:
+def _once(agent: ChosenAgent, text: str, as_json: bool) -> None:
     """Say one thing; a conversation that is open already goes on, one made for this ends with it."""
-    session = _open(chosen)
+    session = _open(agent)
     begun = session.started_at == session.last_at
-    with _thinking(chosen):
-        answer = _answered(chosen, session.id, text)
-    ended = _end(chosen, session.id) if begun else None
+    with _thinking(agent):
+        answer = _answered(agent, session.id, text)
+    ended = _end(agent, session.id) if begun else None
     told = {
-        "agent": chosen.name,
-        "tenant": chosen.tenant_slug,
+        "agent": agent.name,
+        "tenant": agent.tenant_slug,
         "conversation": session.id,
         **_line(answer),
         "ended": ended is not None,
         "significance": ended.significance if ended else None,
         "beat_follows": ended.beat_follows if ended else None,
     }
-    show(told, as_json=as_json, people=_said(chosen, answer))
+    show(told, as_json=as_json, people=_said(agent, answer))
     if ended is not None and not as_json:
-        note(_ending(chosen, ended))
+        note(_ending(agent, ended))
     if answer.error:
         raise click.exceptions.Exit(1)
 
 
-def _converse(chosen: ChosenAgent) -> None:
-    session = _open(chosen)
-    note(f"talking to {chosen.name}; Ctrl-D ends it")
+def _converse(agent: ChosenAgent) -> None:
+    session = _open(agent)
+    note(f"talking to {agent.name}; Ctrl-D ends it")
     if default_model().startswith(f"{REFLEX}/"):
         note(
             "no language model's key is set: an agent without a model of its own answers by rule, from memory"
         )
     while (text := _asked()) is not None:
         # One that was idle, or ended elsewhere, is begun anew.
-        session = _open(chosen)
+        session = _open(agent)
         try:
-            with _thinking(chosen):
-                answer = _answered(chosen, session.id, text)
+            with _thinking(agent):
+                answer = _answered(agent, session.id, text)
         except Invalid as refusal:
             note(str(refusal))
             continue
-        console().print(_said(chosen, answer))
-    note(_ending(chosen, _end(chosen, session.id)))
+        console().print(_said(agent, answer))
+    note(_ending(agent, _end(agent, session.id)))
 
 
-def _open(chosen: ChosenAgent) -> ChatSession:
-    with tenant_transaction(chosen.tenant_id):
-        return open_session(agent_id=chosen.id, person=actor())
+def _open(agent: ChosenAgent) -> ChatSession:
+    with tenant_transaction(agent.tenant_id):
+        return open_session(agent_id=agent.id, person=actor())
 
 
 def _asked() -> str | None:
@@ -132,33 +101,33 @@ def _asked() -> str | None:
             return line
 
 
-def _answered(chosen: ChosenAgent, session_id: Any, text: str) -> ChatMessage:
-    return say(tenant_id=chosen.tenant_id, session_id=session_id, text=text)
+def _answered(agent: ChosenAgent, session_id: Any, text: str) -> ChatMessage:
+    return say(tenant_id=agent.tenant_id, session_id=session_id, text=text)
 
 
-def _end(chosen: ChosenAgent, session_id: Any) -> Ended:
-    with tenant_transaction(chosen.tenant_id):
+def _end(agent: ChosenAgent, session_id: Any) -> Ended:
+    with tenant_transaction(agent.tenant_id):
         return end_session(session_id=session_id)
 
 
 @contextmanager
-def _thinking(chosen: ChosenAgent) -> Iterator[None]:
+def _thinking(agent: ChosenAgent) -> Iterator[None]:
     """Show that the agent thinks, on a terminal's standard error."""
     if not sys.stderr.isatty():
         yield
         return
-    with console(err=True).status(f"{escape(chosen.name)} thinks…"):
+    with console(err=True).status(f"{escape(agent.name)} thinks…"):
         yield
 
 
-def _said(chosen: ChosenAgent, turn: ChatMessage) -> str:
+def _said(agent: ChosenAgent, turn: ChatMessage) -> str:
     if turn.error:
         return f"[red]no answer:[/red] {escape(turn.error)}"
-    return f"[bold]{escape(chosen.name)}>[/bold] {escape(turn.content)}"
+    return f"[bold]{escape(agent.name)}>[/bold] {escape(turn.content)}"
 
 
-def _ending(chosen: ChosenAgent, ended: Ended) -> str:
-    follows = f"{chosen.name} beats at once" if ended.beat_follows else "no heartbeat follows because of it"
+def _ending(agent: ChosenAgent, ended: Ended) -> str:
+    follows = f"{agent.name} beats at once" if ended.beat_follows else "no heartbeat follows because of it"
     return f"the conversation is over; significance {ended.significance:.2f}: {follows}"
 
 
@@ -173,11 +142,11 @@ def _line(turn: ChatMessage) -> dict[str, Any]:
     }
 
 
-def _show_history(chosen: ChosenAgent, limit: int, as_json: bool) -> None:
-    with tenant_transaction(chosen.tenant_id):
-        turns = history(agent_id=chosen.id, limit=limit)
+def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
+    with tenant_transaction(agent.tenant_id):
+        turns = history(agent_id=agent.id, limit=limit)
     told = {
-        "agent": chosen.name,
+        "agent": agent.name,
         "turns": [
             {"person": turn.session.person, "conversation": turn.session_id, **_line(turn)} for turn in turns
         ],
@@ -185,11 +154,11 @@ def _show_history(chosen: ChosenAgent, limit: int, as_json: bool) -> None:
     lines = [
         f"[dim]{turn.at:%Y-%m-%d %H:%M}[/dim] "
         + (
-            _said(chosen, turn)
+            _said(agent, turn)
             if turn.speaker == Speaker.AGENT
             else f"[cyan]{escape(turn.session.person)}>[/cyan] {escape(turn.content)}"
         )
         for turn in turns
     ]
-    empty = f"Nobody has talked to {escape(chosen.name)} yet. [bold]arbor chat {escape(chosen.name)}[/bold]"
+    empty = f"Nobody has talked to {escape(agent.name)} yet. [bold]arbor chat {escape(agent.name)}[/bold]"
     show(told, as_json=as_json, people="\n".join(lines) or empty)

@@ -18,9 +18,9 @@ from apps.heartbeats.services.inline import fleet_is_live
 from apps.memories.services.ingest import ingest
 from apps.providers import default_model
 from apps.tenants.models import Tenant
-from config.cli.beats import follow_beat, run_beat
+from config.cli.heartbeats import follow_beat, run_beat
 from config.cli.memory_views import recalled_line, render_ingested, render_recalled
-from config.cli.output import console, json_option, show
+from config.cli.output import console, show
 from config.cli.tenancy import ChosenAgent, actor
 from config.cli.trace import model_line, render
 from config.demo.installation import CONVERSATION
@@ -43,30 +43,8 @@ BEATS = 3
 _TOLD = 160
 
 
-@click.command()
-@click.option(
-    "--tenant", "tenant_slug", metavar="SLUG", help="Where it plays.  [default: demo, made if missing]"
-)
-@click.option("--keep", is_flag=True, help="Keep the agent; otherwise it is destroyed at the end.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=1),
-    default=300.0,
-    show_default=True,
-    help="Seconds for a heartbeat.",
-)
-@json_option
 def demo(tenant_slug: str | None, keep: bool, timeout: float, as_json: bool) -> None:
-    """Tell an agent's first hour: create it, let it read a conversation and beat three times, and see what changed.
-
-    Works with any model, and with none. Workers that run carry the heartbeats; without them this process does.
-    Exit code 1 when a heartbeat fails.
-
-    \b
-    Examples:
-      arbor demo
-      arbor demo --keep
-    """
+    """Show an agent's first hour: create it, ingest a conversation, run three heartbeats, and compare."""
     require_templates()
     tenant = home(tenant_slug)
     with an_agent(tenant, keep=keep) as agent:

@@ -16,9 +16,7 @@ from apps.goals.services.plans import plans_of
 from apps.goals.services.views import goal_views
 from arbor.clock import SystemClock
 from arbor.goals.values import GoalState
-from config.cli.chosen_goal import SHORT
-from config.cli.memory.listing import cut
-from config.cli.output import table
+from config.cli.output import SHORT, cut, table
 
 #: Memories of a goal that are shown.
 _MEMORIES = 20

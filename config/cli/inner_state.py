@@ -1,42 +1,31 @@
-"""`arbor drives`, `arbor mood`, `arbor experiences` and `arbor peers`: an agent's inner state, looked at."""
+"""`arbor self drives`, `arbor self mood`, `arbor self experiences` and `arbor contact peers`: an agent's inner state, looked at."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
-import click
 from rich.markup import escape
 
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.selves.models import Experience, PeerModel
 from apps.selves.services.inner_state import read_inner_state
-from apps.tenants.scope import tenant_transaction
 from arbor.selves.drives import RULES, URGENT
 from arbor.selves.emotions import in_words
 from arbor.selves.trust import trust
-from config.cli.memory.listing import cut
-from config.cli.output import ago, json_option, show, table
-from config.cli.tenancy import choose_agent, tenant_option
+from config.cli.kit import Output
+from config.cli.output import ago, cut, table
+from config.cli.tenancy import ChosenAgent, in_agent_transaction
 
 #: Characters of a drive's bar, and the steps of a sparkline.
 _WIDTH = 20
 _STEPS = "▁▂▃▄▅▆▇█"
 
 
-@click.command("drives")
-@click.argument("agent")
-@tenant_option
-@json_option
-def drives(agent: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Show what moves an agent from within, and how high each drive stands now.
-
-    \b
-    Example: arbor drives Vega
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        inner = read_inner_state(agent_id=chosen.id, now=datetime.now(UTC))
+@in_agent_transaction
+def show_drives(agent: ChosenAgent) -> Output:
+    """Show an agent's drives and their present levels."""
+    inner = read_inner_state(agent_id=agent.id, now=datetime.now(UTC))
     people: Any = table(
         ("drive", "level", "", "", "builds up while"),
         (
@@ -51,38 +40,26 @@ def drives(agent: str, tenant_slug: str | None, as_json: bool) -> None:
         ),
     )
     told = {
-        "agent": chosen.name,
+        "agent": agent.name,
         "urgent_from": URGENT,
         "drives": [each.model_dump(mode="json") for each in inner.drives],
         "next_urgent_at": inner.next_urgent_at,
     }
-    show(told, as_json=as_json, people=people)
+    return Output(told, people=people)
 
 
-@click.command("mood")
-@click.argument("agent")
-@click.option(
-    "--last", type=click.IntRange(1, 500), default=40, show_default=True, help="So many heartbeats."
-)
-@tenant_option
-@json_option
-def mood(agent: str, last: int, tenant_slug: str | None, as_json: bool) -> None:
-    """Show how an agent feels now, and how it felt at its last heartbeats.
-
-    \b
-    Example: arbor mood Vega --last 100
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        inner = read_inner_state(agent_id=chosen.id, now=datetime.now(UTC))
-        rows = Heartbeat.objects.filter(
-            agent_id=chosen.id, status=HeartbeatStatus.DONE, emotional_valence__isnull=False
-        ).order_by("-started_at")
-        latest = list(rows.values("number", "started_at", "emotional_valence", "arousal")[:last])
+@in_agent_transaction
+def show_mood(agent: ChosenAgent, *, last: int) -> Output:
+    """Show an agent's mood, now and at its last heartbeats."""
+    inner = read_inner_state(agent_id=agent.id, now=datetime.now(UTC))
+    rows = Heartbeat.objects.filter(
+        agent_id=agent.id, status=HeartbeatStatus.DONE, emotional_valence__isnull=False
+    ).order_by("-started_at")
+    latest = list(rows.values("number", "started_at", "emotional_valence", "arousal")[:last])
     latest.reverse()
     now = inner.mood
     lines = [
-        f"{escape(chosen.name)} feels {in_words(now.valence, now.arousal)} now:"
+        f"{escape(agent.name)} feels {in_words(now.valence, now.arousal)} now:"
         f" valence {now.valence:+.2f} (-1 to 1), arousal {now.arousal:.2f} (0 to 1)."
     ]
     if latest:
@@ -93,29 +70,18 @@ def mood(agent: str, last: int, tenant_slug: str | None, as_json: bool) -> None:
         ]
     else:
         lines.append("No heartbeat has ended yet.")
-    told = {"agent": chosen.name, "now": now.model_dump(mode="json"), "heartbeats": latest}
-    show(told, as_json=as_json, people="\n".join(lines))
+    told = {"agent": agent.name, "now": now.model_dump(mode="json"), "heartbeats": latest}
+    return Output(told, people="\n".join(lines))
 
 
-@click.command("experiences")
-@click.argument("agent")
-@click.option("--last", type=click.IntRange(1, 1000), default=30, show_default=True, help="So many.")
-@click.option("--failures", is_flag=True, help="Only what failed.")
-@tenant_option
-@json_option
-def experiences(agent: str, last: int, failures: bool, tenant_slug: str | None, as_json: bool) -> None:
-    """List what an agent did, how it turned out and what that taught it, the latest first.
-
-    \b
-    Example: arbor experiences Vega --failures
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        rows = Experience.objects.filter(agent_id=chosen.id)
-        if failures:
-            rows = rows.filter(outcome="failure")
-        fields = ("tick", "action", "about", "outcome", "lesson", "at", "heartbeat_id")
-        found = list(rows.order_by("-tick", "-id").values(*fields)[:last])
+@in_agent_transaction
+def list_experiences(agent: ChosenAgent, *, last: int, failures: bool) -> Output:
+    """List an agent's actions with their outcomes and lessons, the latest first."""
+    rows = Experience.objects.filter(agent_id=agent.id)
+    if failures:
+        rows = rows.filter(outcome="failure")
+    fields = ("tick", "action", "about", "outcome", "lesson", "at", "heartbeat_id")
+    found = list(rows.order_by("-tick", "-id").values(*fields)[:last])
     people: Any = table(
         ("beat", "action", "outcome", "about", "lesson"),
         (
@@ -124,26 +90,15 @@ def experiences(agent: str, last: int, failures: bool, tenant_slug: str | None, 
         ),
     )
     nothing = "has had nothing fail yet" if failures else "has done nothing yet that cost energy"
-    empty = f"{escape(chosen.name)} {nothing}."
-    show({"agent": chosen.name, "experiences": found}, as_json=as_json, people=people if found else empty)
+    empty = f"{escape(agent.name)} {nothing}."
+    return Output({"agent": agent.name, "experiences": found}, people=people if found else empty)
 
 
-@click.command("peers")
-@click.argument("agent")
-@tenant_option
-@json_option
-def peers(agent: str, tenant_slug: str | None, as_json: bool) -> None:
-    """List whom an agent deals with, and how far it trusts each of them now.
-
-    Whoever writes to it is here. A meeting counts once the agent says in a heartbeat how it went; so does a conversation.
-
-    \b
-    Example: arbor peers Vega
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        beats = read_inner_state(agent_id=chosen.id, now=datetime.now(UTC)).beats
-        rows = list(PeerModel.objects.filter(agent_id=chosen.id).order_by("-last_at", "name"))
+@in_agent_transaction
+def list_peers(agent: ChosenAgent) -> Output:
+    """List an agent's peers and its present trust in each."""
+    beats = read_inner_state(agent_id=agent.id, now=datetime.now(UTC)).beats
+    rows = list(PeerModel.objects.filter(agent_id=agent.id).order_by("-last_at", "name"))
     found = [_peer(row, beats) for row in rows]
     people: Any = table(
         ("name", "trust", "meetings judged", "went well", "competence", "reliability", "last", "cares for"),
@@ -162,10 +117,10 @@ def peers(agent: str, tenant_slug: str | None, as_json: bool) -> None:
         ),
     )
     empty = (
-        f"{escape(chosen.name)} has no model of anybody yet. Whoever writes to it gets one; somebody it talked with"
+        f"{escape(agent.name)} has no model of anybody yet. Whoever writes to it gets one; somebody it talked with"
         " does once it says in a heartbeat how that went."
     )
-    show({"agent": chosen.name, "peers": found}, as_json=as_json, people=people if found else empty)
+    return Output({"agent": agent.name, "peers": found}, people=people if found else empty)
 
 
 def _peer(row: PeerModel, beats: int) -> dict[str, Any]:

@@ -1,97 +1,63 @@
-"""`arbor mind` and `arbor thoughts`: the present moment of an agent, and what it thought lately."""
+"""Show and rebuild the working memory: what an agent has in mind, and its latest thoughts."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import click
 from rich.markup import escape
 
 from apps.agents.models import AgentState
 from apps.heartbeats.services.mind import Rebuilt, rebuild_mind
-from apps.heartbeats.services.thoughts import RING, thoughts_of
-from apps.tenants.scope import tenant_transaction
+from apps.heartbeats.services.thoughts import thoughts_of
+from apps.memories.services.activation import activated_clusters, activated_memories
+from apps.memories.services.nodes import labels_of
 from arbor.heartbeat.working_memory import WorkingMemory
-from config.cli.memory.listing import cut
-from config.cli.output import ago, json_option, show, table
-from config.cli.tenancy import actor, choose_agent, tenant_option
+from arbor.memory.relations import NodeKind
+from arbor.memory.walks import Node
+from config.cli.kit import Output
+from config.cli.output import ago, cut, short, table
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
 
-@click.group()
-def mind() -> None:
-    """The working memory: what is on an agent's mind now."""
+@in_agent_transaction
+def show_mind(agent: ChosenAgent, *, prompt: bool) -> Output:
+    """Show an agent's working memory: its conversation partner, goals, thoughts, concerns and questions."""
+    memory = WorkingMemory.model_validate(
+        AgentState.objects.values_list("working_memory", flat=True).get(agent_id=agent.id)
+    )
+    told = {"agent": agent.name, "tenant": agent.tenant_slug, **memory.model_dump(mode="json")}
+    return Output(told, people=escape(memory.to_prompt_text()) if prompt else _told(memory))
 
 
-@mind.command("show")
-@click.argument("agent")
-@click.option("--prompt", is_flag=True, help="As it stands in a prompt.")
-@tenant_option
-@json_option
-def show_mind(agent: str, prompt: bool, tenant_slug: str | None, as_json: bool) -> None:
-    """Show what is on an agent's mind: who talks to it, its goals, thoughts, concerns and questions.
-
-    \b
-    Example: arbor mind show Vega
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        memory = WorkingMemory.model_validate(
-            AgentState.objects.values_list("working_memory", flat=True).get(agent_id=chosen.id)
-        )
-    told = {"agent": chosen.name, "tenant": chosen.tenant_slug, **memory.model_dump(mode="json")}
-    show(told, as_json=as_json, people=escape(memory.to_prompt_text()) if prompt else _told(memory))
-
-
-@mind.command("rebuild")
-@click.argument("agent")
-@click.option("--dry-run", is_flag=True, help="Show what it would be, and change nothing.")
-@tenant_option
-@json_option
-def rebuild(agent: str, dry_run: bool, tenant_slug: str | None, as_json: bool) -> None:
-    """Make an agent's working memory anew from its last heartbeats and conversations; what it was goes on record.
-
-    \b
-    Example: arbor mind rebuild Vega --dry-run
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        made = rebuild_mind(agent_id=chosen.id, actor=actor(), dry_run=dry_run)
+@in_agent_transaction
+def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
+    """Rebuild an agent's working memory from its last heartbeats and conversations; the old one is audited."""
+    made = rebuild_mind(agent_id=agent.id, actor=actor(), dry_run=dry_run)
     told = {
-        "agent": chosen.name,
+        "agent": agent.name,
         "dry_run": dry_run,
         "beats": made.beats,
         "turns": made.turns,
         "before": made.before.model_dump(mode="json"),
         "after": made.after.model_dump(mode="json"),
     }
-    show(told, as_json=as_json, people=_rebuilt(made, dry_run))
+    return Output(told, people=_rebuilt(made, dry_run))
 
 
-@click.command("thoughts")
-@click.argument("agent")
-@click.option("-n", "--limit", type=click.IntRange(1, RING), default=20, show_default=True, help="How many.")
-@tenant_option
-@json_option
-def thoughts(agent: str, limit: int, tenant_slug: str | None, as_json: bool) -> None:
-    """Show what an agent thought lately, the latest first: the last 50 thoughts of its heartbeats and conversations.
-
-    \b
-    Example: arbor thoughts Vega -n 5
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        found = thoughts_of(agent_id=chosen.id, limit=limit)
+@in_agent_transaction
+def list_thoughts(agent: ChosenAgent, *, limit: int) -> Output:
+    """List an agent's last 50 thoughts in heartbeats and conversations, the latest first."""
+    found = thoughts_of(agent_id=agent.id, limit=limit)
     told = {
-        "agent": chosen.name,
+        "agent": agent.name,
         "thoughts": [
             {"at": each.at, "origin": each.origin, "id": each.id, "text": each.text} for each in found
         ],
     }
     people = table(("when", "at a", "thought"), ((ago(each.at), each.origin, each.text) for each in found))
-    show(
+    return Output(
         told,
-        as_json=as_json,
-        people=people if found else f"{escape(chosen.name)} has not thought anything yet.",
+        people=people if found else f"{escape(agent.name)} has not thought anything yet.",
     )
 
 
@@ -115,3 +81,25 @@ def _rebuilt(made: Rebuilt, dry_run: bool) -> Any:
         f" (before: {len(made.before.thoughts)}, {len(made.before.concerns)}, {len(made.before.curiosity)},"
         f" {made.before.engagement:.2f})."
     )
+
+
+@in_agent_transaction
+def show_active(agent: ChosenAgent, *, limit: int) -> Output:
+    """Show the memories and themes that recent recalls activated. Activation fades by itself."""
+    present = activated_memories(agent_id=agent.id, limit=limit)
+    texts = labels_of(agent.id, [each.id for each in present], [NodeKind.MEMORY])
+    themes = activated_clusters(agent_id=agent.id)
+    memories = [(each, texts.get(Node(NodeKind.MEMORY, each.id), "")) for each in present]
+    told = {
+        "agent": agent.name,
+        "memories": [{"id": each.id, "level": round(each.level, 4), "text": text} for each, text in memories],
+        "themes": [
+            {"id": each.id, "name": each.name, "activation": round(each.activation, 4)} for each in themes
+        ],
+    }
+    people: Any = table(
+        ("present", "id", "memory or theme"),
+        [(f"{each.activation:.2f}", short(each.id), f"theme: {each.name}") for each in themes]
+        + [(f"{each.level:.2f}", short(each.id), cut(text)) for each, text in memories],
+    )
+    return Output(told, people=people if present else "Nothing: it has not recalled anything lately.")

@@ -33,7 +33,7 @@ LOADED = (
     "celery.concurrency.prefork",
     "celery.concurrency.thread",
     "celery.worker.consumer",
-    "config.cli.beat",
+    "config.cli.scheduler",
     "config.cli.flower",
     "config.cli.web",
     "config.cli.worker",

@@ -1,44 +1,22 @@
-"""`arbor outbox`: what agents sent, what waits, and what did not arrive."""
+"""`arbor contact outbox`: what agents sent, what waits, and what did not arrive."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import click
 
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import shown_target
 from apps.contacts.services.figures import installation_figures, outbox_figures
 from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.tenants.scope import tenant_transaction
-from arbor.contacts.values import DeliveryStatus
-from config.cli.memory.finding import find_in_tenant, short, tenant_of_row
-from config.cli.memory.listing import cut
-from config.cli.output import ago, json_option, show, stamp, table
-from config.cli.tenancy import actor, choose_agent, tenant_option, tenant_or_all
+from config.cli.kit import Output
+from config.cli.lookup import find_in_tenant, tenant_of_row
+from config.cli.output import ago, cut, short, stamp, table
+from config.cli.tenancy import actor, choose_agent, tenant_or_all
 
 
-@click.group()
-def outbox() -> None:
-    """The outbox: messages of agents on their way. ID is an id, or the last characters of one."""
-
-
-@outbox.command("list")
-@click.option("--agent", metavar="NAME", help="Of this agent only.")
-@click.option(
-    "--status", type=click.Choice([each.value for each in DeliveryStatus]), help="In this state only."
-)
-@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True)
-@tenant_option
-@json_option
-def list_them(
-    agent: str | None, status: str | None, limit: int, tenant_slug: str | None, as_json: bool
-) -> None:
-    """List messages, the latest first, with what became of them.
-
-    \b
-    Example: arbor outbox list --status failed
-    """
+def list_messages(agent: str | None, status: str | None, limit: int, tenant_slug: str | None) -> Output:
+    """List outgoing messages and their delivery, the latest first."""
     chosen = choose_agent(agent, tenant_slug) if agent else None
     with tenant_or_all(chosen.tenant_slug if chosen else tenant_slug, reason="list of the outbox") as tenant:
         rows = OutboxMessage.objects.select_related("agent", "tenant").order_by("-created_at", "-id")
@@ -83,39 +61,23 @@ def list_them(
         "failed": figures.failed,
         "messages": [_line(each) for each in found],
     }
-    show(told, as_json=as_json, people=people if found else "No messages.")
+    return Output(told, people=people if found else "No messages.")
 
 
-@outbox.command("retry")
-@click.argument("message_id", metavar="ID")
-@tenant_option
-@json_option
-def retry(message_id: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Have a message that failed tried again, from its first try on.
-
-    \b
-    Example: arbor outbox retry 0c5512aa
-    """
+def retry(message_id: str, tenant_slug: str | None) -> Output:
+    """Retry a failed message, from its first attempt on."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = retry_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
         line = _line(message)
-    show(line, as_json=as_json, people="It is tried again at once.")
+    return Output(line, people="It is tried again at once.")
 
 
-@outbox.command("cancel")
-@click.argument("message_id", metavar="ID")
-@tenant_option
-@json_option
-def cancel(message_id: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Withdraw a message that was not sent. It stays on record.
-
-    \b
-    Example: arbor outbox cancel 0c5512aa
-    """
+def cancel(message_id: str, tenant_slug: str | None) -> Output:
+    """Cancel a message that was not sent. Its row stays."""
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = cancel_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
         line = _line(message)
-    show(line, as_json=as_json, people="It is withdrawn.")
+    return Output(line, people="It is withdrawn.")
 
 
 def _line(each: OutboxMessage) -> dict[str, Any]:

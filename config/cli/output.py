@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -94,3 +95,22 @@ def ago(moment: datetime | None) -> str:
     )
     span = f"{size / length:.0f} {unit}"
     return f"in {span}" if seconds > 0 else f"{span} ago"
+
+
+#: Longer texts are cut in a list.
+_LONGEST_CELL = 100
+
+
+def cut(text: str, longest: int = _LONGEST_CELL) -> str:
+    """Return a text on one line, its beginning if it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+
+
+#: Of an id, so many last characters are shown, and suffice where they are unique.
+SHORT = 8
+
+
+def short(row_id: UUID | str) -> str:
+    """Return the end of an id, as lists show it."""
+    return str(row_id)[-SHORT:]

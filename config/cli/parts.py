@@ -22,11 +22,11 @@ from config.supervisor.part import Part
 from config.supervisor.run_folder import RunFolder
 from config.supervisor.strays import mark
 
-#: The file that a worker or beat touches when it is ready (the same name in `celery_process`).
+#: The file that a worker or the scheduler touches when it is ready (the same name in `celery_process`).
 READY_FILE = "ARBOR_READY_FILE"
 #: What `--only worker` stands for.
 WORKERS = tuple(pool.name for pool in POOLS)
-NAMES = (*WORKERS, "beat", "web", "flower")
+NAMES = (*WORKERS, "scheduler", "web", "flower")
 
 _PROBE_WITHIN_S = 0.5
 #: A forked process shows its own arguments where the nursery's stand, as far as they go.
@@ -99,7 +99,7 @@ def parts_of(plan: Plan) -> list[Part]:
         once=True,
     )
     processes = [_pool_part(plan, pool) for pool in worker_pools()]
-    processes += [_beat_part(plan), _web_part(plan), _flower_part(plan)]
+    processes += [_scheduler_part(plan), _web_part(plan), _flower_part(plan)]
     return [*servers, prepare, *(part for part in processes if part.name in plan.only)]
 
 
@@ -129,8 +129,8 @@ def _pool_part(plan: Plan, pool: WorkerPool) -> Part:
     )
 
 
-def _beat_part(plan: Plan) -> Part:
-    return _signalling_part(plan, "beat", "beat")
+def _scheduler_part(plan: Plan) -> Part:
+    return _signalling_part(plan, "scheduler", "scheduler")
 
 
 def _signalling_part(plan: Plan, name: str, *arguments: str, env: dict[str, str] | None = None) -> Part:

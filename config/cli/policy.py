@@ -1,10 +1,9 @@
-"""`arbor policy`: how an agent may live: its budget, hours, rhythm, models and daily limits."""
+"""`arbor agent policy`: how an agent may live: its budget, hours, rhythm, models and daily limits."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import time
 from decimal import Decimal
 from typing import Any
 
@@ -14,79 +13,26 @@ from django.conf import settings
 from apps.agents.models import AgentPolicy
 from apps.agents.services.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
-from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.budgets import BudgetKind, ByActions, ByTicks, budget_of
+from arbor.heartbeat.budgets import ByActions, ByTicks, budget_of
 from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
-from config.cli.output import json_option, show, table
-from config.cli.tenancy import actor, choose_agent, tenant_option
-from config.cli.values import NONE, Limit
+from config.cli.kit import Output
+from config.cli.output import table
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+from config.cli.values import NONE
 
 #: The limits of a day, as they are called.
 _DAILY = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
 
 
-class Hours(click.ParamType[Any]):
-    """Hours of a day, `08:00-22:00`, or `none`."""
-
-    name = "hours"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read them."""
-        if str(value).lower() == NONE:
-            return NONE
-        start, _, end = str(value).partition("-")
-        try:
-            return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
-        except ValueError:
-            self.fail(f"{value!r} are no hours: write 08:00-22:00, or none for always", param, ctx)
+@in_agent_transaction
+def show_policy(agent: ChosenAgent) -> Output:
+    """Show an agent's policy."""
+    return _show(policy_of(agent.id), agent.name)
 
 
-@click.group()
-def policy() -> None:
-    """How an agent may live: budget, active hours, rhythm, models by tier, daily limits."""
-
-
-@policy.command("show")
-@click.argument("name")
-@tenant_option
-@json_option
-def show_policy(name: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Show an agent's policy.
-
-    \b
-    Example: arbor policy show Vega
-    """
-    chosen = choose_agent(name, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        _show(policy_of(chosen.id), chosen.name, as_json=as_json)
-
-
-@policy.command("set")
-@click.argument("name")
-@click.option(
-    "--budget", type=click.Choice([kind.value for kind in BudgetKind]), help="What beats are paid in."
-)
-@click.option("--allowance", type=Limit(int), help="Actions of a beat, or ticks of a cycle.")
-@click.option(
-    "--hours", type=Hours(), help="When it beats, as 08:00-22:00; 22:00-06:00 is a night; none: always."
-)
-@click.option("--time-zone", help="Whose clock the hours go by, as Europe/Berlin.")
-@click.option("--adaptive/--steady", default=None, help="Whether it beats slower while nothing happens.")
-@click.option("--daily-beats", type=Limit(int), help="Beats of a day (UTC); none: no limit.")
-@click.option("--daily-tokens", type=Limit(int), help="Tokens of a day.")
-@click.option("--daily-usd", type=Limit(Decimal), help="US dollars of a day.")
-@click.option("--follow-ups", type=Limit(int), help="Times a beat goes on after seeing results.")
-@click.option("--models", "tier_models", help='By tier, in JSON: {"tier": ["provider/model", …]}.')
-@tenant_option
-@json_option
-def set_one(
-    name: str, hours: Any, tier_models: str | None, tenant_slug: str | None, as_json: bool, **given: Any
-) -> None:
-    """Change an agent's policy; what is not named stays.
-
-    \b
-    Example: arbor policy set Vega --hours 08:00-22:00 --time-zone Europe/Berlin --daily-usd 0.50
-    """
+@in_agent_transaction
+def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **given: Any) -> Output:
+    """Change an agent's policy; what is not named stays."""
     changes = {field: None if value == NONE else value for field, value in given.items() if value is not None}
     if hours is not None:
         changes["active_from"], changes["active_until"] = (None, None) if hours == NONE else hours
@@ -96,17 +42,15 @@ def set_one(
         except ValueError as error:
             raise click.BadParameter(f"not JSON: {error}", param_hint="--models") from error
     if not changes:
-        raise click.UsageError("name what is to change; `arbor policy set --help` lists it")
-    chosen = choose_agent(name, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        changed = set_policy(agent_id=chosen.id, changes=changes, actor=actor())
-        _show(changed, chosen.name, as_json=as_json)
+        raise click.UsageError("name what is to change; `arbor agent policy set --help` lists it")
+    changed = set_policy(agent_id=agent.id, changes=changes, actor=actor())
+    return _show(changed, agent.name)
 
 
-def _show(policy: AgentPolicy, name: str, *, as_json: bool) -> None:
+def _show(policy: AgentPolicy, name: str) -> Output:
     """Show what holds: for people with what the installation and the tenant say where the policy says nothing."""
     said = {field: getattr(policy, field) for field in FIELDS}
-    show({"agent": name, **said}, as_json=as_json, people=table(("policy", name), _rows(policy)))
+    return Output({"agent": name, **said}, people=table(("policy", name), _rows(policy)))
 
 
 def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""`arbor reembed`: move agents to another embedding model, online."""
+"""`arbor memory reembed`: move agents to another embedding model, online."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import click
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -19,53 +18,19 @@ from rich.progress import (
 )
 
 from apps.memories.services.minds import checked, installation_model
-from apps.memories.services.reembed import BATCH, Move, OnProgress, Reembedding, find_moves
+from apps.memories.services.reembed import Move, OnProgress, Reembedding, find_moves
 from apps.memories.services.takeover import TakenOver
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.models import EmbeddingModel
-from config.cli.output import console, json_option, show, table
-from config.cli.tenancy import actor, choose_agent, tenant_option
+from config.cli.kit import Output
+from config.cli.output import console, table
+from config.cli.tenancy import actor, choose_agent
 
 
-@click.command("reembed")
-@click.option("--to", "name", metavar="MODEL", help="The model.  [default: ARBOR_EMBEDDING_MODEL]")
-@click.option(
-    "--dimension",
-    type=click.IntRange(min=1),
-    help="The length of its vectors.  [default: ARBOR_EMBEDDING_DIMENSION]",
-)
-@click.option(
-    "--agent", "agent_name", metavar="NAME", help="Only this agent.  [default: all that have another]"
-)
-@tenant_option
-@click.option(
-    "--batch",
-    type=click.IntRange(min=1, max=10_000),
-    default=BATCH,
-    show_default=True,
-    help="Memories that are embedded at once.",
-)
-@json_option
 def reembed(
-    name: str | None,
-    dimension: int | None,
-    agent_name: str | None,
-    tenant_slug: str | None,
-    batch: int,
-    as_json: bool,
-) -> None:
-    """Move agents to another embedding model or dimension, while they are at work.
-
-    New vectors are made beside the present ones, and taken over all at once for each agent, so recall works throughout.
-    Ctrl-C is safe: run it again, and it goes on where it stopped. New agents get the model of the settings anyway; set
-    ARBOR_EMBEDDING_MODEL and ARBOR_EMBEDDING_DIMENSION, restart, then run this.
-
-    \b
-    Examples:
-      arbor reembed
-      arbor reembed --to wordllama --dimension 128 --agent Vega
-      arbor reembed --to tei/bge-small --dimension 384 --tenant acme
-    """
+    name: str | None, dimension: int | None, agent_name: str | None, tenant_slug: str | None, batch: int
+) -> Output:
+    """Move agents to another embedding model or dimension, while they run."""
     model = _wanted(name, dimension)
     chosen = choose_agent(agent_name, tenant_slug) if agent_name else None
     tenant = tenant_by_slug(tenant_slug) if tenant_slug and chosen is None else None
@@ -77,7 +42,7 @@ def reembed(
     )
     with _bar() as progress:
         taken = Reembedding(model=model, actor=actor(), batch=batch, progress=progress).run(moves)
-    show(_told(model, moves, taken), as_json=as_json, people=_for_people(model, moves, taken))
+    return Output(_told(model, moves, taken), people=_for_people(model, moves, taken))
 
 
 def _wanted(name: str | None, dimension: int | None) -> EmbeddingModel:

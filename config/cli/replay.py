@@ -1,10 +1,9 @@
-"""`arbor heartbeat replay`: a recorded heartbeat decided once more."""
+"""`arbor agent replay`: a recorded heartbeat decided once more."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
@@ -15,39 +14,21 @@ from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replay import Replay
 from arbor.heartbeat.replay import replay as replay_beat
-from config.cli.memory.finding import find_in_tenant, tenant_of_row
-from config.cli.output import json_option, show, table
-from config.cli.tenancy import tenant_option
+from config.cli.kit import ExitCode, Output
+from config.cli.lookup import find_in_tenant, tenant_of_row
+from config.cli.output import table
 
 
-@click.group()
-def heartbeat() -> None:
-    """Heartbeats on record."""
-
-
-@heartbeat.command("replay")
-@click.argument("heartbeat_id", metavar="ID")
-@click.option("--model", help="Ask this model too, as provider/model, and show what it would have done.")
-@tenant_option
-@json_option
-def replay(heartbeat_id: str, model: str | None, tenant_slug: str | None, as_json: bool) -> None:
-    """Build a heartbeat's prompt anew, read its replies and decide again; tell what differs. It writes nothing.
-
-    ID is an id, or the last characters of one; `arbor agent trace NAME` shows them. Exit code 0 when all is the same,
-    1 when something differs.
-
-    \b
-    Example: arbor heartbeat replay 3f2a9c01 --model ollama/qwen3
-    """
+def replay(heartbeat_id: str, model: str | None, tenant_slug: str | None) -> Output:
+    """Replay a recorded heartbeat and show what differs. Nothing is written."""
     tenant_id = tenant_of_row(Heartbeat, heartbeat_id, tenant_slug)
     with tenant_transaction(tenant_id):
-        chosen = find_in_tenant(Heartbeat, heartbeat_id)
-    found = read_beat(heartbeat_id=chosen, tenant_id=tenant_id)
+        row_id = find_in_tenant(Heartbeat, heartbeat_id)
+    found = read_beat(heartbeat_id=row_id, tenant_id=tenant_id)
     made = replay_beat(found.beat)
     other = ask_other(found, model=model) if model else None
-    show(_as_json(found, made, other), as_json=as_json, people=_render(found, made, other))
-    if not made.is_same:
-        raise click.exceptions.Exit(1)
+    code = ExitCode.DONE if made.is_same else ExitCode.FAILED
+    return Output(_as_json(found, made, other), people=_render(found, made, other), code=code)
 
 
 def _as_json(found: Found, made: Replay, other: OtherMind | None) -> dict[str, Any]:

@@ -1,10 +1,9 @@
-"""`arbor template`: the archetypes agents are made from."""
+"""`arbor agent template`: the archetypes agents are made from."""
 
 from __future__ import annotations
 
 from typing import Any, TextIO
 
-import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.syntax import Syntax
@@ -19,24 +18,13 @@ from apps.agents.services.templates import (
     update_template,
 )
 from apps.tenants.scope import tenant_transaction
-from config.cli.output import json_option, note, show, table
-from config.cli.tenancy import actor, choose_tenant, only_tenant, tenant_option
+from config.cli.kit import Output
+from config.cli.output import note, table
+from config.cli.tenancy import actor, choose_tenant, only_tenant
 
 
-@click.group()
-def template() -> None:
-    """Templates: archetypes that agents are created from."""
-
-
-@template.command("list")
-@tenant_option
-@json_option
-def list_them(tenant_slug: str | None, as_json: bool) -> None:
-    """List the templates: a tenant's own, which go before built-in ones of the same name, and the built-in.
-
-    \b
-    Example: arbor template list --tenant acme
-    """
+def list_all(tenant_slug: str | None) -> Output:
+    """List the templates: a tenant's own first, then the built-in ones."""
     if tenant_slug is None and only_tenant() is None:
         note("the built-in templates; --tenant SLUG adds a tenant's own")
         found = list_builtin_templates()
@@ -49,71 +37,44 @@ def list_them(tenant_slug: str | None, as_json: bool) -> None:
         ((*_cells(each), _first_sentence(each.spec.description)) for each in found),
     )
     empty = "No template yet. Write the built-in ones: [bold]arbor manage seed_templates[/bold]"
-    show({"templates": rows}, as_json=as_json, people=people if rows else empty)
+    return Output({"templates": rows}, people=people if rows else empty)
 
 
-@template.command("show")
-@click.argument("name")
-@tenant_option
-@json_option
-def show_one(name: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Show a template as it was written.
-
-    \b
-    Example: arbor template show Scout
-    """
+def show_one(name: str, tenant_slug: str | None) -> Output:
+    """Show a template as it was written."""
     found = _find(name, tenant_slug)
     head = f"[bold]{found.name}[/bold] {escape(found.version)} ({found.origin})"
-    show(
+    return Output(
         {
             **_line(found),
             "spec": found.spec.model_dump(mode="json"),
             "source_text": found.source_text,
         },
-        as_json=as_json,
         people=Group(head, Syntax(found.source_text, "markdown", word_wrap=True, background_color="default")),
     )
 
 
-@template.command("validate")
-@click.argument("file", type=click.File(encoding="utf-8"))
-@json_option
-def validate(file: TextIO, as_json: bool) -> None:
-    """Check a template file; lists every fault with its line. Exit code 1 when there is one.
-
-    \b
-    Example: arbor template validate gardener.md
-    """
+def validate(file: TextIO) -> Output:
+    """Check a template file, and list every fault with its line."""
     spec = read_template(file.read())
-    show(
+    return Output(
         {"valid": True, "name": spec.name, "version": spec.version},
-        as_json=as_json,
         people=f"{spec.name} {escape(spec.version)} is valid: {len(spec.initial_goals)} goals,"
         f" actions {', '.join(spec.actions)}.",
     )
 
 
-@template.command("add")
-@click.argument("file", type=click.File(encoding="utf-8"))
-@click.option("--replace", is_flag=True, help="Replace the tenant's template of that name.")
-@tenant_option
-@json_option
-def add(file: TextIO, replace: bool, tenant_slug: str | None, as_json: bool) -> None:
-    """Add a tenant's own template from a file, or replace it; agents made before stay as they are.
-
-    \b
-    Example: arbor template add gardener.md --tenant acme
-    """
-    chosen = choose_tenant(tenant_slug)
+def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
+    """Add a tenant's own template from a file, or replace it; existing agents stay as they are."""
+    agent = choose_tenant(tenant_slug)
     text = file.read()
-    with tenant_transaction(chosen.id):
+    with tenant_transaction(agent.id):
         made = (update_template if replace else add_template)(text=text, actor=actor())
     verb = "Replaced" if replace else "Added"
-    show(
-        {"template": made.name, "version": made.version, "tenant": chosen.slug},
-        as_json=as_json,
-        people=f"{verb} template [bold]{made.name}[/bold] {escape(made.version)} of {chosen.slug}. Next:"
-        f" [bold]arbor agent create NAME --template {made.name} --tenant {chosen.slug}[/bold]",
+    return Output(
+        {"template": made.name, "version": made.version, "tenant": agent.slug},
+        people=f"{verb} template [bold]{made.name}[/bold] {escape(made.version)} of {agent.slug}. Next:"
+        f" [bold]arbor agent create NAME --template {made.name} --tenant {agent.slug}[/bold]",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which tenant and agent a command is about, and who gives it."""
+"""Resolve the tenant and the agent that a command is about, and open the transaction that it runs in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import getpass
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate
 from uuid import UUID
 
 import click
@@ -20,13 +21,6 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import all_slugs, tenant_by_slug
 from arbor.errors import NotFound
 
-tenant_option = click.option(
-    "--tenant",
-    "tenant_slug",
-    metavar="SLUG",
-    help="The tenant.  [default: the only one, or the one it is found in]",
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenAgent:
@@ -36,6 +30,43 @@ class ChosenAgent:
     name: str
     tenant_id: UUID
     tenant_slug: str
+
+
+def with_agent[**P, R](run: Callable[Concatenate[ChosenAgent, P], R]) -> Callable[..., R]:
+    """Resolve AGENT and `--tenant` to the agent that a command is about; the command opens its own transactions.
+
+    For commands that call a model, an embedder or a service with transactions of its own.
+    """
+
+    @wraps(run)
+    def resolved(*, agent: str, tenant_slug: str | None, **given: Any) -> R:
+        return run(choose_agent(agent, tenant_slug), **given)  # type: ignore[call-arg]
+
+    return resolved
+
+
+def in_agent_transaction[**P, R](run: Callable[Concatenate[ChosenAgent, P], R]) -> Callable[..., R]:
+    """Resolve AGENT and `--tenant`, and run the command in one transaction of the agent's tenant."""
+
+    @wraps(run)
+    def within(*, agent: str, tenant_slug: str | None, **given: Any) -> R:
+        chosen = choose_agent(agent, tenant_slug)
+        with tenant_transaction(chosen.tenant_id):
+            return run(chosen, **given)  # type: ignore[call-arg]
+
+    return within
+
+
+def in_tenant_transaction[**P, R](run: Callable[Concatenate[Tenant, P], R]) -> Callable[..., R]:
+    """Resolve `--tenant`, and run the command in one transaction of the tenant."""
+
+    @wraps(run)
+    def within(*, tenant_slug: str | None, **given: Any) -> R:
+        tenant = choose_tenant(tenant_slug)
+        with tenant_transaction(tenant.id):
+            return run(tenant, **given)  # type: ignore[call-arg]
+
+    return within
 
 
 def actor() -> str:

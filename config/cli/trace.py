@@ -18,8 +18,7 @@ from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, Led
 from apps.heartbeats.services.trace import Step, steps_of
 from arbor.heartbeat.decision import Verdict
 from arbor.models.handles import Provider
-from config.cli.memory.finding import short
-from config.cli.output import stamp
+from config.cli.output import short, stamp
 
 _COLOURS = {
     HeartbeatStatus.DONE: "green",

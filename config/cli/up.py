@@ -34,7 +34,7 @@ def _say(text: str) -> None:
     click.echo(f"{click.style('·', dim=True)} {text}")
 
 
-def _choose_parts(_context: click.Context, _parameter: click.Parameter, value: str | None) -> frozenset[str]:
+def _choose_parts(value: str | None) -> frozenset[str]:
     if not value:
         return frozenset(NAMES)
     wanted = {name.strip() for name in value.split(",")}
@@ -42,19 +42,15 @@ def _choose_parts(_context: click.Context, _parameter: click.Parameter, value: s
         wanted = (wanted - {"worker", "workers"}) | set(WORKERS)
     unknown = wanted - set(NAMES)
     if unknown:
-        raise click.BadParameter(f"{', '.join(sorted(unknown))}: choose from worker, {', '.join(NAMES)}")
+        raise click.BadParameter(
+            f"{', '.join(sorted(unknown))}: choose from worker, {', '.join(NAMES)}", param_hint="--only"
+        )
     return frozenset(wanted)
 
 
-@click.command()
-@click.option("--only", callback=_choose_parts, help="Parts to run, such as web,worker,beat.  [default: all]")
-@click.option("--no-demo", is_flag=True, help="Make no demo tenants and agents.")
-@click.option("--port", type=click.IntRange(1, 65_535), help="Port of the console.  [default: 8000]")
-def up(only: frozenset[str], no_demo: bool, port: int | None) -> None:
-    """Run everything from this terminal: servers, workers, schedule, console, Flower. Ctrl-C stops it.
-
-    With DATABASE_URL or CELERY_BROKER_URL set, that server is yours and none is started here.
-    """
+def up(only: str | None, no_demo: bool, port: int | None) -> None:
+    """Run everything from this terminal: servers, workers, scheduler, console, Flower. Ctrl-C stops it."""
+    parts = _choose_parts(only)
     started = time.monotonic()
     run = RunFolder(data_dir())
     data_dir().mkdir(parents=True, exist_ok=True)
@@ -62,7 +58,7 @@ def up(only: frozenset[str], no_demo: bool, port: int | None) -> None:
         run.note(parts=[])
         _clear_strays()
         _make_secrets()
-        plan = _plan(run, only=only, demo=not no_demo, web_port=port)
+        plan = _plan(run, only=parts, demo=not no_demo, web_port=port)
         write_private(run.servers_file, plan.server_urls())
         run.prepared_file.unlink(missing_ok=True)
         try:

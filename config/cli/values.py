@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -89,6 +89,22 @@ class Limit(click.ParamType[Any]):
             return self._number(value)
         except (ValueError, InvalidOperation):
             self.fail(f"{value!r} is no number: write 100, or none for no limit", param, ctx)
+
+
+class Hours(click.ParamType[Any]):
+    """Hours of a day, `08:00-22:00`, or `none`."""
+
+    name = "hours"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read them."""
+        if str(value).lower() == NONE:
+            return NONE
+        start, _, end = str(value).partition("-")
+        try:
+            return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+        except ValueError:
+            self.fail(f"{value!r} are no hours: write 08:00-22:00, or none for always", param, ctx)
 
 
 def in_words(span: timedelta) -> str:

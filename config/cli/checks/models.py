@@ -65,11 +65,13 @@ def check_minds() -> Finding:
         return fail(
             "minds",
             "; ".join(unreachable),
-            "bring its key or address back (ARBOR_EMBEDDING_URLS), or run `arbor reembed`",
+            "bring its key or address back (ARBOR_EMBEDDING_URLS), or run `arbor memory reembed`",
         )
     agents = sum(other.agents for other in others)
     models = ", ".join(str(other.model) for other in others[:_MODELS_TRIED])
-    return warn("minds", f"{agents} agents use another embedding model: {models}", "run `arbor reembed`")
+    return warn(
+        "minds", f"{agents} agents use another embedding model: {models}", "run `arbor memory reembed`"
+    )
 
 
 def check_backlog() -> Finding:

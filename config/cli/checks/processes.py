@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import httpx
 from django.conf import settings
 from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
+from apps import web
 from apps.contacts.services.figures import installation_figures
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
 from apps.memories.services.health import read_health
 from apps.queues import Queue
+from apps.web import web_missing
+from arbor.errors import ConfigurationInvalid
 from arbor.memory.health import State
 from config.cli.checks.finding import Finding, fail, ok, warn
 
@@ -18,11 +22,11 @@ _BROKER_WITHIN_S = 1
 _OUTBOX_BEHIND_S = 300
 
 
-def check_beat() -> Finding:
+def check_scheduler() -> Finding:
     """See that the schedule was heard of lately."""
     if any(process.kind == "beat" for process in living_processes()):
-        return ok("beat", f"heard of in the last {SILENT_AFTER.total_seconds():.0f} s")
-    return fail("beat", "silent: no agent becomes due", "run `arbor up` or `arbor beat`")
+        return ok("scheduler", f"heard of in the last {SILENT_AFTER.total_seconds():.0f} s")
+    return fail("scheduler", "silent: no agent becomes due", "run `arbor up` or `arbor scheduler`")
 
 
 def check_workers() -> Finding:
@@ -58,7 +62,7 @@ def check_outbox() -> Finding:
         return warn(
             "outbox",
             f"{figures.failed} messages of agents were not delivered",
-            "see `arbor outbox list --status failed`; then retry or cancel each",
+            "see `arbor contact outbox list --status failed`; then retry or cancel each",
         )
     if figures.oldest_due_s > _OUTBOX_BEHIND_S:
         return warn(
@@ -93,3 +97,18 @@ def check_broker() -> Finding:
             "start it (`arbor up`), or correct CELERY_BROKER_URL",
         )
     return ok("broker", shown)
+
+
+def check_web() -> Finding:
+    """See whether agents can inquire on the web; that they cannot is no fault."""
+    if missing := web_missing():
+        return ok("web", f"closed: {missing}; no agent inquires")
+    try:
+        web.search()
+        web.fetch()
+    except ConfigurationInvalid as error:
+        return fail("web", str(error), "correct ARBOR_SEARCH_URL and ARBOR_WEB_ALLOW")
+    allowed = ", ".join(sorted(settings.ARBOR_WEB_ALLOW)[:5])
+    if "*" in settings.ARBOR_WEB_ALLOW:
+        allowed = "every public address"
+    return ok("web", f"searched by {httpx.URL(settings.ARBOR_SEARCH_URL).host}; agents may read {allowed}")

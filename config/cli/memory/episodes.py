@@ -4,43 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
 from rich.console import Group
 from rich.markup import escape
 
 from apps.memories.models import Episode
 from apps.memories.services.episodes import episode_memories
-from apps.tenants.scope import tenant_transaction
-from config.cli.memory.finding import find_episode, short
-from config.cli.memory.listing import cut
-from config.cli.output import json_option, show, table
-from config.cli.tenancy import ChosenAgent, choose_agent, tenant_option
+from config.cli.kit import Output
+from config.cli.lookup import find_episode
+from config.cli.output import cut, short, table
+from config.cli.tenancy import ChosenAgent, in_agent_transaction
 
 
-@click.command("episodes")
-@click.argument("agent")
-@click.argument("episode_id", metavar="[EPISODE]", required=False)
-@click.option("-k", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
-@tenant_option
-@json_option
-def episodes(agent: str, episode_id: str | None, limit: int, tenant_slug: str | None, as_json: bool) -> None:
-    """List an agent's episodes, the latest first; or show one with its summary and its memories in order.
-
-    \b
-    Examples:
-      arbor memory episodes Vega
-      arbor memory episodes Vega 77aa01c2
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        if episode_id is None:
-            _show_all(chosen, limit, as_json)
-        else:
-            _show_one(chosen, episode_id, limit, as_json)
+@in_agent_transaction
+def show_episodes(agent: ChosenAgent, *, episode_id: str | None, limit: int) -> Output:
+    """List an agent's episodes, the latest first; or show one with its summary and memories."""
+    if episode_id is None:
+        return _show_all(agent, limit)
+    return _show_one(agent, episode_id, limit)
 
 
-def _show_all(chosen: ChosenAgent, limit: int, as_json: bool) -> None:
-    found = Episode.objects.filter(agent_id=chosen.id).defer("embedding", "lexical")
+def _show_all(agent: ChosenAgent, limit: int) -> Output:
+    found = Episode.objects.filter(agent_id=agent.id).defer("embedding", "lexical")
     rows = [episode_line(each) for each in found.order_by("-last_at")[:limit]]
     people: Any = table(
         ("id", "began", "lasted", "memories", "session", "summary"),
@@ -56,17 +40,17 @@ def _show_all(chosen: ChosenAgent, limit: int, as_json: bool) -> None:
             for row in rows
         ),
     )
-    told = {"agent": chosen.name, "episodes": rows}
-    show(told, as_json=as_json, people=people if rows else f"{chosen.name} has no episode yet.")
+    told = {"agent": agent.name, "episodes": rows}
+    return Output(told, people=people if rows else f"{agent.name} has no episode yet.")
 
 
-def _show_one(chosen: ChosenAgent, episode_id: str, limit: int, as_json: bool) -> None:
-    episode = Episode.objects.defer("embedding", "lexical").get(id=find_episode(chosen, episode_id))
+def _show_one(agent: ChosenAgent, episode_id: str, limit: int) -> Output:
+    episode = Episode.objects.defer("embedding", "lexical").get(id=find_episode(agent, episode_id))
     members = episode_memories(episode_id=episode.id, limit=limit)
     row = episode_line(episode)
     told = {
         **row,
-        "agent": chosen.name,
+        "agent": agent.name,
         "memories": [
             {
                 "id": each.id,
@@ -95,7 +79,7 @@ def _show_one(chosen: ChosenAgent, episode_id: str, limit: int, as_json: bool) -
             ),
         ),
     )
-    show(told, as_json=as_json, people=people)
+    return Output(told, people=people)
 
 
 def episode_line(episode: Episode) -> dict[str, Any]:

@@ -1,56 +1,25 @@
-"""`arbor memory list`: an agent's memories, filtered."""
+"""List memories: filtered, or by their similarity to a text."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-import click
 from django.db.models import Q, QuerySet
 
 from apps.memories.models import Concept, Memory, MemoryConcept
-from apps.tenants.scope import tenant_transaction
-from arbor.memory.values import MemoryStatus, MemoryType
-from config.cli.memory.finding import find_concept, short
-from config.cli.output import json_option, show, table
-from config.cli.tenancy import ChosenAgent, choose_agent, tenant_option
-from config.cli.values import Moment
-
-#: Longer texts are cut in a list.
-_SHOWN = 100
+from apps.memories.services.search import search_similar_memories
+from arbor.memory.values import MemoryType
+from config.cli.kit import Output
+from config.cli.lookup import find_concept
+from config.cli.output import cut, short, table
+from config.cli.tenancy import ChosenAgent, in_agent_transaction, with_agent
 
 
-@click.command("list")
-@click.argument("agent")
-@click.option("--type", "kinds", multiple=True, type=click.Choice([each.value for each in MemoryType]))
-@click.option(
-    "--status",
-    type=click.Choice([*(each.value for each in MemoryStatus), "all"]),
-    default=MemoryStatus.ACTIVE.value,
-    show_default=True,
-)
-@click.option("--session", help="Of one session.")
-@click.option("--role", help="Said by one speaker.")
-@click.option("--concept", metavar="NAME", help="Cases of a concept, or of one below it.")
-@click.option("--min-importance", type=click.FloatRange(0, 1))
-@click.option("--min-trust", type=click.FloatRange(0, 1))
-@click.option("--since", type=Moment(), help="That happened since: 2026-05-01.")
-@click.option("--until", type=Moment(), help="That happened before.")
-@click.option("-k", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
-@tenant_option
-@json_option
-def list_them(agent: str, limit: int, tenant_slug: str | None, as_json: bool, **wanted: Any) -> None:
-    """List an agent's memories, the latest first. Only a look: it does not count as a recall.
-
-    \b
-    Examples:
-      arbor memory list Vega
-      arbor memory list Vega --type procedural --type strategic --min-trust 0.5
-      arbor memory list Vega --concept water --since 2026-01-01 --json
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        found = list(_chosen(chosen, **wanted).order_by("-occurred_at", "-id")[: limit + 1])
+@in_agent_transaction
+def list_memories(agent: ChosenAgent, /, *, limit: int, **wanted: Any) -> Output:
+    """List an agent's memories, the latest first."""
+    found = list(_chosen(agent, **wanted).order_by("-occurred_at", "-id")[: limit + 1])
     rows = [memory_line(memory) for memory in found[:limit]]
     people: Any = table(
         ("id", "when", "type", "imp", "trust", "who", "memory"),
@@ -68,8 +37,8 @@ def list_them(agent: str, limit: int, tenant_slug: str | None, as_json: bool, **
         ),
         title=f"The latest {limit}; there are more: --limit" if len(found) > limit else None,
     )
-    told = {"agent": chosen.name, "memories": rows, "more": len(found) > limit}
-    show(told, as_json=as_json, people=people if rows else f"{chosen.name} has no such memory.")
+    told = {"agent": agent.name, "memories": rows, "more": len(found) > limit}
+    return Output(told, people=people if rows else f"{agent.name} has no such memory.")
 
 
 def _chosen(
@@ -124,7 +93,44 @@ def memory_line(memory: Memory) -> dict[str, Any]:
     }
 
 
-def cut(text: str, longest: int = _SHOWN) -> str:
-    """Return a text on one line, its beginning if it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+@with_agent
+def list_similar(agent: ChosenAgent, *, text: str, limit: int, types: tuple[str, ...]) -> Output:
+    """Show the memories nearest to TEXT by meaning alone: words, time and importance do not count."""
+    found = search_similar_memories(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        text=text,
+        limit=limit,
+        types=[MemoryType(each) for each in types],
+    )
+    told = {
+        "agent": agent.name,
+        "query": text,
+        "results": [
+            {
+                "id": each.id,
+                "similarity": round(each.similarity, 4),
+                "type": each.type,
+                "content": each.content,
+                "role": each.role,
+                "session": each.session,
+                "occurred_at": each.occurred_at,
+            }
+            for each in found
+        ],
+    }
+    people: Any = table(
+        ("similar", "id", "when", "type", "who", "memory"),
+        (
+            (
+                f"{each.similarity:.2f}",
+                short(each.id),
+                f"{each.occurred_at:%Y-%m-%d %H:%M}",
+                each.type,
+                each.role,
+                cut(each.content),
+            )
+            for each in found
+        ),
+    )
+    return Output(told, people=people if found else f"{agent.name} has no such memory.")

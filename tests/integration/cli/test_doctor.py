@@ -15,7 +15,7 @@ from arbor.embedding.ports import HashEmbedder
 from config.cli.checks.database import check_vectors
 from config.cli.checks.finding import Verdict
 from config.cli.checks.models import check_backlog, check_embedder, check_minds
-from config.cli.checks.web import check_web
+from config.cli.checks.processes import check_web
 from tests.integration.cli.conftest import Arbor
 
 
@@ -39,7 +39,7 @@ def test_other_settings_leave_agents_as_they_are_and_say_what_moves_them(
     settings.ARBOR_EMBEDDING_DIMENSION = 128
     assert check_vectors().verdict is Verdict.OK
     found = check_minds()
-    assert (found.verdict, found.remedy) == (Verdict.WARN, "run `arbor reembed`")
+    assert (found.verdict, found.remedy) == (Verdict.WARN, "run `arbor memory reembed`")
     assert found.detail == "1 agents use another embedding model: wordllama of 256 dimensions"
     assert "harbour" in remembering("recall", "Vega", "a port without room").out
     assert remembering("reembed").code == 0
@@ -56,7 +56,7 @@ def test_a_model_that_cannot_be_reached_any_more_is_named_with_what_happens_mean
     assert found.verdict is Verdict.FAIL
     assert "1 agents have openai/gone of 512 dimensions and recall by words alone" in found.detail
     assert "needs OPENAI_API_KEY" in found.detail
-    assert "arbor reembed" in found.remedy
+    assert "arbor memory reembed" in found.remedy
     ran = remembering("recall", "Vega", "the harbour")
     assert ran.code == 0
     assert "harbour" in ran.out

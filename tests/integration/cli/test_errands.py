@@ -1,4 +1,4 @@
-"""`arbor errands`: what maintenance did not get from models, and asking anew."""
+"""`arbor ops calls`: what maintenance did not get from models, and asking anew."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def agents(tenant: Tenant) -> list[Agent]:
 
 
 def test_failed_calls_are_listed_with_their_reason(arbor: Arbor, agents: list[Agent]) -> None:
-    assert "ReplyInvalid: expected a JSON object" in arbor("errands").out
-    (failed,) = arbor("errands", "--agent", "Vega", "--json").json["failed"]
+    assert "ReplyInvalid: expected a JSON object" in arbor("ops", "calls").out
+    (failed,) = arbor("ops", "calls", "--agent", "Vega", "--json").json["failed"]
     assert (failed["agent"], failed["purpose"], failed["about"]) == ("Vega", "summarize", "an episode")
 
 
 def test_retrying_lets_them_be_made_anew(arbor: Arbor, agents: list[Agent], tenant: Tenant) -> None:
-    assert arbor("errands", "--agent", "Vega", "--retry", "--json").json["retried"] == 1
-    assert arbor("errands", "--json").json["failed"][0]["agent"] == "Altair"
-    assert "1 failed calls are made anew" in arbor("errands", "--retry").out
-    assert "No call of maintenance has failed." in arbor("errands").out
+    assert arbor("ops", "calls", "--agent", "Vega", "--retry", "--json").json["retried"] == 1
+    assert arbor("ops", "calls", "--json").json["failed"][0]["agent"] == "Altair"
+    assert "1 failed calls are made anew" in arbor("ops", "calls", "--retry").out
+    assert "No call of maintenance has failed." in arbor("ops", "calls").out
     with tenant_transaction(tenant.id):
         assert {call.status for call in ExternalCall.objects.all()} == {CallStatus.RETRIED}

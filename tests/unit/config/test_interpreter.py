@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from config.cli.checks.finding import Verdict
-from config.cli.checks.interpreter import check_interpreter
+from config.cli.doctor import check_interpreter
 from config.interpreter import Interpreter, read_build, this_interpreter
 
 ROOT = Path(__file__).parents[3]

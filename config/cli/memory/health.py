@@ -1,26 +1,20 @@
-"""`arbor memory health`: how maintenance is doing."""
+"""Show the health of maintenance."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import click
 from rich.console import Group
 from rich.markup import escape
 
 from apps.memories.services.health import read_health
 from arbor.memory.health import State
-from config.cli.output import json_option, show, table
+from config.cli.kit import ExitCode, Output
+from config.cli.output import table
 
 
-@click.command("health")
-@json_option
-def health(as_json: bool) -> None:
-    """Show how maintenance is doing, over all tenants: what waits, each job's last run. Exit code 1 when a person must act.
-
-    \b
-    Example: arbor memory health
-    """
+def show_health() -> Output:
+    """Show the state of maintenance over all tenants: its backlogs and each job's last run."""
     found = read_health()
     figures: Any = table(
         ("", "figure", "count", "judged", "limit"),
@@ -53,6 +47,5 @@ def health(as_json: bool) -> None:
     people = Group(
         *(told or ["[green]Maintenance keeps up.[/green]"]), "", figures, "", jobs if found.jobs else nothing
     )
-    show(found.as_json(), as_json=as_json, people=people)
-    if found.state is State.CRITICAL:
-        raise click.exceptions.Exit(1)
+    code = ExitCode.FAILED if found.state is State.CRITICAL else ExitCode.DONE
+    return Output(found.as_json(), people=people, code=code)

@@ -1,48 +1,33 @@
-"""`arbor memory show`: one memory with everything that is known of it."""
+"""Show one memory with everything that is known of it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
 from apps.console.memory_page import MemoryPage, read_memory
 from apps.memories.models import Memory
 from apps.selves.services.resonance import Resonance, resonance_of
-from apps.tenants.scope import tenant_transaction
-from config.cli.memory.finding import find_id, short
-from config.cli.memory.listing import cut, memory_line
-from config.cli.output import ago, json_option, show, table
-from config.cli.tenancy import choose_agent, tenant_option
+from config.cli.kit import Output
+from config.cli.lookup import find_id
+from config.cli.memory.listing import memory_line
+from config.cli.output import ago, cut, short, table
+from config.cli.tenancy import ChosenAgent, in_agent_transaction
 
 
-@click.command("show")
-@click.argument("agent")
-@click.argument("memory_id", metavar="ID")
-@tenant_option
-@json_option
-def show_one(agent: str, memory_id: str, tenant_slug: str | None, as_json: bool) -> None:
-    """Show one memory: its details, why it weighs what it weighs, where it comes from, what comes to mind with it.
-
-    Only a look: it does not count as a recall.
-
-    \b
-    Examples:
-      arbor memory show Vega 4cd01f7e
-      arbor memory show Vega 4cd01f7e --json
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        found = find_id(chosen, Memory, memory_id)
-        page = read_memory(
-            Memory.objects.select_related("access", "episode")
-            .defer("embedding", "episode__embedding", "episode__lexical")
-            .get(id=found)
-        )
-        told = _told(page, resonance_of(agent_id=chosen.id, memory_id=found))
-    show(told, as_json=as_json, people=_for_people(told))
+@in_agent_transaction
+def show_memory(agent: ChosenAgent, *, memory_id: str) -> Output:
+    """Show a memory: its details, the reasons for its importance, its sources and its neighborhood."""
+    found = find_id(agent, Memory, memory_id)
+    page = read_memory(
+        Memory.objects.select_related("access", "episode")
+        .defer("embedding", "episode__embedding", "episode__lexical")
+        .get(id=found)
+    )
+    told = _told(page, resonance_of(agent_id=agent.id, memory_id=found))
+    return Output(told, people=_for_people(told))
 
 
 def _told(page: MemoryPage, rings: Resonance) -> dict[str, Any]:

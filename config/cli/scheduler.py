@@ -1,20 +1,18 @@
-"""`arbor beat`: sends the few periodic hints of the installation."""
+"""Run Celery's beat, which sends the periodic tasks: the scheduler process."""
 
 from __future__ import annotations
 
 import os
 
-import click
 from celery.signals import after_task_publish, beat_init
 
 from config.cli.celery_process import load_app, note_alive
 from config.cli.serving_role import refuse_unsafe_role
 
 
-@click.command()
-def beat() -> None:
-    """Run the schedule. One per installation is enough; two do no harm."""
-    os.environ["ARBOR_PROCESS_NAME"] = "arbor beat"
+def scheduler() -> None:
+    """Run the scheduler, which sends the periodic tasks. One per installation is enough; two do no harm."""
+    os.environ["ARBOR_PROCESS_NAME"] = "arbor scheduler"
     # Ready when it begins; alive as long as it sends what is due.
     beat_init.connect(note_alive, weak=False)
     after_task_publish.connect(note_alive, weak=False)

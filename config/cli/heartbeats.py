@@ -1,51 +1,38 @@
-"""`arbor agent tick` and `arbor agent trace`: a heartbeat now, and what one did."""
+"""Run heartbeats now, and show what they did."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-import click
 from rich.console import Console
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, HeartbeatStatus
+from apps.heartbeats.services.cycles import give_cycle, run_ticks
 from apps.heartbeats.services.inline import beat_now, fleet_is_live
 from apps.heartbeats.services.schedule import tick_now
 from apps.heartbeats.services.trace import steps_of
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, ServerError
-from config.cli.output import console, json_option, note, show
-from config.cli.tenancy import ChosenAgent, actor, choose_agent, tenant_option
+from arbor.runtime import Tick
+from config.cli.kit import ExitCode, Output
+from config.cli.output import console, note
+from config.cli.tenancy import ChosenAgent, actor, with_agent
 from config.cli.trace import model_line, render, render_step, step_line, trace_of
 
 #: How often a heartbeat that the fleet runs is looked at.
 _LOOK_EVERY_S = 0.1
 
 
-@click.command()
-@click.argument("name")
-@click.option(
-    "--here",
-    is_flag=True,
-    help="Run it in this process, also when workers could.  [default: without workers]",
-)
-@click.option(
-    "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds to follow it."
-)
-@tenant_option
-@json_option
-def tick(name: str, here: bool, timeout: float, tenant_slug: str | None, as_json: bool) -> None:
-    """Let an active agent beat now, and print the trace. Exit code 1 when the heartbeat fails.
-
-    \b
-    Example: arbor agent tick Vega
-    """
-    agent = choose_agent(name, tenant_slug)
+@with_agent
+def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) -> Output:
+    """Run a heartbeat of an active agent now, and print its trace."""
     _put_on_record(agent)
     followed = not here and fleet_is_live()
     if followed:
@@ -55,35 +42,25 @@ def tick(name: str, here: bool, timeout: float, tenant_slug: str | None, as_json
         trace = run_beat(agent)
     # Who followed it has seen its steps already.
     people = render({**trace, "steps": []} if followed else trace)
-    show(trace, as_json=as_json, people=people)
-    if trace["status"] != HeartbeatStatus.DONE:
-        raise click.exceptions.Exit(1)
+    done = trace["status"] == HeartbeatStatus.DONE
+    return Output(trace, people=people, code=ExitCode.DONE if done else ExitCode.FAILED)
 
 
-@click.command()
-@click.argument("name")
-@click.option("--beat", "number", type=click.IntRange(min=1), help="Its number.  [default: the last one]")
-@tenant_option
-@json_option
-def trace(name: str, number: int | None, tenant_slug: str | None, as_json: bool) -> None:
-    """Print what a heartbeat saw, decided and did.
-
-    \b
-    Example: arbor agent trace Vega --beat 3
-    """
-    agent = choose_agent(name, tenant_slug)
+@with_agent
+def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
+    """Print what a heartbeat saw, decided and did."""
     with tenant_transaction(agent.tenant_id):
         beats = Heartbeat.objects.filter(agent_id=agent.id)
         if number is None:
             found = beats.order_by("-started_at").first()
-            missing = f"{agent.name} has not beaten yet; `arbor agent tick {agent.name}` lets it"
+            missing = f"{agent.name} has not beaten yet; `arbor agent run {agent.name}` lets it"
         else:
             found = beats.filter(number=number).order_by("-started_at").first()
             missing = f"{agent.name} has no heartbeat {number}; it has {beats.filter(number__gt=0).count()}"
     if found is None:
         raise NotFound(missing)
     told = _trace(agent, found)
-    show(told, as_json=as_json, people=render(told))
+    return Output(told, people=render(told))
 
 
 def _put_on_record(agent: ChosenAgent) -> None:
@@ -166,3 +143,23 @@ class _Follower:
         if beat.status == HeartbeatStatus.WAITING:
             return f"waiting for {beat.model or 'the model'}"
         return f"{beat.status}, {beat.mode or 'beginning'}"
+
+
+@with_agent
+def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
+    """Run heartbeats of an active agent here until its ticks are used up or nothing is left to do."""
+    if ticks is not None:
+        with tenant_transaction(agent.tenant_id):
+            give_cycle(agent_id=agent.id, ticks=ticks, actor=actor())
+
+    def report(tick: Tick, left: int) -> None:
+        did = ", ".join(action.action for action in tick.actions) or tick.reason or "nothing"
+        note(f"{tick.mode or tick.status}: {did} ({left} ticks left)")
+
+    ran = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=report)
+    failed = bool(ran.ticks) and ran.ticks[-1].status == "failed"
+    return Output(
+        {**asdict(ran), "used": ran.used, "agent": agent.name, "tenant": agent.tenant_slug},
+        people=f"{agent.name} beat {len(ran.ticks)} times and used {ran.used} of {ran.allocated} ticks: {ran.ended}.",
+        code=ExitCode.FAILED if failed else ExitCode.DONE,
+    )

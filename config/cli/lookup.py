@@ -1,4 +1,4 @@
-"""Which row of an agent a command means: by its id, the end of one, or a concept's name."""
+"""Resolve what a command line names to rows: an id, the end of one, a title, or a concept's name."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from apps.goals.models import Goal
 from apps.memories.models import Cluster, Concept, Episode, Memory
 from apps.selves.models import Belief, IdentityAspect
 from arbor.errors import NotFound
+from arbor.goals.values import GoalState, title_key
 from arbor.memory.concepts import concept_key, concept_name
 from arbor.memory.relations import NodeKind
 from arbor.memory.walks import Node
+from config.cli.output import SHORT
 from config.cli.tenancy import ChosenAgent, tenant_having
 
-#: Of an id, so many last characters are shown, and suffice where they are unique.
-SHORT = 8
 _HINT = f"give an id, or its last {SHORT} characters"
 
 NODES: dict[NodeKind, type[Model]] = {
@@ -30,11 +30,6 @@ NODES: dict[NodeKind, type[Model]] = {
     NodeKind.ASPECT: IdentityAspect,
     NodeKind.GOAL: Goal,
 }
-
-
-def short(row_id: UUID | str) -> str:
-    """Return the end of an id, as lists show it."""
-    return str(row_id)[-SHORT:]
 
 
 def find_id(agent: ChosenAgent, model: type[Model], text: str) -> UUID:
@@ -143,3 +138,21 @@ def _concept(agent: ChosenAgent, name: str) -> UUID | None:
         Concept.objects.filter(agent_id=agent.id, key=concept_key(name)).values_list("id", flat=True).first()
     )
     return found
+
+
+def find_goal(chosen: ChosenAgent, wanted: str) -> Goal:
+    """Return the agent's goal of that title, id or end of an id; an open one goes before a closed one."""
+    goals: list[Goal] = list(Goal.objects.filter(agent_id=chosen.id))
+    key, end = title_key(wanted), wanted.strip().lower()
+    by_title = [each for each in goals if title_key(each.title) == key]
+    by_id = [each for each in goals if len(end) >= SHORT and str(each.id).endswith(end)]
+    found = by_title or by_id
+    found = [each for each in found if GoalState(each.state).is_open] or found
+    if not found:
+        raise NotFound(
+            f"{chosen.name} has no goal {wanted!r}; `arbor goal list {chosen.name}` shows those there are"
+        )
+    if len(found) > 1:
+        ids = ", ".join(str(each.id) for each in found)
+        raise click.UsageError(f"{len(found)} goals answer to {wanted!r}: give one of the ids {ids}")
+    return found[0]

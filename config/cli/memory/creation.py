@@ -1,4 +1,4 @@
-"""`arbor memory add`: a memory of any type, made from its parts."""
+"""Create a memory of any type from its parts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from arbor.memory.details import (
 from arbor.memory.relations import Relation
 from arbor.memory.trust import Source
 from arbor.memory.values import MemoryType
-from config.cli.memory.finding import find_id, find_memories
-from config.cli.memory.values import TrustedSource
-from config.cli.output import json_option, show
-from config.cli.tenancy import actor, choose_agent, tenant_option
+from config.cli.kit import Output
+from config.cli.lookup import find_id, find_memories
+from config.cli.tenancy import ChosenAgent, actor, with_agent
 
 #: Where a memory comes from that a person gave.
 SOURCE = "operator"
@@ -46,80 +45,32 @@ PARTS: Mapping[MemoryType, tuple[str, ...]] = {
 }
 
 
-@click.command("add")
-@click.argument("agent")
-@click.argument("text")
-@click.option(
-    "--type",
-    "kind",
-    type=click.Choice([each.value for each in MemoryType]),
-    required=True,
-    help="What happened, what is so, how it is done, or what helps to decide.",
-)
-@click.option("--importance", type=click.FloatRange(0, 1), help="[default: by what it says]")
-@click.option("--concept", "concepts", multiple=True, metavar="NAME", help="What it is a case of.")
-@click.option("--context", default="", help="episodic: in what situation.")
-@click.option("--done", default="", help="episodic: what was done.")
-@click.option("--result", default="", help="episodic: what came of it.")
-@click.option("--feeling", default="", help="episodic: joy, worry…")
-@click.option("--valence", type=click.FloatRange(-1, 1), help="episodic: from -1, bad, to 1, good.")
-@click.option("--confidence", type=click.FloatRange(0, 1), help="semantic, strategic: how sure.")
-@click.option("--category", default="", help="semantic: what kind of fact.")
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    type=TrustedSource(),
-    metavar="KIND:NAME[@TRUST]",
-    help="semantic: what says so; without any, a fact is trusted by 0.15.",
-)
-@click.option(
-    "--contradicts", multiple=True, metavar="ID", help="semantic: a memory that cannot be true with it."
-)
-@click.option("--supports-belief", multiple=True, metavar="ID", help="semantic: a belief that it speaks for.")
-@click.option(
-    "--against-belief", multiple=True, metavar="ID", help="semantic: a belief that it speaks against."
-)
-@click.option("--step", "steps", multiple=True, help="procedural: the steps, in order.")
-@click.option("--needs", multiple=True, help="procedural: what must be at hand before.")
-@click.option("--pattern", default="", help="strategic: what was noticed.")
-@click.option("--evidence", multiple=True, help="strategic: what it was seen in.")
-@click.option("--applies-to", multiple=True, help="strategic: where it applies.")
-@tenant_option
-@json_option
-def add(
-    agent: str,
+@with_agent
+def add_memory(
+    agent: ChosenAgent,
+    /,
+    *,
     text: str,
     kind: str,
     importance: float | None,
     concepts: tuple[str, ...],
-    tenant_slug: str | None,
-    as_json: bool,
     **parts: Any,
-) -> None:
-    """Give an agent a memory of any type, made from its parts; what it knows already is reinforced.
-
-    \b
-    Examples:
-      arbor memory add Vega "Read a depth gauge" --type procedural --step "Wait for slack water" --step "Note the tide"
-      arbor memory add Vega "The quay was dredged in spring" --type semantic --source document:harbour-log@0.9
-      arbor memory add Vega "The ferry stopped" --type episodic --context "ice on the river" --feeling worry --valence -0.4
-    """
+) -> Output:
+    """Add a memory of any type, made from its parts; a known memory is reinforced."""
     type_ = MemoryType(kind)
     given = {name for name, value in parts.items() if value not in (None, "", ())}
     if wrong := sorted(given - set(PARTS[type_])):
         options = ", ".join(f"--{name.rstrip('s').replace('_', '-')}" for name in wrong)
         raise click.UsageError(f"a memory that is {kind} has no {options}")
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        contradicted = find_memories(chosen, parts["contradicts"])
+    with tenant_transaction(agent.tenant_id):
+        contradicted = find_memories(agent, parts["contradicts"])
         beliefs = {
-            find_id(chosen, Belief, each): relation
+            find_id(agent, Belief, belief): relation
             for option, relation in (
                 ("supports_belief", Relation.SUPPORTS),
                 ("against_belief", Relation.CONTRADICTS),
             )
-            for each in parts[option]
+            for belief in parts[option]
         }
     creation = Creation(
         content=text,
@@ -130,11 +81,11 @@ def add(
         beliefs=beliefs,
     )
     stored = create_memories(
-        tenant_id=chosen.tenant_id, agent_id=chosen.id, creations=[creation], actor=actor()
+        tenant_id=agent.tenant_id, agent_id=agent.id, creations=[creation], actor=actor()
     )
-    told = {"id": stored.ids[0], "agent": chosen.name, "type": kind, "new": bool(stored.stored)}
-    people = f"{chosen.name} will remember it." if stored.stored else f"{chosen.name} knew that already."
-    show(told, as_json=as_json, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
+    told = {"id": stored.ids[0], "agent": agent.name, "type": kind, "new": bool(stored.stored)}
+    people = f"{agent.name} will remember it." if stored.stored else f"{agent.name} knew that already."
+    return Output(told, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
 
 
 def _episodic(parts: Mapping[str, Any], _contradicted: list[UUID]) -> Detail:
