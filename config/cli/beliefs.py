@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 from rich.markup import escape
 
@@ -14,10 +12,22 @@ from arbor.selves.values import (
     NewBelief,
     Standing,
 )
+from config.cli.columns import Column, facts, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
-from config.cli.output import cut, short, table
+from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+BELIEF = (
+    Column("id", "id", cell=short),
+    Column("category", "about"),
+    Column("confidence", "sure", cell=number),
+    Column("stability", "firm", cell=number),
+    Column("status", "status"),
+    Column("source", "from"),
+    Column("statement", "belief", cell=cut),
+)
+
 
 share = click.FloatRange(0, 1)
 
@@ -25,29 +35,26 @@ share = click.FloatRange(0, 1)
 @in_agent_transaction
 def list_beliefs(agent: ChosenAgent, *, with_dropped: bool) -> Output:
     """List an agent's beliefs, the firmest first."""
-    found = list(Belief.objects.filter(agent_id=agent.id))
-    kept = [each for each in found if with_dropped or each.status != Standing.DROPPED]
-    kept.sort(
-        key=lambda each: (each.status == Standing.DROPPED, -(each.stability + each.confidence), each.id)
+    beliefs = [
+        belief
+        for belief in Belief.objects.filter(agent_id=agent.id)
+        if with_dropped or belief.status != Standing.DROPPED
+    ]
+    beliefs.sort(
+        key=lambda belief: (
+            belief.status == Standing.DROPPED,
+            -(belief.stability + belief.confidence),
+            belief.id,
+        )
     )
-    people: Any = table(
-        ("id", "about", "sure", "firm", "status", "from", "belief"),
-        (
-            (
-                short(each.id),
-                each.category,
-                f"{each.confidence:.2f}",
-                f"{each.stability:.2f}",
-                each.status,
-                each.source,
-                cut(each.statement),
-            )
-            for each in kept
-        ),
+    name = escape(agent.name)
+    return listing(
+        "beliefs",
+        beliefs,
+        BELIEF,
+        about={"agent": agent.name},
+        empty=f'{name} has no belief yet. [bold]arbor self belief add {name} "…"[/bold]',
     )
-    told = {"agent": agent.name, "beliefs": [_line(each) for each in kept]}
-    empty = f'{agent.name} believes nothing yet. [bold]arbor self belief add {escape(agent.name)} "…"[/bold]'
-    return Output(told, people=people if kept else empty)
 
 
 @in_agent_transaction
@@ -98,18 +105,6 @@ def drop(agent: ChosenAgent, *, belief_id: str, reason: str) -> Output:
     return _show(agent, dropped)
 
 
-def _line(each: Belief) -> dict[str, Any]:
-    return {
-        "id": each.id,
-        "category": each.category,
-        "statement": each.statement,
-        "confidence": each.confidence,
-        "stability": each.stability,
-        "status": each.status,
-        "source": each.source,
-    }
-
-
-def _show(agent: ChosenAgent, each: Belief) -> Output:
-    said = f"[bold]{escape(each.statement)}[/bold] ({short(each.id)}) is {each.status}, {each.confidence:.0%} sure."
-    return Output({"agent": agent.name, **_line(each)}, people=said)
+def _show(agent: ChosenAgent, belief: Belief) -> Output:
+    said = f"[bold]{escape(belief.statement)}[/bold] ({short(belief.id)}) is {belief.status}, {belief.confidence:.0%} sure."
+    return Output({"agent": agent.name, **facts(belief, BELIEF)}, people=said)

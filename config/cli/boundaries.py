@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import click
 from rich.markup import escape
 
 from apps.selves.models import Boundary
 from apps.selves.services.boundaries import (
+
     add_boundary,
     boundaries_of,
     crossings_of,
@@ -16,53 +14,42 @@ from apps.selves.services.boundaries import (
     restore_boundary,
 )
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
-from arbor.selves.boundary_check import words_wanted
+from arbor.selves.boundary_check import Crossing, words_wanted
+from config.cli.columns import Column, listing, number
 from config.cli.kit import Output
-from config.cli.output import cut, table
+from config.cli.output import cut
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
-
-share = click.FloatRange(0, 1)
 
 
 @in_agent_transaction
 def list_boundaries(agent: ChosenAgent) -> Output:
     """List an agent's boundaries, the most important first, and the disabled ones."""
-    holding = sorted(boundaries_of(agent.id), key=lambda each: (-each.importance, each.name))
+    boundaries = sorted(boundaries_of(agent.id), key=lambda boundary: (-boundary.importance, boundary.name))
     own = dict(Boundary.objects.filter(agent_id=agent.id).values_list("name", "enabled"))
-    off = sorted(name for name, enabled in own.items() if not enabled)
-    lines = [
-        {
-            "name": each.name,
-            "type": each.type,
-            "response": each.response,
-            "flexibility": each.flexibility,
-            "importance": each.importance,
-            "own": each.name in own,
-            "description": each.description,
-            "patterns": each.patterns,
-            "examples": each.examples,
-        }
-        for each in holding
-    ]
-    people: Any = table(
-        ("name", "type", "response", "flexible", "matters", "whose", "called up by"),
+    disabled = sorted(name for name, enabled in own.items() if not enabled)
+    return listing(
+        "boundaries",
+        boundaries,
         (
-            (
-                each.name,
-                each.type,
-                each.response,
-                f"{each.flexibility:.2f}",
-                f"{each.importance:.2f}",
-                "its own" if each.name in own else "every agent's",
-                cut("; ".join((*each.patterns, *each.examples))),
-            )
-            for each in holding
+            *(Column(key, key) for key in ("name", "type", "response")),
+            Column("flexibility", "flexible", cell=number),
+            Column("importance", "matters", cell=number),
+            Column(
+                "own",
+                "whose",
+                value=lambda boundary: boundary.name in own,
+                cell=lambda is_own: "its own" if is_own else "every agent's",
+            ),
+            Column(
+                head="matches",
+                value=lambda boundary: cut("; ".join((*boundary.patterns, *boundary.examples))),
+            ),
+            *(Column(key) for key in ("description", "patterns", "examples")),
         ),
-        title=f"Switched off for {agent.name}: {', '.join(off)}" if off else None,
+        about={"agent": agent.name, "switched_off": disabled},
+        empty=f"{escape(agent.name)} has no boundary; disabled: {', '.join(disabled)}.",
+        title=f"Disabled for {agent.name}: {', '.join(disabled)}" if disabled else None,
     )
-    empty = f"No boundary holds for {escape(agent.name)}; switched off: {', '.join(off)}."
-    told = {"agent": agent.name, "boundaries": lines, "switched_off": off}
-    return Output(told, people=people if holding else empty)
 
 
 @with_agent
@@ -117,22 +104,23 @@ def restore(agent: ChosenAgent, *, name: str) -> Output:
 @with_agent
 def check_text(agent: ChosenAgent, *, text: str) -> Output:
     """Check a text against an agent's boundaries. Nothing is stored."""
-    found = crossings_of(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
-    lines = [
-        {
-            "boundary": each.boundary.name,
-            "response": each.boundary.response,
-            "why": each.why,
-            "words_wanted": words_wanted(each.boundary)
-            if each.boundary.response is BoundaryResponse.NEGOTIATE
-            else None,
-        }
-        for each in found
-    ]
-    people: Any = table(
-        ("boundary", "response", "why"), ((each["boundary"], each["response"], each["why"]) for each in lines)
+    return listing(
+        "crossed",
+        crossings_of(tenant_id=agent.tenant_id, agent_id=agent.id, text=text),
+        CROSSING,
+        about={"agent": agent.name},
+        empty="It crosses no boundary.",
     )
-    return Output(
-        {"agent": agent.name, "crossed": lines},
-        people=people if found else "It crosses no boundary.",
-    )
+
+
+def _words_wanted(crossing: Crossing) -> int | None:
+    negotiable = crossing.boundary.response is BoundaryResponse.NEGOTIATE
+    return words_wanted(crossing.boundary) if negotiable else None
+
+
+CROSSING = (
+    Column("boundary", "boundary", value=lambda crossing: crossing.boundary.name),
+    Column("response", "response", value=lambda crossing: crossing.boundary.response),
+    Column("why", "why"),
+    Column("words_wanted", value=_words_wanted),
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 from uuid import UUID
 
 from rich.markup import escape
@@ -20,35 +19,41 @@ from apps.contacts.services.channels import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
+from config.cli.columns import Column, facts, listing, of_tenants
 from config.cli.kit import Output
-from config.cli.output import short, table
+from config.cli.output import short
 from config.cli.tenancy import actor, choose_agent, choose_tenant, only_tenant, tenant_having, tenant_or_all
 
-_KINDS = [each.value for each in ChannelKind if each is not ChannelKind.PEER]
+CHANNEL = (
+    Column("name", "name"),
+    Column("tenant", "tenant", value=lambda channel: channel.tenant.slug),
+    Column("kind", "kind"),
+    Column("audience", "audience"),
+    Column(
+        "agent",
+        "of",
+        value=lambda channel: channel.agent.name if channel.agent_id else None,
+        cell=lambda name: name or "all agents",
+    ),
+    Column("target", "target", value=shown_target),
+    Column("enabled", "enabled", cell=lambda enabled: "yes" if enabled else "no"),
+    Column("id"),
+    Column("short", value=lambda channel: short(channel.id)),
+)
 
 
 def list_channels(tenant_slug: str | None) -> Output:
     """List the channels."""
     with tenant_or_all(tenant_slug, reason="list of channels") as tenant:
-        rows = Channel.objects.select_related("agent", "tenant").defer("sealed_secret")
-        found = list(rows if tenant else rows.order_by("tenant__slug", "name"))
-    people: Any = table(
-        ("name", *(() if tenant else ("tenant",)), "kind", "audience", "of", "target", "enabled"),
-        (
-            (
-                each.name,
-                *(() if tenant else (each.tenant.slug,)),
-                each.kind,
-                each.audience,
-                each.agent.name if each.agent_id else "all agents",
-                shown_target(each),
-                "yes" if each.enabled else "no",
-            )
-            for each in found
-        ),
+        channels = Channel.objects.select_related("agent", "tenant").defer("sealed_secret")
+        found = list(channels if tenant else channels.order_by("tenant__slug", "name"))
+    return listing(
+        "channels",
+        found,
+        of_tenants(CHANNEL, one=tenant is not None),
+        empty="No channels: agents write to the inbox (`arbor inbox list`)."
+        " [bold]arbor contact channel add NAME --help[/bold]",
     )
-    empty = "No channels: agents write to the inbox (`arbor inbox list`). [bold]arbor contact channel add NAME --help[/bold]"
-    return Output({"channels": [_line(each) for each in found]}, people=people if found else empty)
 
 
 def add(
@@ -66,7 +71,7 @@ def add(
             agent_id=chosen.id if chosen else None,
             actor=actor(),
         )
-        line = _line(made.channel)
+        line = facts(made.channel, CHANNEL)
     trial = f"arbor contact channel test {shlex.quote(made.channel.name)}"
     if only_tenant() is None:
         trial += f" --tenant {line['tenant']}"
@@ -83,14 +88,14 @@ def remove(name: str, tenant_slug: str | None) -> Output:
     """Remove a channel. Its pending messages fail with that reason."""
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         removed = remove_channel(channel_id=channel_by_name(name).id, actor=actor())
-        line = _line(removed)
+        line = facts(removed, CHANNEL)
     return Output({"removed": line}, people=f"[bold]{escape(removed.name)}[/bold] is removed.")
 
 
 def _switch(name: str, tenant_slug: str | None, *, enabled: bool) -> Output:
     with tenant_transaction(_tenant_of(name, tenant_slug)):
         switched = switch_channel(channel_id=channel_by_name(name).id, enabled=enabled, actor=actor())
-        line = _line(switched)
+        line = facts(switched, CHANNEL)
     word = "enabled" if enabled else "disabled"
     return Output(line, people=f"[bold]{escape(switched.name)}[/bold] is {word}.")
 
@@ -121,17 +126,3 @@ def _tenant_of(name: str, slug: str | None) -> UUID:
     return tenant_having(
         lambda: Channel.objects.filter(name=name.strip()), what=f"a channel {name!r}", slug=slug
     )
-
-
-def _line(each: Channel) -> dict[str, Any]:
-    return {
-        "id": each.id,
-        "short": short(each.id),
-        "name": each.name,
-        "kind": each.kind,
-        "audience": each.audience,
-        "tenant": each.tenant.slug,
-        "agent": each.agent.name if each.agent_id else None,
-        "target": shown_target(each),
-        "enabled": each.enabled,
-    }

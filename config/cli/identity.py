@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.markup import escape
 
 from apps.selves.models import IdentityAspect
 from apps.selves.services.aspects import drop_aspect, take_aspect
 from arbor.selves.values import AspectKind, NewAspect, Standing
+from config.cli.columns import Column, facts, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
-from config.cli.output import cut, short, table
+from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+ASPECT = (
+    Column("id", "id", cell=short),
+    Column("kind", "kind", cell=lambda kind: kind.replace("_", " ")),
+    Column("stability", "firm", cell=number),
+    Column("status", "status"),
+    Column("source", "from"),
+    Column("content", "aspect", cell=cut),
+)
 
 
 @in_agent_transaction
 def list_aspects(agent: ChosenAgent, *, with_dropped: bool) -> Output:
     """List the aspects of an agent's identity, the firmest first."""
-    found = list(IdentityAspect.objects.filter(agent_id=agent.id).order_by("-stability", "id"))
-    kept = [each for each in found if with_dropped or each.status != Standing.DROPPED]
-    people: Any = table(
-        ("id", "kind", "firm", "status", "from", "aspect"),
-        (
-            (
-                short(each.id),
-                each.kind.replace("_", " "),
-                f"{each.stability:.2f}",
-                each.status,
-                each.source,
-                cut(each.content),
-            )
-            for each in kept
-        ),
+    aspects = IdentityAspect.objects.filter(agent_id=agent.id).order_by("-stability", "id")
+    return listing(
+        "aspects",
+        [aspect for aspect in aspects if with_dropped or aspect.status != Standing.DROPPED],
+        ASPECT,
+        about={"agent": agent.name},
+        empty=f"{escape(agent.name)} has no aspect yet.",
     )
-    told = {"agent": agent.name, "aspects": [_line(each) for each in kept]}
-    return Output(told, people=people if kept else f"{agent.name} has no aspect yet.")
 
 
 @in_agent_transaction
@@ -54,17 +52,6 @@ def drop(agent: ChosenAgent, *, aspect_id: str, reason: str) -> Output:
     return _show(agent, dropped)
 
 
-def _line(each: IdentityAspect) -> dict[str, Any]:
-    return {
-        "id": each.id,
-        "kind": each.kind,
-        "content": each.content,
-        "stability": each.stability,
-        "status": each.status,
-        "source": each.source,
-    }
-
-
-def _show(agent: ChosenAgent, each: IdentityAspect) -> Output:
-    said = f"[bold]{escape(each.content)}[/bold] ({short(each.id)}) is {each.status}."
-    return Output({"agent": agent.name, **_line(each)}, people=said)
+def _show(agent: ChosenAgent, aspect: IdentityAspect) -> Output:
+    said = f"[bold]{escape(aspect.content)}[/bold] ({short(aspect.id)}) is {aspect.status}."
+    return Output({"agent": agent.name, **facts(aspect, ASPECT)}, people=said)

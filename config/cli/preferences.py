@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.markup import escape
 
 from apps.selves.models import Preference
 from apps.selves.services.preferences import set_preference, unset_preference
+from config.cli.columns import Column, facts, listing
 from config.cli.kit import Output
-from config.cli.output import ago, table
+from config.cli.output import ago
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+PREFERENCE = (
+    Column("key", "key"),
+    Column("value", "preference"),
+    Column("source", "from"),
+    Column("updated_at", "since", cell=ago),
+)
 
 
 @in_agent_transaction
 def list_preferences(agent: ChosenAgent) -> Output:
     """List an agent's preferences."""
-    found = list(Preference.objects.filter(agent_id=agent.id))
-    people: Any = table(
-        ("key", "preference", "from", "since"),
-        ((each.key, each.value, each.source, ago(each.updated_at)) for each in found),
+    name = escape(agent.name)
+    return listing(
+        "preferences",
+        list(Preference.objects.filter(agent_id=agent.id)),
+        PREFERENCE,
+        about={"agent": agent.name},
+        empty=f"{name} prefers nothing yet. [bold]arbor self preference set {name} tone short[/bold]",
     )
-    empty = (
-        f"{escape(agent.name)} prefers nothing yet."
-        f" [bold]arbor self preference set {escape(agent.name)} tone short[/bold]"
-    )
-    told = {"agent": agent.name, "preferences": [_line(each) for each in found]}
-    return Output(told, people=people if found else empty)
 
 
 @in_agent_transaction
@@ -34,7 +37,7 @@ def set_one(agent: ChosenAgent, *, key: str, value: str) -> Output:
     """Set an agent's preference under a key."""
     row = set_preference(agent_id=agent.id, key=key, value=value, actor=actor())
     people = f"{escape(agent.name)} prefers [bold]{escape(row.key)}[/bold]: {escape(row.value)}"
-    return Output({"agent": agent.name, **_line(row)}, people=people)
+    return Output({"agent": agent.name, **facts(row, PREFERENCE)}, people=people)
 
 
 @in_agent_transaction
@@ -42,8 +45,4 @@ def remove(agent: ChosenAgent, *, key: str) -> Output:
     """Remove an agent's preference."""
     row = unset_preference(agent_id=agent.id, key=key, actor=actor())
     people = f"{escape(agent.name)} no longer prefers {escape(row.key)}: {escape(row.value)}"
-    return Output({"agent": agent.name, **_line(row), "removed": True}, people=people)
-
-
-def _line(each: Preference) -> dict[str, Any]:
-    return {"key": each.key, "value": each.value, "source": each.source, "updated_at": each.updated_at}
+    return Output({"agent": agent.name, **facts(row, PREFERENCE), "removed": True}, people=people)

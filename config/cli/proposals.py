@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from rich.markup import escape
 
 from apps.selves.models import Proposal
 from apps.selves.services.proposals import accept, defer, propose, reject
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
+from config.cli.columns import Column, facts, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
-from config.cli.output import ago, cut, short, table
+from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+PROPOSAL = (
+    Column("id", "id", cell=short),
+    Column("kind", "kind"),
+    Column("confidence", "sure", cell=number),
+    Column("status", "status"),
+    Column("deferrals", "deferred", cell=lambda deferrals: deferrals or ""),
+    Column("source", "from", cell=lambda source: source.split(":")[0]),
+    Column("created_at", "made", cell=ago),
+    Column("content", "proposal", cell=cut),
+    *(Column(key) for key in ("change", "evidence", "reason", "decided_by", "decided_at")),
+)
+
 
 OPERATOR = "operator"
 #: The latest that are shown; the console has them all.
@@ -23,30 +36,15 @@ SHOWN = 100
 @in_agent_transaction
 def list_proposals(agent: ChosenAgent, *, with_decided: bool) -> Output:
     """List an agent's pending proposals, the latest first."""
-    rows = Proposal.objects.filter(agent_id=agent.id)
+    proposals = Proposal.objects.filter(agent_id=agent.id)
     if not with_decided:
-        rows = rows.filter(status=ProposalStatus.PENDING)
-    found = list(rows.order_by("-created_at")[:SHOWN])
-    people: Any = table(
-        ("id", "kind", "sure", "status", "put off", "from", "made", "proposal"),
-        (
-            (
-                short(each.id),
-                each.kind,
-                f"{each.confidence:.2f}",
-                each.status,
-                each.deferrals or "",
-                each.source.split(":")[0],
-                ago(each.created_at),
-                cut(each.content),
-            )
-            for each in found
-        ),
-    )
-    told = {"agent": agent.name, "proposals": [_line(each) for each in found]}
-    return Output(
-        told,
-        people=people if found else f"Nothing waits for a decision about {escape(agent.name)}.",
+        proposals = proposals.filter(status=ProposalStatus.PENDING)
+    return listing(
+        "proposals",
+        list(proposals.order_by("-created_at")[:SHOWN]),
+        PROPOSAL,
+        about={"agent": agent.name},
+        empty=f"Nothing waits for a decision about {escape(agent.name)}.",
     )
 
 
@@ -58,9 +56,10 @@ def add(agent: ChosenAgent, *, text: str, kind: str, confidence: float) -> Outpu
     made = [*outcome.made, *outcome.known]
     said = "waits for a decision" if outcome.made else "waits already"
     return Output(
-        {"agent": agent.name, "proposals": [_line(each) for each in made]},
+        {"agent": agent.name, "proposals": [facts(proposal, PROPOSAL) for proposal in made]},
         people="\n".join(
-            f"[bold]{escape(cut(each.content))}[/bold] ({short(each.id)}) {said}." for each in made
+            f"[bold]{escape(cut(proposal.content))}[/bold] ({short(proposal.id)}) {said}."
+            for proposal in made
         ),
     )
 
@@ -74,7 +73,7 @@ def _decided(agent: ChosenAgent, decide: Callable[..., Proposal], proposal_id: s
     )
     why = f": {escape(decided.reason)}" if decided.reason else ""
     said = f"[bold]{escape(cut(decided.content))}[/bold] ({short(decided.id)}) is {decided.status}{why}."
-    return Output({"agent": agent.name, **_line(decided)}, people=said)
+    return Output({"agent": agent.name, **facts(decided, PROPOSAL)}, people=said)
 
 
 @in_agent_transaction
@@ -93,21 +92,3 @@ def reject_one(agent: ChosenAgent, *, proposal_id: str, reason: str) -> Output:
 def defer_one(agent: ChosenAgent, *, proposal_id: str, reason: str) -> Output:
     """Defer a proposal; after the fifth time it expires."""
     return _decided(agent, defer, proposal_id, reason)
-
-
-def _line(each: Proposal) -> dict[str, Any]:
-    return {
-        "id": each.id,
-        "kind": each.kind,
-        "content": each.content,
-        "change": each.change,
-        "confidence": each.confidence,
-        "evidence": each.evidence,
-        "source": each.source,
-        "status": each.status,
-        "deferrals": each.deferrals,
-        "reason": each.reason,
-        "decided_by": each.decided_by,
-        "created_at": each.created_at,
-        "decided_at": each.decided_at,
-    }

@@ -22,12 +22,10 @@ from apps.tenants.administration import (
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
+from config.cli.columns import Column, listing
 from config.cli.kit import Output
-from config.cli.output import table
 from config.cli.tenancy import actor
 from config.cli.values import NONE
-
-_ROLES = click.Choice([role.value for role in Role])
 
 
 def list_tenants() -> Output:
@@ -35,20 +33,17 @@ def list_tenants() -> Output:
     with across_tenants(actor=actor(), reason="list of tenants"):
         agents = dict(Agent.objects.order_by().values_list("tenant_id").annotate(Count("id")))
         members = dict(Membership.objects.order_by().values_list("tenant_id").annotate(Count("id")))
-    rows = [
-        {
-            "slug": each.slug,
-            "name": each.name,
-            "status": each.status,
-            "agents": agents.get(each.id, 0),
-            "members": members.get(each.id, 0),
-        }
-        for each in Tenant.objects.using(OPS).all()
-    ]
-    people: Any = table(("tenant", "name", "status", "agents", "members"), (row.values() for row in rows))
-    return Output(
-        {"tenants": rows},
-        people=people if rows else "No tenant yet. Create one: [bold]arbor tenant create SLUG[/bold]",
+    return listing(
+        "tenants",
+        list(Tenant.objects.using(OPS).all()),
+        (
+            Column("slug", "tenant"),
+            Column("name", "name"),
+            Column("status", "status"),
+            Column("agents", "agents", value=lambda tenant: agents.get(tenant.id, 0)),
+            Column("members", "members", value=lambda tenant: members.get(tenant.id, 0)),
+        ),
+        empty="No tenant yet. Create one: [bold]arbor tenant create SLUG[/bold]",
     )
 
 
@@ -97,15 +92,19 @@ def add_member(slug: str, username: str, role: str) -> Output:
 
 def list_members(slug: str) -> Output:
     """List the members of a tenant."""
-    found = tenant_by_slug(slug)
+    tenant = tenant_by_slug(slug)
     members = (
-        Membership.own.using(OPS).filter(tenant_id=found.id).select_related("user").order_by("user__username")
+        Membership.own.using(OPS)
+        .filter(tenant_id=tenant.id)
+        .select_related("user")
+        .order_by("user__username")
     )
-    rows = [{"user": each.user.username, "role": each.role} for each in members]
-    empty = f"No member yet. Add one: [bold]arbor tenant member add {slug} USERNAME[/bold]"
-    return Output(
-        {"tenant": slug, "members": rows},
-        people=table(("user", "role"), (row.values() for row in rows)) if rows else empty,
+    return listing(
+        "members",
+        list(members),
+        (Column("user", "user", value=lambda member: member.user.username), Column("role", "role")),
+        about={"tenant": slug},
+        empty=f"No member yet. Add one: [bold]arbor tenant member add {slug} USERNAME[/bold]",
     )
 
 

@@ -44,7 +44,7 @@ def list_memories(agent: ChosenAgent, /, *, limit: int, **wanted: Any) -> Output
 def _chosen(
     agent: ChosenAgent,
     *,
-    kinds: tuple[str, ...],
+    types: tuple[str, ...],
     status: str,
     session: str | None,
     role: str | None,
@@ -55,7 +55,7 @@ def _chosen(
     until: datetime | None,
 ) -> QuerySet[Memory]:
     asked = {
-        "type__in": kinds or None,
+        "type__in": types or None,
         "status": None if status == "all" else status,
         "session": session,
         "role": role,

@@ -213,9 +213,9 @@ def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
             arbor("contact", "channel", "add", "me", "--kind", "inbox", "--tenant", slug_of(each)).code == 0
         )
     for key, command in (
-        ("messages", ("inbox",)),
-        ("messages", ("outbox", "list")),
-        ("channels", ("channel", "list")),
+        ("messages", ("inbox", "list")),
+        ("messages", ("contact", "outbox", "list")),
+        ("channels", ("contact", "channel", "list")),
     ):
         ran = arbor(*command, "--json")
         assert ran.code == 0, ran.err

@@ -42,7 +42,7 @@ def test_other_settings_leave_agents_as_they_are_and_say_what_moves_them(
     assert (found.verdict, found.remedy) == (Verdict.WARN, "run `arbor memory reembed`")
     assert found.detail == "1 agents use another embedding model: wordllama of 256 dimensions"
     assert "harbour" in remembering("recall", "Vega", "a port without room").out
-    assert remembering("reembed").code == 0
+    assert remembering("memory", "reembed").code == 0
     assert check_minds().verdict is Verdict.OK
     assert "harbour" in remembering("recall", "Vega", "a port without room").out
 
@@ -61,7 +61,7 @@ def test_a_model_that_cannot_be_reached_any_more_is_named_with_what_happens_mean
     assert ran.code == 0
     assert "harbour" in ran.out
     assert remembering("remember", "Vega", "The cook sleeps.").code == 0
-    assert remembering("reembed").code == 0
+    assert remembering("memory", "reembed").code == 0
     assert check_minds().verdict is Verdict.OK
 
 

@@ -61,14 +61,14 @@ def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("boundary", "add", "Vega", "No Gossip", "--pattern", "x"), 1),
-        (("boundary", "add", "Vega", "no_gossip"), 1),
-        (("boundary", "add", "Vega", "no_gossip", "--pattern", "*"), 1),
-        (("boundary", "add", "Vega", "no_gossip", "--pattern", "x", "--flexibility", "3"), 2),
-        (("boundary", "remove", "Vega", "nothing"), 1),
-        (("boundary", "restore", "Vega", "no_harm"), 1),
-        (("proposal", "accept", "Vega", "12345678"), 1),
-        (("drives", "Nobody"), 1),
+        (("self", "boundary", "add", "Vega", "No Gossip", "--pattern", "x"), 1),
+        (("self", "boundary", "add", "Vega", "no_gossip"), 1),
+        (("self", "boundary", "add", "Vega", "no_gossip", "--pattern", "*"), 1),
+        (("self", "boundary", "add", "Vega", "no_gossip", "--pattern", "x", "--flexibility", "3"), 2),
+        (("self", "boundary", "remove", "Vega", "nothing"), 1),
+        (("self", "boundary", "restore", "Vega", "no_harm"), 1),
+        (("self", "proposal", "accept", "Vega", "12345678"), 1),
+        (("self", "drives", "Nobody"), 1),
     ],
 )
 def test_what_cannot_be_is_refused(arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int) -> None:

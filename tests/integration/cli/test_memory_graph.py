@@ -57,10 +57,10 @@ def test_a_theme_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str) -
         assert Cluster.objects.count() == 2
     names = [each["name"] for each in arbor("memory", "theme", "list", vega, "--json").json["themes"]]
     assert set(names) == {"garden", "kitchen"}
-    one = arbor("memory", "theme", "list", vega, short(theme.id), "--json").json
+    one = arbor("memory", "theme", "show", vega, short(theme.id), "-k", "5", "--json").json
     assert [each["id"] for each in one["memories"]] == [chosen]
     assert [each["name"] for each in one["related"]] == ["kitchen"]
-    assert "The quince was planted" in arbor("memory", "theme", "list", vega, str(theme.id)).out
+    assert "The quince was planted" in arbor("memory", "theme", "show", vega, str(theme.id)).out
 
 
 def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:

@@ -55,32 +55,16 @@ def test_an_aspect_is_taken_and_dropped(arbor: Arbor, vega: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("belief", "hold", "Vega", " "), 1),
-        (("belief", "hold", "Vega", "x", "--confidence", "7"), 2),
-        (("belief", "revise", "Vega", "12345678"), 2),
-        (("belief", "drop", "Vega", "12345678"), 1),
-        (("belief", "list", "Nobody"), 1),
-        (("identity", "take", "Vega", "x", "--kind", "dream"), 2),
-        (("identity", "drop", "Vega", "12345678"), 1),
+        (("self", "belief", "add", "Vega", " "), 1),
+        (("self", "belief", "add", "Vega", "x", "--confidence", "7"), 2),
+        (("self", "belief", "revise", "Vega", "12345678"), 2),
+        (("self", "belief", "drop", "Vega", "12345678"), 1),
+        (("self", "belief", "list", "Nobody"), 1),
+        (("self", "identity", "add", "Vega", "x", "--kind", "dream"), 2),
+        (("self", "identity", "drop", "Vega", "12345678"), 1),
     ],
 )
 def test_what_is_wrong_is_said_with_its_exit_code(
     arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int
 ) -> None:
     assert arbor(*arguments).code == code
-
-
-@pytest.mark.parametrize(
-    ("group", "verb"),
-    [
-        ("belief", "list"),
-        ("belief", "hold"),
-        ("belief", "revise"),
-        ("belief", "drop"),
-        ("identity", "list"),
-        ("identity", "take"),
-        ("identity", "drop"),
-    ],
-)
-def test_help_shows_an_example(arbor: Arbor, group: str, verb: str) -> None:
-    assert f"arbor {group} {verb}" in arbor(group, verb, "--help").out.split("Example:")[1]

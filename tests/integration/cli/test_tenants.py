@@ -70,17 +70,17 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
         (["tenant", "suspend", "acne"], 1, "there is: acme"),
         (["tenant", "member", "add", "acme", "maria"], 1, "arbor tenant user create maria"),
         (["tenant", "member", "add", "acme", "maria", "--role", "king"], 2, "'viewer', 'operator', 'owner'"),
-        (["user", "create", "maria"], 2, "--password-stdin or --generate"),
-        (["user", "create", "maria", "--password-stdin", "--generate"], 2, "exclude each other"),
-        (["user", "create", "maria", "--password-stdin"], 1, "too short"),
-        (["user", "create", "", "--generate"], 1, "an account needs a name"),
+        (["tenant", "user", "create", "maria"], 2, "--password-stdin or --generate"),
+        (["tenant", "user", "create", "maria", "--password-stdin", "--generate"], 2, "exclude each other"),
+        (["tenant", "user", "create", "maria", "--password-stdin"], 1, "too short"),
+        (["tenant", "user", "create", "", "--generate"], 1, "an account needs a name"),
         (
             ["tenant", "limit", "acme", "--usd", "-1"],
             1,
             "limit of US dollars a day is 0 to 99,999,999, or none",
         ),
-        (["user", "create", "ma ria", "--generate"], 1, "valid username"),
-        (["user", "create", "maria", "--generate", "--tenant", "acne"], 1, "no tenant 'acne'"),
+        (["tenant", "user", "create", "ma ria", "--generate"], 1, "valid username"),
+        (["tenant", "user", "create", "maria", "--generate", "--tenant", "acne"], 1, "no tenant 'acne'"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_exit_code(
