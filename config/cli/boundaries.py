@@ -6,7 +6,6 @@ from rich.markup import escape
 
 from apps.selves.models import Boundary
 from apps.selves.services.boundaries import (
-
     add_boundary,
     boundaries_of,
     crossings_of,

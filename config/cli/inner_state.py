@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from rich.markup import escape
 
@@ -13,9 +12,38 @@ from apps.selves.services.inner_state import read_inner_state
 from arbor.selves.drives import RULES, URGENT
 from arbor.selves.emotions import in_words
 from arbor.selves.trust import trust
+from config.cli.columns import Column, listing, number, table_of
 from config.cli.kit import Output
-from config.cli.output import ago, cut, table
+from config.cli.output import ago, cut
 from config.cli.tenancy import ChosenAgent, in_agent_transaction
+
+DRIVE = (
+    Column(head="drive", value=lambda drive: drive.name),
+    Column(head="level", value=lambda drive: drive.level, cell=number),
+    Column(head="", value=lambda drive: f"{'█' * round(drive.level * _WIDTH):<{_WIDTH}}"),
+    Column(head="", value=lambda drive: "urgent" if drive.urgent else ""),
+    Column(head="builds up while", value=lambda drive: RULES[drive.name].cause),
+)
+EXPERIENCE = (
+    Column("tick", "heartbeat"),
+    Column("action", "action"),
+    Column("outcome", "outcome"),
+    Column("about", "about", cell=cut),
+    Column("lesson", "lesson", cell=cut),
+    Column("at"),
+    Column("heartbeat_id"),
+)
+PEER = (
+    Column("name", "name"),
+    Column("interactions", "meetings judged"),
+    Column("successes", "went well"),
+    Column("competence", "competence", cell=number),
+    Column("reliability", "reliability", cell=number),
+    Column("last_at", "last", cell=ago),
+    Column("interests", "cares for", cell=lambda interests: cut(", ".join(interests))),
+    Column("agent_id", value=lambda peer: peer.peer_id),
+)
+
 
 #: Characters of a drive's bar, and the steps of a sparkline.
 _WIDTH = 20
@@ -26,26 +54,13 @@ _STEPS = "▁▂▃▄▅▆▇█"
 def show_drives(agent: ChosenAgent) -> Output:
     """Show an agent's drives and their present levels."""
     inner = read_inner_state(agent_id=agent.id, now=datetime.now(UTC))
-    people: Any = table(
-        ("drive", "level", "", "", "builds up while"),
-        (
-            (
-                each.name,
-                f"{each.level:.2f}",
-                f"{'█' * round(each.level * _WIDTH):<{_WIDTH}}",
-                "urgent" if each.urgent else "",
-                RULES[each.name].cause,
-            )
-            for each in inner.drives
-        ),
-    )
-    told = {
+    value = {
         "agent": agent.name,
         "urgent_from": URGENT,
-        "drives": [each.model_dump(mode="json") for each in inner.drives],
+        "drives": [drive.model_dump(mode="json") for drive in inner.drives],
         "next_urgent_at": inner.next_urgent_at,
     }
-    return Output(told, people=people)
+    return Output(value, people=table_of(inner.drives, DRIVE))
 
 
 @in_agent_transaction
@@ -77,66 +92,40 @@ def show_mood(agent: ChosenAgent, *, last: int) -> Output:
 @in_agent_transaction
 def list_experiences(agent: ChosenAgent, *, last: int, failures: bool) -> Output:
     """List an agent's actions with their outcomes and lessons, the latest first."""
-    rows = Experience.objects.filter(agent_id=agent.id)
+    experiences = Experience.objects.filter(agent_id=agent.id)
     if failures:
-        rows = rows.filter(outcome="failure")
-    fields = ("tick", "action", "about", "outcome", "lesson", "at", "heartbeat_id")
-    found = list(rows.order_by("-tick", "-id").values(*fields)[:last])
-    people: Any = table(
-        ("beat", "action", "outcome", "about", "lesson"),
-        (
-            (each["tick"], each["action"], each["outcome"], cut(each["about"]), cut(each["lesson"]))
-            for each in found
-        ),
-    )
+        experiences = experiences.filter(outcome="failure")
     nothing = "has had nothing fail yet" if failures else "has done nothing yet that cost energy"
-    empty = f"{escape(agent.name)} {nothing}."
-    return Output({"agent": agent.name, "experiences": found}, people=people if found else empty)
+    return listing(
+        "experiences",
+        list(experiences.order_by("-tick", "-id")[:last]),
+        EXPERIENCE,
+        about={"agent": agent.name},
+        empty=f"{escape(agent.name)} {nothing}.",
+    )
 
 
 @in_agent_transaction
 def list_peers(agent: ChosenAgent) -> Output:
     """List an agent's peers and its present trust in each."""
     beats = read_inner_state(agent_id=agent.id, now=datetime.now(UTC)).beats
-    rows = list(PeerModel.objects.filter(agent_id=agent.id).order_by("-last_at", "name"))
-    found = [_peer(row, beats) for row in rows]
-    people: Any = table(
-        ("name", "trust", "meetings judged", "went well", "competence", "reliability", "last", "cares for"),
-        (
-            (
-                each["name"],
-                f"{each['trust']:.2f}",
-                each["interactions"],
-                each["successes"],
-                f"{each['competence']:.2f}",
-                f"{each['reliability']:.2f}",
-                ago(each["last_at"]),
-                cut(", ".join(each["interests"])),
-            )
-            for each in found
-        ),
-    )
-    empty = (
-        f"{escape(agent.name)} has no model of anybody yet. Whoever writes to it gets one; somebody it talked with"
-        " does once it says in a heartbeat how that went."
-    )
-    return Output({"agent": agent.name, "peers": found}, people=people if found else empty)
 
+    def present_trust(peer: PeerModel) -> float:
+        return trust(
+            successes=peer.successes,
+            interactions=peer.interactions,
+            tick=beats,
+            last_tick=peer.last_tick,
+        )
 
-def _peer(row: PeerModel, beats: int) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "agent_id": row.peer_id,
-        "trust": trust(
-            successes=row.successes, interactions=row.interactions, tick=beats, last_tick=row.last_tick
-        ),
-        "interactions": row.interactions,
-        "successes": row.successes,
-        "competence": row.competence,
-        "reliability": row.reliability,
-        "interests": row.interests,
-        "last_at": row.last_at,
-    }
+    return listing(
+        "peers",
+        list(PeerModel.objects.filter(agent_id=agent.id).order_by("-last_at", "name")),
+        (PEER[0], Column("trust", "trust", value=present_trust, cell=number), *PEER[1:]),
+        about={"agent": agent.name},
+        empty=f"{escape(agent.name)} has no model of anybody yet. Whoever writes to it gets one; somebody it talked with"
+        " does once the agent judges that in a heartbeat.",
+    )
 
 
 def _spark(values: list[float], low: float) -> str:

@@ -14,9 +14,17 @@ from apps.memories.services.nodes import labels_of
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.relations import NodeKind
 from arbor.memory.walks import Node
+from config.cli.columns import Column, listing
 from config.cli.kit import Output
 from config.cli.output import ago, cut, short, table
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+THOUGHT = (
+    Column("at", "when", cell=ago),
+    Column("origin", "at a"),
+    Column("text", "thought"),
+    Column("id"),
+)
 
 
 @in_agent_transaction
@@ -47,17 +55,12 @@ def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
 @in_agent_transaction
 def list_thoughts(agent: ChosenAgent, *, limit: int) -> Output:
     """List an agent's last 50 thoughts in heartbeats and conversations, the latest first."""
-    found = thoughts_of(agent_id=agent.id, limit=limit)
-    told = {
-        "agent": agent.name,
-        "thoughts": [
-            {"at": each.at, "origin": each.origin, "id": each.id, "text": each.text} for each in found
-        ],
-    }
-    people = table(("when", "at a", "thought"), ((ago(each.at), each.origin, each.text) for each in found))
-    return Output(
-        told,
-        people=people if found else f"{escape(agent.name)} has not thought anything yet.",
+    return listing(
+        "thoughts",
+        thoughts_of(agent_id=agent.id, limit=limit),
+        THOUGHT,
+        about={"agent": agent.name},
+        empty=f"{escape(agent.name)} has not thought anything yet.",
     )
 
 
@@ -102,4 +105,6 @@ def show_active(agent: ChosenAgent, *, limit: int) -> Output:
         [(f"{each.activation:.2f}", short(each.id), f"theme: {each.name}") for each in themes]
         + [(f"{each.level:.2f}", short(each.id), cut(text)) for each, text in memories],
     )
-    return Output(told, people=people if present else "Nothing: it has not recalled anything lately.")
+    return Output(
+        told, people=people if present else "Nothing is active: the agent has not recalled anything lately."
+    )

@@ -10,10 +10,23 @@ from apps.memories.services.archive import archive, purge, restore
 from apps.memories.services.forgetting import plan_forgetting
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.forgetting import Reason
+from config.cli.columns import Column, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_memories
-from config.cli.output import cut, short, table
+from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
+
+FORGETTABLE = (
+    Column("id", "id", value=lambda memory: memory.memory_id, cell=short),
+    Column("reason", "why"),
+    Column("importance", "imp", cell=number),
+    Column("left_by_time", "left", value=lambda memory: round(memory.decayed_importance, 4), cell=number),
+    Column("touched_at", "last used", cell=lambda moment: f"{moment:%Y-%m-%d}"),
+    Column("content", "memory", cell=cut),
+    Column("type"),
+    Column("with_use", value=lambda memory: round(memory.effective_importance, 4)),
+)
+
 
 reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why, for the audit.")
 
@@ -60,44 +73,21 @@ def show_forgetting(agent: ChosenAgent, *, dry_run: bool) -> Output:
     if not dry_run:
         raise click.UsageError(
             "maintenance forgets by the clock: ask with --dry-run what it would archive,"
-            " or take single memories out with `arbor memory archive`"
+            " or archive single memories with `arbor memory archive`"
         )
     plan = plan_forgetting(agent_id=agent.id)
-    told: dict[str, Any] = {
-        "agent": agent.name,
-        "active": plan.active,
-        "going": {str(reason): plan.count(reason) for reason in Reason},
-        "memories": [
-            {
-                "id": each.memory_id,
-                "type": each.type,
-                "reason": each.reason,
-                "importance": each.importance,
-                "with_use": round(each.effective_importance, 4),
-                "left_by_time": round(each.decayed_importance, 4),
-                "touched_at": each.touched_at,
-                "content": each.content,
-            }
-            for each in plan.memories
-        ],
-    }
-    people: Any = table(
-        ("id", "why", "imp", "left", "last used", "memory"),
-        (
-            (
-                short(each.memory_id),
-                each.reason,
-                f"{each.importance:.2f}",
-                f"{each.decayed_importance:.2f}",
-                f"{each.touched_at:%Y-%m-%d}",
-                cut(each.content),
-            )
-            for each in plan.memories
-        ),
+    return listing(
+        "memories",
+        plan.memories,
+        FORGETTABLE,
+        about={
+            "agent": agent.name,
+            "active": plan.active,
+            "going": {str(reason): plan.count(reason) for reason in Reason},
+        },
+        empty=f"Nothing of {agent.name}'s {plan.active:,} memories would be archived.",
         title=f"{len(plan.memories):,} of {plan.active:,} would be archived",
     )
-    nothing = f"Nothing of {agent.name}'s {plan.active:,} memories would be archived."
-    return Output(told, people=people if plan.memories else nothing)
 
 
 def _memories(count: int) -> str:

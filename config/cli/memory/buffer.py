@@ -17,9 +17,10 @@ from apps.memories.services.search import embed_asked
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import ToHold
+from config.cli.columns import Column, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
-from config.cli.output import ago, cut, short, table
+from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
 from config.cli.values import in_words
 
@@ -32,38 +33,42 @@ SOURCE = "operator"
 @with_agent
 def list_buffer(agent: ChosenAgent, *, text: str | None, limit: int) -> Output:
     """List the items in an agent's buffer."""
-    rows = _held(agent, limit) if text is None else _bearing_on(agent, text, limit)
-    people: Any = table(
-        ("id", "imp", "came back", "expires", "source", "held"),
-        (
-            (
-                short(row["id"]),
-                f"{row['importance']:.2f}",
-                f"{row['accesses']}×",
-                ago(row["expires_at"]),
-                cut(row["source"], 30),
-                cut(row["content"]),
-            )
-            for row in rows
-        ),
+    items = _latest(agent, limit) if text is None else _found(agent, text, limit)
+    missing = "buffer is empty" if text is None else "buffer has nothing about it"
+    return listing(
+        "held",
+        items,
+        ITEM if text is None else (*ITEM, Column("score", value=lambda item: round(item.score, 4))),
+        about={"agent": agent.name},
+        empty=f"{agent.name}'s {missing}.",
     )
-    told = {"agent": agent.name, "held": rows}
-    nothing = "at the moment" if text is None else "that bears on it"
-    return Output(told, people=people if rows else f"{agent.name} holds nothing {nothing}.")
 
 
-def _held(agent: ChosenAgent, limit: int) -> list[dict[str, Any]]:
+def _held_at(item: Any) -> datetime:
+    moment: datetime = item.created_at if isinstance(item, BufferItem) else item.held_at
+    return moment
+
+
+ITEM = (
+    Column("id", "id", cell=short),
+    Column("importance", "imp", cell=number),
+    Column("accesses", "came back", cell=lambda accesses: f"{accesses}×"),
+    Column("expires_at", "expires", cell=ago),
+    Column("source", "source", cell=lambda source: cut(source, 30)),
+    Column("content", "item", cell=cut),
+    Column("held_at", value=_held_at),
+)
+
+
+def _latest(agent: ChosenAgent, limit: int) -> list[BufferItem]:
     with tenant_transaction(agent.tenant_id):
-        held = BufferItem.objects.filter(
+        items = BufferItem.objects.filter(
             agent_id=agent.id, expires_at__gt=datetime.now(UTC), promoted_to__isnull=True
         ).defer("embedding", "lexical")
-        return [
-            _line(each, held_at=each.created_at)
-            for each in held.order_by("-importance", "expires_at")[:limit]
-        ]
+        return list(items.order_by("-importance", "expires_at")[:limit])
 
 
-def _bearing_on(agent: ChosenAgent, text: str, limit: int) -> Sequence[dict[str, Any]]:
+def _found(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
     asked: Mapping[str, Any] = {}
     if text.strip():
         try:
@@ -72,17 +77,7 @@ def _bearing_on(agent: ChosenAgent, text: str, limit: int) -> Sequence[dict[str,
         except EmbeddingFailed as error:
             log.warning("searched_by_words_alone", agent_id=str(agent.id), error=str(error))
     with tenant_transaction(agent.tenant_id):
-        found = search_buffer(agent_id=agent.id, text=text, limit=limit, **asked)
-    return [{**_line(each, held_at=each.held_at), "score": round(each.score, 4)} for each in found]
-
-
-def _line(thing: Any, *, held_at: datetime) -> dict[str, Any]:
-    names = ("id", "content", "importance", "accesses", "source")
-    return {
-        **{name: getattr(thing, name) for name in names},
-        "held_at": held_at,
-        "expires_at": thing.expires_at,
-    }
+        return search_buffer(agent_id=agent.id, text=text, limit=limit, **asked)
 
 
 @in_agent_transaction

@@ -18,10 +18,20 @@ from apps.memories.services.concepts import (
     memories_of_concept,
 )
 from apps.memories.services.ontology import merge_concepts, set_parent
+from config.cli.columns import Column, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_memories
-from config.cli.output import cut, short, table
+from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+CASE = (
+    Column("score", "score", value=lambda case: round(case.score, 4), cell=number),
+    Column("id", "id", value=lambda case: case.memory_id, cell=short),
+    Column("occurred_at", "when", cell=lambda moment: f"{moment:%Y-%m-%d}"),
+    Column("content", "memory", cell=cut),
+    Column("strength"),
+    Column("relevance", value=lambda case: round(case.relevance, 4)),
+)
 
 
 @in_agent_transaction
@@ -62,30 +72,13 @@ def merge_into(agent: ChosenAgent, *, kept: str, gone: str) -> Output:
 
 
 def _show_cases(agent: ChosenAgent, name: str, limit: int) -> Output:
-    cases = memories_of_concept(agent_id=agent.id, name=name, limit=limit)
-    told = {
-        "agent": agent.name,
-        "concept": name,
-        "memories": [
-            {
-                "id": each.memory_id,
-                "score": round(each.score, 4),
-                "strength": each.strength,
-                "relevance": round(each.relevance, 4),
-                "occurred_at": each.occurred_at,
-                "content": each.content,
-            }
-            for each in cases
-        ],
-    }
-    people: Any = table(
-        ("score", "id", "when", "memory"),
-        (
-            (f"{each.score:.2f}", short(each.memory_id), f"{each.occurred_at:%Y-%m-%d}", cut(each.content))
-            for each in cases
-        ),
+    return listing(
+        "memories",
+        memories_of_concept(agent_id=agent.id, name=name, limit=limit),
+        CASE,
+        about={"agent": agent.name, "concept": name},
+        empty=f"No memory is a case of {escape(name)}.",
     )
-    return Output(told, people=people if cases else f"No memory is a case of {escape(name)}.")
 
 
 def _branch(node: ConceptNode) -> dict[str, Any]:

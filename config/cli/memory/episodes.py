@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Group
 from rich.markup import escape
 
 from apps.memories.models import Episode
 from apps.memories.services.episodes import episode_memories
+from config.cli.columns import Column, facts, listing, table_of
 from config.cli.kit import Output
 from config.cli.lookup import find_episode
-from config.cli.output import cut, short, table
+from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, in_agent_transaction
 
 
@@ -24,85 +23,51 @@ def show_episodes(agent: ChosenAgent, *, episode_id: str | None, limit: int) -> 
 
 
 def _show_all(agent: ChosenAgent, limit: int) -> Output:
-    found = Episode.objects.filter(agent_id=agent.id).defer("embedding", "lexical")
-    rows = [episode_line(each) for each in found.order_by("-last_at")[:limit]]
-    people: Any = table(
-        ("id", "began", "lasted", "memories", "session", "summary"),
-        (
-            (
-                short(row["id"]),
-                f"{row['started_at']:%Y-%m-%d %H:%M}",
-                _lasted(row) if row["ended_at"] else "open",
-                row["size"],
-                cut(row["session"], 30),
-                cut(row["summary"]) or _unsummarized(row),
-            )
-            for row in rows
-        ),
+    episodes = Episode.objects.filter(agent_id=agent.id).defer("embedding", "lexical")
+    return listing(
+        "episodes",
+        list(episodes.order_by("-last_at")[:limit]),
+        EPISODE,
+        about={"agent": agent.name},
+        empty=f"{agent.name} has no episode yet.",
     )
-    told = {"agent": agent.name, "episodes": rows}
-    return Output(told, people=people if rows else f"{agent.name} has no episode yet.")
 
 
 def _show_one(agent: ChosenAgent, episode_id: str, limit: int) -> Output:
     episode = Episode.objects.defer("embedding", "lexical").get(id=find_episode(agent, episode_id))
     members = episode_memories(episode_id=episode.id, limit=limit)
-    row = episode_line(episode)
-    told = {
-        **row,
-        "agent": agent.name,
-        "memories": [
-            {
-                "id": each.id,
-                "sequence": each.sequence,
-                "role": each.role,
-                "occurred_at": each.occurred_at,
-                "content": each.content,
-            }
-            for each in members
-        ],
-    }
     people = Group(
-        f"[bold]{escape(row['summary']) or _unsummarized(row)}[/bold]",
-        f"[dim]{row['id']}, {row['started_at']:%Y-%m-%d %H:%M} UTC, {_lasted(row)}, {row['size']} memories[/dim]",
-        table(
-            ("#", "at", "id", "who", "memory"),
-            (
-                (
-                    each.sequence,
-                    f"{each.occurred_at:%H:%M}",
-                    short(each.id),
-                    each.role,
-                    cut(each.content, 300),
-                )
-                for each in members
-            ),
-        ),
+        f"[bold]{escape(episode.summary) or _unsummarized(episode)}[/bold]",
+        f"[dim]{episode.id}, {episode.started_at:%Y-%m-%d %H:%M} UTC, {_lasted(episode)}, {episode.size} memories[/dim]",
+        table_of(members, MEMBER),
     )
-    return Output(told, people=people)
+    memories = [facts(member, MEMBER) for member in members]
+    return Output({**facts(episode, EPISODE), "agent": agent.name, "memories": memories}, people=people)
 
 
-def episode_line(episode: Episode) -> dict[str, Any]:
-    """Return an episode as a line of a list, for JSON."""
-    return {
-        "id": episode.id,
-        "session": episode.session,
-        "started_at": episode.started_at,
-        "last_at": episode.last_at,
-        "ended_at": episode.ended_at,
-        "size": episode.size,
-        "summary": episode.summary,
-        "summarized_by": episode.summarized_by,
-        "failures": episode.failures,
-        "failure": episode.failure,
-    }
+def _lasted(episode: Episode) -> str:
+    return f"{(episode.last_at - episode.started_at).total_seconds() / 60:.0f} min"
 
 
-def _lasted(row: dict[str, Any]) -> str:
-    return f"{(row['last_at'] - row['started_at']).total_seconds() / 60:.0f} min"
+def _unsummarized(episode: Episode) -> str:
+    if episode.failures:
+        return f"not summarized, {episode.failures}× failed"
+    return "not summarized yet" if episode.ended_at else "still open"
 
 
-def _unsummarized(row: dict[str, Any]) -> str:
-    if row["failures"]:
-        return f"not summarized, {row['failures']}× failed"
-    return "not summarized yet" if row["ended_at"] else "still open"
+EPISODE = (
+    Column("id", "id", cell=short),
+    Column("started_at", "began", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
+    Column(head="lasted", value=lambda episode: _lasted(episode) if episode.ended_at else "open"),
+    Column("size", "memories"),
+    Column("session", "session", cell=lambda session: cut(session, 30)),
+    Column(head="summary", value=lambda episode: cut(episode.summary) or _unsummarized(episode)),
+    *(Column(key) for key in ("last_at", "ended_at", "summary", "summarized_by", "failures", "failure")),
+)
+MEMBER = (
+    Column("sequence", "#"),
+    Column("occurred_at", "at", cell=lambda moment: f"{moment:%H:%M}"),
+    Column("id", "id", cell=short),
+    Column("role", "who"),
+    Column("content", "memory", cell=lambda content: cut(content, 300)),
+)

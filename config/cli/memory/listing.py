@@ -10,38 +10,58 @@ from django.db.models import Q, QuerySet
 from apps.memories.models import Concept, Memory, MemoryConcept
 from apps.memories.services.search import search_similar_memories
 from arbor.memory.values import MemoryType
+from config.cli.columns import Column, facts, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_concept
-from config.cli.output import cut, short, table
+from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, in_agent_transaction, with_agent
+
+
+def minute(moment: datetime) -> str:
+    """Return a moment as a cell, to the minute."""
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+MEMORY = (
+    Column("id", "id", cell=short),
+    Column("occurred_at", "when", cell=minute),
+    Column(
+        head="type",
+        value=lambda memory: memory.type if memory.status == "active" else f"{memory.type}, {memory.status}",
+    ),
+    Column("importance", "imp", cell=number),
+    Column("trust", "trust", cell=number),
+    Column("role", "who"),
+    Column("content", "memory", cell=cut),
+    *(Column(key) for key in ("type", "status", "session", "retention", "expires_at")),
+)
+SIMILAR = (
+    Column("similarity", "similar", value=lambda memory: round(memory.similarity, 4), cell=number),
+    Column("id", "id", cell=short),
+    Column("occurred_at", "when", cell=minute),
+    Column("type", "type"),
+    Column("role", "who"),
+    Column("content", "memory", cell=cut),
+    Column("session"),
+)
 
 
 @in_agent_transaction
 def list_memories(agent: ChosenAgent, /, *, limit: int, **wanted: Any) -> Output:
     """List an agent's memories, the latest first."""
-    found = list(_chosen(agent, **wanted).order_by("-occurred_at", "-id")[: limit + 1])
-    rows = [memory_line(memory) for memory in found[:limit]]
-    people: Any = table(
-        ("id", "when", "type", "imp", "trust", "who", "memory"),
-        (
-            (
-                short(row["id"]),
-                f"{row['occurred_at']:%Y-%m-%d %H:%M}",
-                row["type"] if row["status"] == "active" else f"{row['type']}, {row['status']}",
-                f"{row['importance']:.2f}",
-                f"{row['trust']:.2f}",
-                row["role"],
-                cut(row["content"]),
-            )
-            for row in rows
-        ),
-        title=f"The latest {limit}; there are more: --limit" if len(found) > limit else None,
+    found = list(_matching(agent, **wanted).order_by("-occurred_at", "-id")[: limit + 1])
+    more = len(found) > limit
+    return listing(
+        "memories",
+        found[:limit],
+        MEMORY,
+        about={"agent": agent.name, "more": more},
+        empty=f"{agent.name} has no such memory.",
+        title=f"The latest {limit}; there are more: --limit" if more else None,
     )
-    told = {"agent": agent.name, "memories": rows, "more": len(found) > limit}
-    return Output(told, people=people if rows else f"{agent.name} has no such memory.")
 
 
-def _chosen(
+def _matching(
     agent: ChosenAgent,
     *,
     types: tuple[str, ...],
@@ -78,19 +98,7 @@ def _cases(agent: ChosenAgent, name: str) -> Any:
 
 def memory_line(memory: Memory) -> dict[str, Any]:
     """Return a memory as a line of a list, for JSON."""
-    return {
-        "id": memory.id,
-        "type": memory.type,
-        "status": memory.status,
-        "content": memory.content,
-        "role": memory.role,
-        "session": memory.session,
-        "occurred_at": memory.occurred_at,
-        "importance": memory.importance,
-        "trust": memory.trust,
-        "retention": memory.retention,
-        "expires_at": memory.expires_at,
-    }
+    return facts(memory, MEMORY)
 
 
 @with_agent
@@ -101,36 +109,12 @@ def list_similar(agent: ChosenAgent, *, text: str, limit: int, types: tuple[str,
         agent_id=agent.id,
         text=text,
         limit=limit,
-        types=[MemoryType(each) for each in types],
+        types=[MemoryType(name) for name in types],
     )
-    told = {
-        "agent": agent.name,
-        "query": text,
-        "results": [
-            {
-                "id": each.id,
-                "similarity": round(each.similarity, 4),
-                "type": each.type,
-                "content": each.content,
-                "role": each.role,
-                "session": each.session,
-                "occurred_at": each.occurred_at,
-            }
-            for each in found
-        ],
-    }
-    people: Any = table(
-        ("similar", "id", "when", "type", "who", "memory"),
-        (
-            (
-                f"{each.similarity:.2f}",
-                short(each.id),
-                f"{each.occurred_at:%Y-%m-%d %H:%M}",
-                each.type,
-                each.role,
-                cut(each.content),
-            )
-            for each in found
-        ),
+    return listing(
+        "results",
+        found,
+        SIMILAR,
+        about={"agent": agent.name, "query": text},
+        empty=f"{agent.name} has no such memory.",
     )
-    return Output(told, people=people if found else f"{agent.name} has no such memory.")

@@ -28,7 +28,7 @@ def test_an_empty_list_says_what_to_do_next(arbor: Arbor) -> None:
 def test_every_act_on_the_installation_is_on_record(arbor: Arbor, one_tenant: str) -> None:
     arbor("tenant", "suspend", "acme")
     arbor("tenant", "user", "create", "maria", "--generate")
-    arbor("tenant", "member", "add", "acme", "maria", "--role", "viewer")
+    arbor("tenant", "member", "add", "acme", "maria", "--role", "viewer", "--json")
     arbor("tenant", "list")
     acts = list(PlatformEvent.objects.using(OPS).order_by("id").values_list("action", "message"))
     assert acts == [

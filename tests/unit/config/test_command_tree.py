@@ -76,15 +76,6 @@ def test_every_command_and_option_has_a_help_text(path: tuple[str, ...]) -> None
 
 def test_declared_bounds_are_those_of_the_services() -> None:
     assert (
-        agent.PERCEIVED,
-        agent.MOST_TICKS,
-        memory.MOST_THOUGHTS,
-        memory.MOST_CODE,
-        memory.EVIDENCE_HOPS,
-        memory.REEMBED_BATCH,
-        tenant.ROLES,
-        processes.POOL_KINDS,
-    ) == (
         tuple(kind.value for kind in TOLD),
         MOST_TICKS,
         RING,
@@ -93,6 +84,15 @@ def test_declared_bounds_are_those_of_the_services() -> None:
         reembed.BATCH,
         tuple(Role.values),
         tuple(kind.value for kind in PoolKind),
+    ) == (
+        agent.PERCEIVED,
+        agent.MOST_TICKS,
+        memory.MOST_THOUGHTS,
+        memory.MOST_CODE,
+        memory.EVIDENCE_HOPS,
+        memory.REEMBED_BATCH,
+        tenant.ROLES,
+        processes.POOL_KINDS,
     )
 
 
