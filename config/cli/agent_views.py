@@ -140,7 +140,7 @@ def render_agent(details: dict[str, Any]) -> RenderableType:
     mind = details["working_memory"]
     parts: list[RenderableType] = [_head(details)]
     if details["notices"]:
-        noticed = "\n".join(f"  [yellow]{escape(each['text'])}[/yellow]" for each in details["notices"])
+        noticed = "\n".join(f"  [yellow]{escape(notice['text'])}[/yellow]" for notice in details["notices"])
         parts.append(_titled("Noticed", noticed))
     goals = ((goal["state"], f"{goal['fraction']:.0%}", goal["title"]) for goal in details["goals"])
     parts.append(_titled("Goals", table(("state", "done", "goal"), goals) if details["goals"] else "  none"))

@@ -40,7 +40,7 @@ def list_all(tenant_slug: str | None) -> Output:
     found = agents_of(tenant_slug)
     empty = "No agent yet. Create one: [bold]arbor agent create NAME --template Scout --start[/bold]"
     return Output(
-        {"agents": [agent_line(each) for each in found]},
+        {"agents": [agent_line(row) for row in found]},
         people=render_agents(found) if found else empty,
     )
 

@@ -28,24 +28,24 @@ def goal_rows(agent_id: UUID, *, with_closed: bool) -> list[dict[str, Any]]:
     views = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
     rows = [view.model_dump(mode="json") for view in views]
     if with_closed:
-        states = [each for each in GoalState if not each.is_open]
+        states = [state for state in GoalState if not state.is_open]
         closed = Goal.objects.filter(agent_id=agent_id, state__in=states).order_by("-touched_at")
-        rows += [_closed_row(each) for each in closed]
+        rows += [_closed_row(goal) for goal in closed]
     return rows
 
 
-def _closed_row(each: Goal) -> dict[str, Any]:
+def _closed_row(goal: Goal) -> dict[str, Any]:
     return {
-        "id": str(each.id),
-        "title": each.title,
-        "description": each.description,
-        "state": each.state,
-        "layer": each.layer,
-        "source": each.source,
+        "id": str(goal.id),
+        "title": goal.title,
+        "description": goal.description,
+        "state": goal.state,
+        "layer": goal.layer,
+        "source": goal.source,
         "priority": None,
-        "fraction": each.fraction,
-        "notes": [each.abandonment_reason] if each.abandonment_reason else [],
-        "deadline": each.deadline,
+        "fraction": goal.fraction,
+        "notes": [goal.abandonment_reason] if goal.abandonment_reason else [],
+        "deadline": goal.deadline,
         "flags": [],
     }
 

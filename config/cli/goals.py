@@ -157,5 +157,5 @@ def put_on_record(chosen: ChosenAgent, goal: Goal, message: str, **others: UUID)
         actor=actor(),
         agent_id=chosen.id,
         message=message,
-        detail={name: str(each) for name, each in detail.items()},
+        detail={name: str(value) for name, value in detail.items()},
     )

@@ -79,8 +79,8 @@ def show_mood(agent: ChosenAgent, *, last: int) -> Output:
     ]
     if latest:
         lines += [
-            f"valence  {_spark([each['emotional_valence'] for each in latest], -1.0)}",
-            f"arousal  {_spark([each['arousal'] or 0.0 for each in latest], 0.0)}",
+            f"valence  {_spark([beat['emotional_valence'] for beat in latest], -1.0)}",
+            f"arousal  {_spark([beat['arousal'] or 0.0 for beat in latest], 0.0)}",
             f"heartbeats {latest[0]['number']} to {latest[-1]['number']}",
         ]
     else:
@@ -130,4 +130,4 @@ def list_peers(agent: ChosenAgent) -> Output:
 
 def _spark(values: list[float], low: float) -> str:
     top = len(_STEPS) - 1
-    return "".join(_STEPS[round((min(max(each, low), 1.0) - low) / (1.0 - low) * top)] for each in values)
+    return "".join(_STEPS[round((min(max(value, low), 1.0) - low) / (1.0 - low) * top)] for value in values)

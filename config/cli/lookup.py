@@ -84,7 +84,7 @@ def find_node(agent: ChosenAgent, text: str) -> Node:
         if kind == NodeKind.CONCEPT and (named := _concept(agent, rest)):
             return Node(NodeKind.CONCEPT, named)
         return Node(NodeKind(kind), find_id(agent, NODES[NodeKind(kind)], rest))
-    found = [Node(each, row_id) for each, model in NODES.items() for row_id in _ids(agent, model, text)]
+    found = [Node(kind, row_id) for kind, model in NODES.items() for row_id in _ids(agent, model, text)]
     if not found:
         kinds = ", ".join(NodeKind)
         raise NotFound(f"{agent.name} has nothing with the id {text!r} among {kinds}")
@@ -144,15 +144,15 @@ def find_goal(chosen: ChosenAgent, wanted: str) -> Goal:
     """Return the agent's goal of that title, id or end of an id; an open one goes before a closed one."""
     goals: list[Goal] = list(Goal.objects.filter(agent_id=chosen.id))
     key, end = title_key(wanted), wanted.strip().lower()
-    by_title = [each for each in goals if title_key(each.title) == key]
-    by_id = [each for each in goals if len(end) >= SHORT and str(each.id).endswith(end)]
+    by_title = [goal for goal in goals if title_key(goal.title) == key]
+    by_id = [goal for goal in goals if len(end) >= SHORT and str(goal.id).endswith(end)]
     found = by_title or by_id
-    found = [each for each in found if GoalState(each.state).is_open] or found
+    found = [goal for goal in found if GoalState(goal.state).is_open] or found
     if not found:
         raise NotFound(
             f"{chosen.name} has no goal {wanted!r}; `arbor goal list {chosen.name}` shows those there are"
         )
     if len(found) > 1:
-        ids = ", ".join(str(each.id) for each in found)
+        ids = ", ".join(str(goal.id) for goal in found)
         raise click.UsageError(f"{len(found)} goals answer to {wanted!r}: give one of the ids {ids}")
     return found[0]

@@ -67,7 +67,7 @@ def list_thoughts(agent: ChosenAgent, *, limit: int) -> Output:
 def _told(memory: WorkingMemory) -> Any:
     rows = [("talking with", memory.current_human)] if memory.current_human else []
     rows += [("works towards", title) for title in memory.active_goals]
-    rows += [("thought", f"{cut(each.text, 300)} ({ago(each.at)})") for each in memory.thoughts]
+    rows += [("thought", f"{cut(thought.text, 300)} ({ago(thought.at)})") for thought in memory.thoughts]
     rows += [("concern", line) for line in memory.concerns]
     rows += [("curious about", line) for line in memory.curiosity]
     rows.append(("engagement", f"{memory.engagement:.2f} of 1"))
@@ -90,20 +90,22 @@ def _rebuilt(made: Rebuilt, dry_run: bool) -> Any:
 def show_active(agent: ChosenAgent, *, limit: int) -> Output:
     """Show the memories and themes that recent recalls activated. Activation fades by itself."""
     present = activated_memories(agent_id=agent.id, limit=limit)
-    texts = labels_of(agent.id, [each.id for each in present], [NodeKind.MEMORY])
+    texts = labels_of(agent.id, [memory.id for memory in present], [NodeKind.MEMORY])
     themes = activated_clusters(agent_id=agent.id)
-    memories = [(each, texts.get(Node(NodeKind.MEMORY, each.id), "")) for each in present]
+    memories = [(memory, texts.get(Node(NodeKind.MEMORY, memory.id), "")) for memory in present]
     told = {
         "agent": agent.name,
-        "memories": [{"id": each.id, "level": round(each.level, 4), "text": text} for each, text in memories],
+        "memories": [
+            {"id": memory.id, "level": round(memory.level, 4), "text": text} for memory, text in memories
+        ],
         "themes": [
-            {"id": each.id, "name": each.name, "activation": round(each.activation, 4)} for each in themes
+            {"id": theme.id, "name": theme.name, "activation": round(theme.activation, 4)} for theme in themes
         ],
     }
     people: Any = table(
         ("present", "id", "memory or theme"),
-        [(f"{each.activation:.2f}", short(each.id), f"theme: {each.name}") for each in themes]
-        + [(f"{each.level:.2f}", short(each.id), cut(text)) for each, text in memories],
+        [(f"{theme.activation:.2f}", short(theme.id), f"theme: {theme.name}") for theme in themes]
+        + [(f"{memory.level:.2f}", short(memory.id), cut(text)) for memory, text in memories],
     )
     return Output(
         told, people=people if present else "Nothing is active: the agent has not recalled anything lately."

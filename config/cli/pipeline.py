@@ -36,7 +36,7 @@ def validate(which: str, tenant_slug: str | None) -> Output:
         faults = list(error.faults)
         people = "\n".join(["[red]not a pipeline[/red]", *(f"  {escape(fault)}" for fault in faults)])
         return Output({"valid": False, "faults": faults}, people=people, code=ExitCode.FAILED)
-    edges = sum(len(each) for each in graph.edges.values())
+    edges = sum(len(leaving) for leaving in graph.edges.values())
     found = {"valid": True, "faults": [], "name": graph.name, "nodes": sorted(graph.nodes), "edges": edges}
     return Output(
         found,
@@ -125,17 +125,17 @@ def _replies(path: Path) -> list[str]:
     except ValueError:
         return [text]
     return [
-        each if isinstance(each, str) else json.dumps(each)
-        for each in (value if isinstance(value, list) else [value])
+        reply if isinstance(reply, str) else json.dumps(reply)
+        for reply in (value if isinstance(value, list) else [value])
     ]
 
 
 def _pairs(option: str, written: Iterable[str]) -> list[tuple[str, str]]:
     pairs = []
-    for each in written:
-        name, equals, value = each.partition("=")
+    for pair in written:
+        name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise click.UsageError(f"{option} takes NAME=VALUE, got {each!r}")
+            raise click.UsageError(f"{option} takes NAME=VALUE, got {pair!r}")
         pairs.append((name, value))
     return pairs
 
@@ -155,7 +155,7 @@ def _node(name: str, nodes: Iterable[str]) -> str:
 
 
 def _outcomes(value: str) -> list[Outcome]:
-    names = [each.strip() for each in value.split(",")]
+    names = [name.strip() for name in value.split(",")]
     if not set(names) <= set(NODE_OUTCOMES):
         raise click.UsageError(f"an outcome is one of {', '.join(NODE_OUTCOMES)}, got {value!r}")
     return [Outcome(name) for name in names]
@@ -164,8 +164,8 @@ def _outcomes(value: str) -> list[Outcome]:
 def _as_json(rehearsal: Rehearsal) -> dict[str, Any]:
     return {
         "path": [
-            {"node": each.node, "handler": each.handler, "outcome": each.outcome, "notes": list(each.notes)}
-            for each in rehearsal.passed
+            {"node": step.node, "handler": step.handler, "outcome": step.outcome, "notes": list(step.notes)}
+            for step in rehearsal.passed
         ],
         "outcome": rehearsal.outcome,
         "exit": rehearsal.exit,
@@ -176,10 +176,10 @@ def _as_json(rehearsal: Rehearsal) -> dict[str, Any]:
 
 def _for_people(rehearsal: Rehearsal) -> str:
     lines = []
-    for place, each in enumerate(rehearsal.passed, start=1):
-        colour = {"success": "green", "partial": "yellow"}.get(each.outcome, "red")
-        lines.append(f"{place:>3}  {escape(each.node):<18} [{colour}]{each.outcome}[/{colour}]")
-        lines += [f"       [dim]{escape(line)}[/dim]" for line in each.notes]
+    for place, step in enumerate(rehearsal.passed, start=1):
+        colour = {"success": "green", "partial": "yellow"}.get(step.outcome, "red")
+        lines.append(f"{place:>3}  {escape(step.node):<18} [{colour}]{step.outcome}[/{colour}]")
+        lines += [f"       [dim]{escape(line)}[/dim]" for line in step.notes]
     end = f"exit {rehearsal.exit}: {rehearsal.outcome}" if rehearsal.exit else rehearsal.fault
     lines.append(f"     {escape(end)}")
     if rehearsal.unvisited:

@@ -22,9 +22,9 @@ from config.cli.tenancy import ChosenAgent, in_agent_transaction
 def show_plans(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Show a goal's plans with their steps, the latest first."""
     goal = find_goal(agent, goal_name)
-    found = [plan_value(each) for each in plans_of(goal.id)]
+    found = [plan_value(plan) for plan in plans_of(goal.id)]
     empty = f'{goal.title} has no plan. Add one: [bold]arbor goal plan add {agent.name} GOAL --step "recall: …"[/bold]'
-    people = "\n".join(line for each in found for line in plan_lines(each))
+    people = "\n".join(line for plan in found for line in plan_lines(plan))
     return Output({"goal": goal.title, "plans": found}, people=people or empty)
 
 
@@ -42,7 +42,7 @@ def add(
 ) -> Output:
     """Plan a goal, or add steps to its active plan; the next steps of an active goal become intents."""
     draft = PlanDraft(
-        steps=[_step(each) for each in steps],
+        steps=[_step(step) for step in steps],
         risk=risk,
         estimated_ticks=ticks,
         estimated_cost=cost,

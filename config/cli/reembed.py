@@ -61,14 +61,14 @@ def _told(model: EmbeddingModel, moves: list[Move], taken: list[TakenOver]) -> d
                 "agent": move.name,
                 "tenant": move.tenant,
                 "from": {"model": move.model.name, "dimension": move.model.dimension},
-                "memories": each.memories,
-                "refused": each.refused,
-                "left_to_backlog": each.left,
-                "takeover_s": round(each.seconds, 3),
+                "memories": takeover.memories,
+                "refused": takeover.refused,
+                "left_to_backlog": takeover.left,
+                "takeover_s": round(takeover.seconds, 3),
             }
-            for move, each in zip(moves, taken, strict=True)
+            for move, takeover in zip(moves, taken, strict=True)
         ],
-        "memories": sum(each.memories for each in taken),
+        "memories": sum(takeover.memories for takeover in taken),
     }
 
 
@@ -76,8 +76,15 @@ def _for_people(model: EmbeddingModel, moves: list[Move], taken: list[TakenOver]
     if not moves:
         return f"Every agent's vectors are of {escape(str(model))}."
     rows = [
-        (move.tenant, move.name, move.model, f"{each.memories:,}", each.refused, f"{each.seconds:.2f} s")
-        for move, each in zip(moves, taken, strict=True)
+        (
+            move.tenant,
+            move.name,
+            move.model,
+            f"{takeover.memories:,}",
+            takeover.refused,
+            f"{takeover.seconds:.2f} s",
+        )
+        for move, takeover in zip(moves, taken, strict=True)
     ]
     columns = ("tenant", "agent", "moved from", "memories", "cannot be read", "taken over in")
     return table(columns, rows, title=f"Moved to {escape(str(model))}")

@@ -39,16 +39,16 @@ def _as_json(found: Found, made: Replay, other: OtherMind | None) -> dict[str, A
         "model": found.model,
         "same": made.is_same,
         "differences": [
-            {"where": each.where, "recorded": each.recorded, "replayed": each.replayed}
-            for each in made.differences
+            {"where": difference.where, "recorded": difference.recorded, "replayed": difference.replayed}
+            for difference in made.differences
         ],
         "notes": list(made.notes),
-        "decisions": [each.model_dump(mode="json") for each in made.decisions],
+        "decisions": [decision.model_dump(mode="json") for decision in made.decisions],
     }
     if other is not None:
         told["other"] = {
             "model": other.model,
-            "decisions": [each.model_dump(mode="json") for each in other.decisions],
+            "decisions": [decision.model_dump(mode="json") for decision in other.decisions],
             "input_tokens": other.reply.usage.input_tokens,
             "output_tokens": other.reply.usage.output_tokens,
         }
@@ -62,8 +62,8 @@ def _render(found: Found, made: Replay, other: OtherMind | None) -> RenderableTy
         "[green]the same[/green]" if made.is_same else f"[red]{count} thing{'s' * (count > 1)} differ[/red]"
     )
     parts: list[RenderableType] = [Text.from_markup(head + verdict)]
-    for each in made.differences:
-        parts += [Text(f"\n{each.where}", "bold"), _coloured(each.diff)]
+    for difference in made.differences:
+        parts += [Text(f"\n{difference.where}", "bold"), _coloured(difference.diff)]
     parts += [Text(f"· {note}", "dim") for note in made.notes]
     parts.append(Text())
     parts.append(_decisions(f"{found.model} decided", made.decisions))
@@ -82,7 +82,9 @@ def _coloured(diff: str) -> Text:
 def _decisions(title: str, decisions: Any) -> RenderableType:
     if not decisions:
         return Text(f"{title}: nothing")
-    return table(("action", "verdict", "params", "why not"), (_row(each) for each in decisions), title=title)
+    return table(
+        ("action", "verdict", "params", "why not"), (_row(decision) for decision in decisions), title=title
+    )
 
 
 def _row(decision: Decision) -> tuple[object, ...]:

@@ -31,10 +31,10 @@ def list_all(tenant_slug: str | None) -> Output:
     else:
         with tenant_transaction(choose_tenant(tenant_slug).id):
             found = list_templates()
-    rows = [_line(each) for each in found]
+    rows = [_line(template) for template in found]
     people: RenderableType | str = table(
         ("template", "version", "origin", "trust", "goals", "actions", "about"),
-        ((*_cells(each), _first_sentence(each.spec.description)) for each in found),
+        ((*_cells(template), _first_sentence(template.spec.description)) for template in found),
     )
     empty = "No template yet. Write the built-in ones: [bold]arbor manage seed_templates[/bold]"
     return Output({"templates": rows}, people=people if rows else empty)
@@ -80,7 +80,7 @@ def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
 
 def _find(name: str, tenant_slug: str | None) -> FoundTemplate:
     if tenant_slug is None and only_tenant() is None:
-        found = {each.name.casefold(): each for each in list_builtin_templates()}
+        found = {template.name.casefold(): template for template in list_builtin_templates()}
         if name.casefold() in found:
             return found[name.casefold()]
     with tenant_transaction(choose_tenant(tenant_slug).id):

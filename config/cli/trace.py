@@ -92,8 +92,8 @@ def _call(call: ExternalCall, paid: LedgerEntry | None) -> dict[str, Any]:
         "cost_usd": _dollars(paid.cost_usd) if paid and paid.cost_usd is not None else None,
         # Estimates, section by section, with the entries for which there was no room.
         "sections": [
-            {"name": each["name"], "tokens": each["tokens"], "cut": each.get("cut", 0)}
-            for each in call.sections
+            {"name": section["name"], "tokens": section["tokens"], "cut": section.get("cut", 0)}
+            for section in call.sections
         ],
         "error": f"{call.error_kind}: {call.error}" if call.error else "",
     }
@@ -190,11 +190,11 @@ def _call_lines(call: dict[str, Any]) -> Iterator[str]:
     yield _call_line(call)
     if call["sections"]:
         parts = [
-            f"{each['name'].replace('_', ' ')} {each['tokens']}"
-            + (f" ({each['cut']} not shown)" if each["cut"] else "")
-            for each in call["sections"]
+            f"{section['name'].replace('_', ' ')} {section['tokens']}"
+            + (f" ({section['cut']} not shown)" if section["cut"] else "")
+            for section in call["sections"]
         ]
-        total = sum(each["tokens"] for each in call["sections"])
+        total = sum(section["tokens"] for section in call["sections"])
         yield f"[dim]prompt of about {total} tokens: {escape(', '.join(parts))}[/dim]"
 
 

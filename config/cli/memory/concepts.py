@@ -40,7 +40,7 @@ def list_concepts(agent: ChosenAgent, *, name: str | None, limit: int) -> Output
     if name is not None:
         return _show_cases(agent, name, limit)
     tree = concept_tree(agent_id=agent.id)
-    told = {"agent": agent.name, "concepts": [_branch(each) for each in tree]}
+    told = {"agent": agent.name, "concepts": [_branch(concept) for concept in tree]}
     return Output(told, people=_drawn(tree) if tree else f"{agent.name} has no concept yet.")
 
 
@@ -51,8 +51,8 @@ def link_memory(agent: ChosenAgent, *, memory_id: str, concept: str, strength: f
     link_memory_to_concept(agent_id=agent.id, memory_id=found, concept_name=concept, strength=strength)
     links = concepts_of(memory_id=found)
     _note(agent, f"linked the memory {found} to the concept {concept!r}")
-    told = {"agent": agent.name, "id": found, "concepts": {each.name: each.strength for each in links}}
-    return Output(told, people=f"A case of {escape(', '.join(each.name for each in links))}.")
+    told = {"agent": agent.name, "id": found, "concepts": {link.name: link.strength for link in links}}
+    return Output(told, people=f"A case of {escape(', '.join(link.name for link in links))}.")
 
 
 @in_agent_transaction
@@ -87,7 +87,7 @@ def _branch(node: ConceptNode) -> dict[str, Any]:
         "name": node.name,
         "description": node.description,
         "memories": node.memories,
-        "narrower": [_branch(each) for each in node.narrower],
+        "narrower": [_branch(narrower) for narrower in node.narrower],
     }
 
 

@@ -65,8 +65,13 @@ def _told(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
             "computed_at": page.upkeep.computed_at if page.upkeep else None,
             "stale": page.upkeep.stale if page.upkeep else True,
             "neighbors": [
-                {"id": each.id, "weight": each.weight, "relation": each.relation, "content": each.text}
-                for each in page.neighbors
+                {
+                    "id": neighbor.id,
+                    "weight": neighbor.weight,
+                    "relation": neighbor.relation,
+                    "content": neighbor.text,
+                }
+                for neighbor in page.neighbors
             ],
         },
         "episode": (
@@ -75,43 +80,44 @@ def _told(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
                 "sequence": memory.sequence,
                 "summary": memory.episode.summary,
                 "beside": [
-                    {"id": each.id, "role": each.role, "content": each.content} for each in page.beside
+                    {"id": memory.id, "role": memory.role, "content": memory.content}
+                    for memory in page.beside
                 ],
             }
             if memory.episode
             else None
         ),
         "themes": [
-            {"id": each.cluster_id, "name": each.cluster.name, "strength": each.strength}
-            for each in page.themes
+            {"id": theme.cluster_id, "name": theme.cluster.name, "strength": theme.strength}
+            for theme in page.themes
         ],
         "concepts": [
-            {"id": each.concept_id, "name": each.concept.name, "strength": each.strength}
-            for each in page.concepts
+            {"id": concept.concept_id, "name": concept.concept.name, "strength": concept.strength}
+            for concept in page.concepts
         ],
         "resonance": {
             "score": round(rings.score, 4),
             "aspects": [
                 {
-                    "id": each.aspect_id,
-                    "relation": each.relation,
-                    "share": round(each.share, 4),
-                    "text": each.content,
+                    "id": aspect.aspect_id,
+                    "relation": aspect.relation,
+                    "share": round(aspect.share, 4),
+                    "text": aspect.content,
                 }
-                for each in rings.aspects
+                for aspect in rings.aspects
             ],
         },
         "relations": [
             {
-                "relation": each.relation,
-                "from": "this" if each.outward else f"{each.other.kind}:{each.other.id}",
-                "to": f"{each.other.kind}:{each.other.id}" if each.outward else "this",
-                "text": each.other.text,
-                "weight": each.weight,
-                "note": each.note,
-                "origin": each.origin,
+                "relation": tie.relation,
+                "from": "this" if tie.outward else f"{tie.other.kind}:{tie.other.id}",
+                "to": f"{tie.other.kind}:{tie.other.id}" if tie.outward else "this",
+                "text": tie.other.text,
+                "weight": tie.weight,
+                "note": tie.note,
+                "origin": tie.origin,
             }
-            for each in page.relations
+            for tie in page.relations
         ],
     }
 
@@ -179,35 +185,35 @@ def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _resonance(rings: dict[str, Any]) -> str:
-    by = "; ".join(f"{each['share']:+.2f} {cut(each['text'], 60)}" for each in rings["aspects"])
+    by = "; ".join(f"{aspect['share']:+.2f} {cut(aspect['text'], 60)}" for aspect in rings["aspects"])
     return f"{rings['score']:+.2f} with who it takes itself to be: {by}" if by else ""
 
 
 def _written(value: Any) -> str:
     if isinstance(value, list):
-        return "\n".join(f"{number}. {_written(each)}" for number, each in enumerate(value, start=1))
+        return "\n".join(f"{number}. {_written(part)}" for number, part in enumerate(value, start=1))
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {each}" for name, each in value.items())
+        return ", ".join(f"{name}: {part}" for name, part in value.items())
     return str(value)
 
 
 def _neighbors(told: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
-        (f"{each['weight']:.2f}", short(each["id"]), cut(each["content"]), each["relation"])
-        for each in told["neighborhood"]["neighbors"]
+        (f"{neighbor['weight']:.2f}", short(neighbor["id"]), cut(neighbor["content"]), neighbor["relation"])
+        for neighbor in told["neighborhood"]["neighbors"]
     ]
 
 
 def _relations(told: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (
-            _end(each["from"]),
-            each["relation"].replace("_", " "),
-            _end(each["to"]),
-            cut(each["text"]),
-            f"{each['weight']:.2f}",
+            _end(tie["from"]),
+            tie["relation"].replace("_", " "),
+            _end(tie["to"]),
+            cut(tie["text"]),
+            f"{tie['weight']:.2f}",
         )
-        for each in told["relations"]
+        for tie in told["relations"]
     ]
 
 
@@ -219,10 +225,14 @@ def _end(end: str) -> str:
 def _beside(told: dict[str, Any]) -> list[tuple[str, ...]]:
     beside = told["episode"]["beside"] if told["episode"] else []
     return [
-        (short(each["id"]) + (" *" if each["id"] == told["id"] else ""), each["role"], cut(each["content"]))
-        for each in beside
+        (
+            short(memory["id"]) + (" *" if memory["id"] == told["id"] else ""),
+            memory["role"],
+            cut(memory["content"]),
+        )
+        for memory in beside
     ]
 
 
 def _named(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    return [(f"{each['strength']:.2f}", short(each["id"]), each["name"]) for each in rows]
+    return [(f"{row['strength']:.2f}", short(row["id"]), row["name"]) for row in rows]

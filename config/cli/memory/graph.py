@@ -42,7 +42,7 @@ def show_connected(agent: ChosenAgent, *, node: str, hops: int, relations: tuple
         agent_id=agent.id,
         node=find_node(agent, node),
         hops=hops,
-        relations=[Relation(each) for each in relations] or None,
+        relations=[Relation(name) for name in relations] or None,
     )
     return _found(agent.name, found, "Nothing is tied to it.")
 
@@ -76,12 +76,12 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
         "agent": agent.name,
         "contradictions": [
             {
-                "first": {"kind": each.first.kind, "id": each.first.id, "text": each.first.label},
-                "second": {"kind": each.second.kind, "id": each.second.id, "text": each.second.label},
-                "weight": each.weight,
-                "note": each.note,
+                "first": {"kind": answer.first.kind, "id": answer.first.id, "text": answer.first.label},
+                "second": {"kind": answer.second.kind, "id": answer.second.id, "text": answer.second.label},
+                "weight": answer.weight,
+                "note": answer.note,
             }
-            for each in found.found
+            for answer in found.found
         ],
         "bounded": found.bounded,
     }
@@ -89,14 +89,14 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
         ("sure", "id", "this", "id", "or this", "note"),
         (
             (
-                f"{each.weight:.2f}",
-                short(each.first.id),
-                cut(each.first.label, 70),
-                short(each.second.id),
-                cut(each.second.label, 70),
-                cut(each.note, 60),
+                f"{answer.weight:.2f}",
+                short(answer.first.id),
+                cut(answer.first.label, 70),
+                short(answer.second.id),
+                cut(answer.second.label, 70),
+                cut(answer.note, 60),
             )
-            for each in found.found
+            for answer in found.found
         ),
         title=bounded_note(found),
     )
@@ -109,19 +109,19 @@ def _found(agent: str, found: Answer[Found], nothing: str) -> Output:
         ("edges", "kind", "id", "text", "by"),
         (
             (
-                each.hops,
-                each.kind,
-                short(each.id),
-                cut(each.label),
-                " · ".join(tie.relation.replace("_", " ") for tie in each.path),
+                answer.hops,
+                answer.kind,
+                short(answer.id),
+                cut(answer.label),
+                " · ".join(tie.relation.replace("_", " ") for tie in answer.path),
             )
-            for each in found.found
+            for answer in found.found
         ),
         title=bounded_note(found),
     )
     told = {
         "agent": agent,
-        "found": [found_value(each) for each in found.found],
+        "found": [found_value(answer) for answer in found.found],
         "bounded": found.bounded,
     }
     return Output(told, people=people if found.found else nothing)

@@ -19,24 +19,30 @@ def show_health() -> Output:
     figures: Any = table(
         ("", "figure", "count", "judged", "limit"),
         (
-            (each.state, each.metric.replace("_", " "), f"{each.count:,}", f"{each.judged:g}", each.limit)
-            for each in found.figures
+            (
+                figure.state,
+                figure.metric.replace("_", " "),
+                f"{figure.count:,}",
+                f"{figure.judged:g}",
+                figure.limit,
+            )
+            for figure in found.figures
         ),
     )
     jobs: Any = table(
         ("", "job", "every", "last ended", "took", "done", "failed", "error"),
         (
             (
-                each.state,
-                each.name,
-                f"{each.period_s:g} s",
-                f"{each.ended_ago_s:.0f} s ago",
-                f"{each.seconds:.2f} s",
-                each.done,
-                each.failed,
-                each.error,
+                job.state,
+                job.name,
+                f"{job.period_s:g} s",
+                f"{job.ended_ago_s:.0f} s ago",
+                f"{job.seconds:.2f} s",
+                job.done,
+                job.failed,
+                job.error,
             )
-            for each in found.jobs
+            for job in found.jobs
         ),
     )
     told = [

@@ -72,7 +72,7 @@ def _filter(
         concept_id = find_concept(agent, concept) if concept is not None else None
         episode_id = find_episode(agent, episode) if episode is not None else None
     return RecallFilter(
-        types=frozenset(MemoryType(each) for each in types),
+        types=frozenset(MemoryType(name) for name in types),
         since=since,
         until=until,
         session=session,
@@ -117,8 +117,8 @@ def _rendered(found: list[RecalledEpisode]) -> RenderableType:
     made = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
     made.add_column(justify="right", style="bold", no_wrap=True)
     made.add_column(overflow="fold")
-    for each in found:
-        about = f"{each.started_at:%Y-%m-%d %H:%M}  {short(each.id)}  {each.size} memories  {receipt_of(each.terms)}"
-        told = Text(each.summary) if each.summary else Text("not summarized yet", style="italic")
-        made.add_row(f"{each.score:.2f}", Group(told, Text(about, style="dim")))
+    for episode in found:
+        about = f"{episode.started_at:%Y-%m-%d %H:%M}  {short(episode.id)}  {episode.size} memories  {receipt_of(episode.terms)}"
+        told = Text(episode.summary) if episode.summary else Text("not summarized yet", style="italic")
+        made.add_row(f"{episode.score:.2f}", Group(told, Text(about, style="dim")))
     return made

@@ -32,9 +32,11 @@ _MOST_ACTIVE = 20
 @in_agent_transaction
 def list_themes(agent: ChosenAgent, *, limit: int) -> Output:
     """List an agent's themes, the weightiest first."""
-    active = {each.id: each.activation for each in activated_clusters(agent_id=agent.id, limit=_MOST_ACTIVE)}
+    active = {
+        theme.id: theme.activation for theme in activated_clusters(agent_id=agent.id, limit=_MOST_ACTIVE)
+    }
     found = Cluster.objects.filter(agent_id=agent.id).defer("centroid").order_by("-importance", "-size")
-    rows = [{**_line(each), "in_mind": active.get(each.id, 0.0)} for each in found[:limit]]
+    rows = [{**_line(theme), "in_mind": active.get(theme.id, 0.0)} for theme in found[:limit]]
     people: Any = table(
         ("id", "memories", "imp", "feeling", "in mind", "theme", "about"),
         (
@@ -64,11 +66,12 @@ def show_theme(agent: ChosenAgent, *, theme: str, limit: int) -> Output:
         **_line(found),
         "agent": agent.name,
         "memories": [
-            {"id": each.memory_id, "strength": each.strength, "content": each.content} for each in members
+            {"id": member.memory_id, "strength": member.strength, "content": member.content}
+            for member in members
         ],
         "related": [
-            {"id": each.id, "name": each.name, "relation": each.relation, "strength": each.strength}
-            for each in related
+            {"id": other.id, "name": other.name, "relation": other.relation, "strength": other.strength}
+            for other in related
         ],
     }
     keywords = ", ".join(told["keywords"])
@@ -77,11 +80,11 @@ def show_theme(agent: ChosenAgent, *, theme: str, limit: int) -> Output:
         f"about {escape(keywords) or 'nothing in particular'}; {found.size} memories, feeling {found.emotional_valence:+.2f}",
         table(
             ("fits", "id", "memory"),
-            ((f"{each.strength:.2f}", short(each.memory_id), cut(each.content)) for each in members),
+            ((f"{member.strength:.2f}", short(member.memory_id), cut(member.content)) for member in members),
         ),
         table(
             ("strength", "id", "relation", "related theme"),
-            ((f"{each.strength:.2f}", short(each.id), each.relation, each.name) for each in related),
+            ((f"{other.strength:.2f}", short(other.id), other.relation, other.name) for other in related),
         )
         if related
         else "",
@@ -108,8 +111,8 @@ def show_tip_of_the_tongue(agent: ChosenAgent, *, text: str) -> Output:
     """Show the themes that TEXT brings to mind while no memory of them is clear."""
     check_query(text, 1)
     themes = tip_of_the_tongue_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
-    told = {"agent": agent.name, "text": text, "themes": [theme_line(each) for each in themes]}
-    names = "; ".join(f"{each.name} ({each.strength:.2f})" for each in themes)
+    told = {"agent": agent.name, "text": text, "themes": [theme_line(theme) for theme in themes]}
+    names = "; ".join(f"{theme.name} ({theme.strength:.2f})" for theme in themes)
     return Output(told, people=escape(names) or "Nothing is on the tip of the tongue.")
 
 
@@ -135,7 +138,11 @@ def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
     """Assign a memory to its themes now, before maintenance does."""
     (found,) = find_memories(agent, [memory_id])
     themes = assign_memory_to_clusters(memory_id=found, max_clusters=most)
-    told = {"agent": agent.name, "id": found, "themes": {str(each): fit for each, fit in themes.items()}}
+    told = {
+        "agent": agent.name,
+        "id": found,
+        "themes": {str(theme_id): fit for theme_id, fit in themes.items()},
+    }
     return Output(told, people=f"It is in {len(themes)} themes.")
 
 
