@@ -18,11 +18,11 @@ from apps.heartbeats.services.inline import fleet_is_live
 from apps.memories.services.ingest import ingest
 from apps.providers import default_model
 from apps.tenants.models import Tenant
-from config.cli.heartbeats import follow_beat, run_beat
-from config.cli.memory_views import recalled_line, render_ingested, render_recalled
+from config.cli.agents.heartbeats import follow_beat, run_beat
+from config.cli.agents.trace import model_line, render
+from config.cli.memory.views import recalled_line, render_ingested, render_recalled
 from config.cli.output import console, show
 from config.cli.tenancy import ChosenAgent, actor
-from config.cli.trace import model_line, render
 from config.demo.installation import CONVERSATION
 from config.demo.story import (
     QUESTIONS,

@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from arbor.errors import Invalid
+from arbor.memory.trust import DEFAULT_SOURCE_TRUST, Source
+
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -114,3 +117,26 @@ def in_words(span: timedelta) -> str:
         if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
             return f"{seconds / _SECONDS[unit]:.0f}{unit}"
     return f"{seconds:g}s"
+
+
+class TrustedSource(click.ParamType[Source]):
+    """A source of a fact: `document:harbour-log@0.9`, `person:Ana`."""
+
+    name = "source"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Source:
+        """Read it."""
+        if isinstance(value, Source):
+            return value
+        kind, colon, rest = str(value).partition(":")
+        reference, at, trust = rest.rpartition("@")
+        if not colon or not kind or not rest:
+            self.fail(
+                f"{value!r} is no source: write KIND:NAME or KIND:NAME@TRUST, as document:log@0.9", param, ctx
+            )
+        try:
+            if not at:
+                return Source(kind=kind, reference=rest)
+            return Source(kind=kind, reference=reference, trust=float(trust or DEFAULT_SOURCE_TRUST))
+        except (Invalid, ValueError) as error:
+            self.fail(f"{value!r} is no source: {error}", param, ctx)

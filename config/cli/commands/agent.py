@@ -17,7 +17,9 @@ MOST_TICKS = 256
 
 
 def _lifecycle(name: str, summary: str) -> click.Command:
-    return agent_command(name, summary, run=f"agents:{name}", examples=(f"arbor agent {name} Vega",))
+    return agent_command(
+        name, summary, run=f"agents.lifecycle:{name}", examples=(f"arbor agent {name} Vega",)
+    )
 
 
 _policy = group(
@@ -26,7 +28,7 @@ _policy = group(
     agent_command(
         "show",
         "Show an agent's policy.",
-        run="policy:show_policy",
+        run="agents.policy:show_policy",
         examples=("arbor agent policy show Vega",),
     ),
     agent_command(
@@ -42,7 +44,7 @@ _policy = group(
         option("--daily-usd", type=Limit(Decimal), help="US dollars per day."),
         option("--follow-ups", type=Limit(int), help="Times a heartbeat goes on after seeing results."),
         option("--models", "tier_models", help='Models by tier, in JSON: {"tier": ["provider/model", …]}.'),
-        run="policy:set_fields",
+        run="agents.policy:set_fields",
         examples=(
             "arbor agent policy set Vega --hours 08:00-22:00 --time-zone Europe/Berlin --daily-usd 0.50",
         ),
@@ -55,21 +57,21 @@ _template = group(
     tenant_command(
         "list",
         "List the templates: a tenant's own first, then the built-in ones.",
-        run="templates:list_all",
+        run="agents.templates:list_all",
         examples=("arbor agent template list --tenant acme",),
     ),
     tenant_command(
         "show",
         "Show a template as it was written.",
         argument("name"),
-        run="templates:show_one",
+        run="agents.templates:show_one",
         examples=("arbor agent template show Scout",),
     ),
     command(
         "validate",
         "Check a template file, and list every fault with its line.",
         argument("file", type=click.File(encoding="utf-8")),
-        run="templates:validate",
+        run="agents.templates:validate",
         details="Exit code 1 when there is a fault.",
         examples=("arbor agent template validate gardener.md",),
     ),
@@ -78,7 +80,7 @@ _template = group(
         "Add a tenant's own template from a file, or replace it; existing agents stay as they are.",
         argument("file", type=click.File(encoding="utf-8")),
         option("--replace", is_flag=True, help="Replace the tenant's template of that name."),
-        run="templates:add",
+        run="agents.templates:add",
         examples=("arbor agent template add gardener.md --tenant acme",),
     ),
 )
@@ -89,14 +91,14 @@ _agent = group(
     tenant_command(
         "list",
         "List the agents of a tenant, or of all tenants (which is audited).",
-        run="agents:list_all",
+        run="agents.lifecycle:list_all",
         examples=("arbor agent list --tenant acme --json",),
     ),
     agent_command(
         "show",
         "Show an agent: status, energy, next heartbeat, goals and working memory.",
         option("--prompt", is_flag=True, help="Include its character as prompts have it."),
-        run="agents:show_one",
+        run="agents.lifecycle:show_one",
         examples=("arbor agent show Vega --prompt",),
     ),
     tenant_command(
@@ -117,7 +119,7 @@ _agent = group(
         ),
         option("--model", default="", help="Its model, as provider/model.  [default: the installation's]"),
         option("--start", "starts", is_flag=True, help="Start it, too."),
-        run="agents:create",
+        run="agents.lifecycle:create",
         examples=("arbor agent create Vega --template Scout --interval 5m --start",),
     ),
     _lifecycle("start", "Start a new or stopped agent's heartbeats."),
@@ -130,14 +132,14 @@ _agent = group(
         "destroy",
         "Delete an agent and all its data, for good. The audit of its acts stays.",
         option("--confirm", metavar="NAME", help="The agent's name once more.  [default: asked for]"),
-        run="agents:destroy",
+        run="agents.lifecycle:destroy",
         examples=("arbor agent destroy Vega --confirm Vega",),
     ),
     agent_command(
         "tell",
         "Send an agent a message; its next heartbeat starts at once. TEXT - is standard input.",
         argument("text"),
-        run="agents:tell",
+        run="agents.lifecycle:tell",
         examples=('arbor agent tell Vega "What did you find by the river?"',),
     ),
     agent_command(
@@ -153,7 +155,7 @@ _agent = group(
         ),
         option("--urgent", is_flag=True, help="Start its next heartbeat at once."),
         option("--detail", default="{}", help="A JSON object with details."),
-        run="perceive:perceive_event",
+        run="agents.lifecycle:perceive_event",
         examples=('arbor agent perceive Vega "The river is rising" --urgent',),
     ),
     agent_command(
@@ -171,7 +173,7 @@ _agent = group(
             show_default=True,
             help="Seconds to follow it.",
         ),
-        run="heartbeats:run_one",
+        run="agents.heartbeats:run_one",
         details="Exit code 1 when the heartbeat fails.",
         examples=("arbor agent run Vega",),
     ),
@@ -183,7 +185,7 @@ _agent = group(
             type=click.IntRange(1, MOST_TICKS),
             help="Allocate this many ticks first.  [default: those left]",
         ),
-        run="heartbeats:run_cycle",
+        run="agents.heartbeats:run_cycle",
         details="Each action costs a tick, and so does a heartbeat that does nothing; a model that cannot be reached costs none,"
         " and ends the cycle. Exit code 1 when the last heartbeat failed.",
         examples=("arbor agent cycle Vega --ticks 12",),
@@ -192,7 +194,7 @@ _agent = group(
         "trace",
         "Print what a heartbeat saw, decided and did.",
         option("--beat", "number", type=click.IntRange(min=1), help="Its number.  [default: the last one]"),
-        run="heartbeats:show_trace",
+        run="agents.heartbeats:show_trace",
         examples=("arbor agent trace Vega --beat 3",),
     ),
     tenant_command(
@@ -200,7 +202,7 @@ _agent = group(
         "Replay a recorded heartbeat and show what differs. Nothing is written.",
         argument("heartbeat_id", metavar="ID"),
         option("--model", help="Ask this model too, as provider/model, and show its decisions."),
-        run="replay:replay",
+        run="agents.replay:replay",
         details="It renders the prompt, reads the recorded replies and decides again. ID is an id, or the last characters of one;"
         " `arbor agent trace AGENT` shows them. Exit code 0 when all is the same, 1 when something differs.",
         examples=("arbor agent replay 3f2a9c01 --model ollama/qwen3",),
@@ -222,7 +224,7 @@ _chat = agent_command(
         show_default=True,
         help="Turns that --history shows.",
     ),
-    run="chat:chat",
+    run="contacts.chat:chat",
     details="A conversation is no heartbeat: the agent answers at once, in this process, and its schedule is suspended meanwhile."
     " A conversation that mattered triggers a heartbeat when it ends. Exit code 1 when there was no answer.",
     examples=(

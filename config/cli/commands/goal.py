@@ -28,7 +28,7 @@ _plan = group(
     _goal_command(
         "show",
         "Show a goal's plans with their steps, the latest first.",
-        run="plans:show_plans",
+        run="goals.plans:show_plans",
         examples=('arbor goal plan show Vega "Map the river"',),
     ),
     _goal_command(
@@ -49,7 +49,7 @@ _plan = group(
         option("--ticks", type=click.IntRange(0, 1_000_000), help="Estimated heartbeats."),
         option("--cost", type=click.FloatRange(0, 1_000_000), help="Estimated energy."),
         option("--needs", multiple=True, metavar="TEXT", help="An external dependency; may be repeated."),
-        run="plans:add",
+        run="goals.plans:add",
         examples=(
             'arbor goal plan add Vega "Map the river" --step "recall: what the pilots said" --step "reflect: on the depth"',
         ),
@@ -57,7 +57,7 @@ _plan = group(
     _goal_command(
         "start",
         "Activate the latest draft of a goal's plan.",
-        run="plans:start",
+        run="goals.plans:start",
         examples=('arbor goal plan start Vega "Map the river"',),
     ),
     _goal_command(
@@ -65,7 +65,7 @@ _plan = group(
         "Abandon a goal's active plan and its open steps.",
         option("--reason", required=True, help="The reason; the agent reads it."),
         option("--draft", "a_draft", is_flag=True, help="Abandon the latest draft, not the active plan."),
-        run="plans:abandon",
+        run="goals.plans:abandon",
         examples=('arbor goal plan abandon Vega "Map the river" --reason "The pilots moved away."',),
     ),
 )
@@ -77,13 +77,13 @@ _goal = group(
         "list",
         "List an agent's open goals, the most important first.",
         option("--all", "with_closed", is_flag=True, help="Include completed and abandoned goals."),
-        run="goals:list_goals",
+        run="goals.goals:list_goals",
         examples=("arbor goal list Vega",),
     ),
     _goal_command(
         "show",
         "Show a goal with its parts, plans, memories and satisfaction.",
-        run="goals:show_goal",
+        run="goals.goals:show_goal",
         examples=('arbor goal show Vega "Map the river"',),
     ),
     agent_command(
@@ -99,7 +99,7 @@ _goal = group(
         option("--parent", metavar="GOAL", help="The goal that it is part of."),
         _deadline(),
         option("--blocked-by", default="", metavar="TEXT", help="What it waits for; the agent reads it."),
-        run="goals:add",
+        run="goals.goals:add",
         examples=('arbor goal add Vega "Map the river" --description "Every ford is on the map."',),
     ),
     _goal_command(
@@ -107,7 +107,7 @@ _goal = group(
         "Move a goal to another state: active, queued, backburner, completed, abandoned.",
         argument("state", type=one_of(GoalState)),
         option("--reason", default="", help="The reason; required to abandon a goal."),
-        run="goals:move",
+        run="goals.goals:move",
         examples=('arbor goal move Vega "Map the river" completed',),
     ),
     _goal_command(
@@ -115,7 +115,7 @@ _goal = group(
         "Add a progress note to a goal; a goal whose progress is 1 is completed.",
         argument("text"),
         option("--progress", type=click.FloatRange(0, 1), help="Its progress, from 0 to 1."),
-        run="goals:add_note",
+        run="goals.goals:add_note",
         examples=('arbor goal note Vega "Map the river" "Found the second ford." --progress 0.6',),
     ),
     _goal_command(
@@ -125,7 +125,7 @@ _goal = group(
         option("--no-parent", is_flag=True, help="Remove its parent."),
         _deadline(),
         option("--no-deadline", is_flag=True, help="Remove its deadline."),
-        run="goals:edit",
+        run="goals.goals:edit",
         examples=('arbor goal edit Vega "Map the river" --parent "Map the valley" --deadline 2026-12-24',),
     ),
     _goal_command(
@@ -133,13 +133,13 @@ _goal = group(
         "Block a goal by something it waits for; the agent reads it.",
         option("--by", metavar="TEXT", default="", help="What it waits for, in words."),
         option("--by-goal", metavar="GOAL", help="The goal it waits for; closing that one unblocks it."),
-        run="goals:block",
+        run="goals.goals:block",
         examples=('arbor goal block Vega "Map the river" --by-goal "Mend the boat"',),
     ),
     _goal_command(
         "unblock",
         "Unblock a goal.",
-        run="goals:unblock",
+        run="goals.goals:unblock",
         examples=('arbor goal unblock Vega "Map the river"',),
     ),
     _plan,

@@ -15,8 +15,7 @@ from arbor.memory.trust import DEFAULT_SOURCE_TRUST
 from arbor.memory.values import MemoryStatus, MemoryType
 from arbor.memory.walks import MAX_HOPS
 from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command
-from config.cli.memory.values import TrustedSource
-from config.cli.values import Duration, Expiry, Moment, in_words
+from config.cli.values import Duration, Expiry, Moment, TrustedSource, in_words
 
 #: Most thoughts that are kept (`apps.heartbeats.services.thoughts.RING`).
 MOST_THOUGHTS = 50
@@ -338,21 +337,21 @@ _mind = group(
         "show",
         "Show an agent's working memory: its conversation partner, goals, thoughts, concerns and questions.",
         option("--prompt", is_flag=True, help="Show it as prompts have it."),
-        run="mind:show_mind",
+        run="memory.mind:show_mind",
         examples=("arbor memory mind show Vega",),
     ),
     agent_command(
         "active",
         "Show the memories and themes that recent recalls activated. Activation fades by itself.",
         _limit(MOST_KEPT),
-        run="mind:show_active",
+        run="memory.mind:show_active",
         examples=("arbor memory mind active Vega",),
     ),
     agent_command(
         "rebuild",
         "Rebuild an agent's working memory from its last heartbeats and conversations; the old one is audited.",
         option("--dry-run", is_flag=True, help="Show the result, and change nothing."),
-        run="mind:rebuild",
+        run="memory.mind:rebuild",
         examples=("arbor memory mind rebuild Vega --dry-run",),
     ),
 )
@@ -372,14 +371,14 @@ _code = group(
             show_default=True,
             help="Most results.",
         ),
-        run="code:list_code",
+        run="memory.code:list_code",
         examples=('arbor memory code list Vega --about "tide table"',),
     ),
     agent_command(
         "show",
         "Show a code snippet as it was said.",
         argument("code_id", metavar="ID"),
-        run="code:show_code",
+        run="memory.code:show_code",
         examples=("arbor memory code show Vega 0c5512aa",),
     ),
 )
@@ -585,7 +584,7 @@ _memory = group(
             show_default=True,
             help="Most results.",
         ),
-        run="mind:list_thoughts",
+        run="memory.mind:list_thoughts",
         examples=("arbor memory thoughts Vega -n 5",),
     ),
     _theme,
@@ -616,7 +615,7 @@ _memory = group(
             show_default=True,
             help="Memories to embed at once.",
         ),
-        run="reembed:reembed",
+        run="memory.reembed:reembed",
         details="New vectors are computed beside the present ones and replace them all at once for each agent, so recall works"
         " throughout. Ctrl-C is safe: run it again, and it resumes. New agents get the model of the settings anyway; set"
         " ARBOR_EMBEDDING_MODEL and ARBOR_EMBEDDING_DIMENSION, restart, then run this.",

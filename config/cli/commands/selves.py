@@ -35,7 +35,7 @@ _belief = group(
         "list",
         "List an agent's beliefs, the firmest first.",
         _all("dropped"),
-        run="beliefs:list_beliefs",
+        run="selves.beliefs:list_beliefs",
         examples=("arbor self belief list Vega",),
     ),
     agent_command(
@@ -52,7 +52,7 @@ _belief = group(
         ),
         option("--confidence", type=_share, default=DEFAULT_CONFIDENCE, show_default=True, help="How sure."),
         _stability(default=DEFAULT_STABILITY, show_default=True),
-        run="beliefs:add",
+        run="selves.beliefs:add",
         examples=(
             'arbor self belief add Vega "Readings taken at low tide can be trusted." --about causality',
         ),
@@ -65,7 +65,7 @@ _belief = group(
         _stability(),
         option("--status", type=one_of(Standing), help="Its status."),
         _audit_reason(),
-        run="beliefs:revise",
+        run="selves.beliefs:revise",
         examples=(
             "arbor self belief revise Vega 0c5512aa --confidence 0.4 --status questioned"
             ' --reason "two readings disagree"',
@@ -76,7 +76,7 @@ _belief = group(
         "Drop a belief. Its row stays.",
         argument("belief_id", metavar="ID"),
         _audit_reason(),
-        run="beliefs:drop",
+        run="selves.beliefs:drop",
         examples=('arbor self belief drop Vega 0c5512aa --reason "it was never so"',),
     ),
     details="Beliefs come from templates, people and accepted proposals. What an agent reads changes none by itself: its"
@@ -90,7 +90,7 @@ _identity = group(
         "list",
         "List the aspects of an agent's identity, the firmest first.",
         _all("dropped"),
-        run="identity:list_aspects",
+        run="selves.identity:list_aspects",
         examples=("arbor self identity list Vega",),
     ),
     agent_command(
@@ -105,7 +105,7 @@ _identity = group(
             help="Its kind.",
         ),
         _stability(default=DEFAULT_STABILITY, show_default=True),
-        run="identity:add",
+        run="selves.identity:add",
         examples=('arbor self identity add Vega "I finish what I begin." --kind agency',),
     ),
     agent_command(
@@ -113,7 +113,7 @@ _identity = group(
         "Drop an aspect of an agent's identity. Its row stays.",
         argument("aspect_id", metavar="ID"),
         _audit_reason(),
-        run="identity:drop",
+        run="selves.identity:drop",
         examples=("arbor self identity drop Vega 7712ab90",),
     ),
 )
@@ -125,7 +125,7 @@ def _decision(name: str, summary: str) -> click.Command:
         summary,
         argument("proposal_id", metavar="ID"),
         option("--reason", default="", help="The reason, saved with the proposal."),
-        run=f"proposals:{name}_one",
+        run=f"selves.proposals:{name}_one",
         examples=(f"arbor self proposal {name} Vega 0c5512aa",),
     )
 
@@ -137,7 +137,7 @@ _proposal = group(
         "list",
         "List an agent's pending proposals, the latest first.",
         _all("decided"),
-        run="proposals:list_proposals",
+        run="selves.proposals:list_proposals",
         examples=("arbor self proposal list Vega",),
     ),
     agent_command(
@@ -152,7 +152,7 @@ _proposal = group(
             help="Its kind.",
         ),
         option("--confidence", type=_share, default=0.7, show_default=True, help="How sure you are."),
-        run="proposals:add",
+        run="selves.proposals:add",
         examples=('arbor self proposal add Vega "The river floods in March."',),
     ),
     _decision("accept", "Accept a proposal: the change is made."),
@@ -166,7 +166,7 @@ _boundary = group(
     agent_command(
         "list",
         "List an agent's boundaries, the most important first, and the disabled ones.",
-        run="boundaries:list_boundaries",
+        run="selves.boundaries:list_boundaries",
         examples=("arbor self boundary list Vega",),
     ),
     agent_command(
@@ -201,7 +201,7 @@ _boundary = group(
         option(
             "--importance", type=_share, default=0.5, show_default=True, help="Its rank among the boundaries."
         ),
-        run="boundaries:add",
+        run="selves.boundaries:add",
         examples=(
             'arbor self boundary add Vega no_gossip --pattern gossip --example "What did Bo say about Ada?"',
         ),
@@ -210,21 +210,21 @@ _boundary = group(
         "remove",
         "Remove an agent's own boundary, or disable a common one.",
         argument("name"),
-        run="boundaries:remove",
+        run="selves.boundaries:remove",
         examples=("arbor self boundary remove Vega no_gossip",),
     ),
     agent_command(
         "restore",
         "Restore a common boundary as it comes with Arbor.",
         argument("name"),
-        run="boundaries:restore",
+        run="selves.boundaries:restore",
         examples=("arbor self boundary restore Vega resource_limit",),
     ),
     agent_command(
         "test",
         "Check a text against an agent's boundaries. Nothing is stored.",
         argument("text"),
-        run="boundaries:check_text",
+        run="selves.boundaries:check_text",
         examples=('arbor self boundary test Vega "Please lie to the harbour master."',),
     ),
     details="Five boundaries are common to all agents; others are an agent's own. They are checked against what reaches an agent"
@@ -237,7 +237,7 @@ _preference = group(
     agent_command(
         "list",
         "List an agent's preferences.",
-        run="preferences:list_preferences",
+        run="selves.preferences:list_preferences",
         examples=("arbor self preference list Vega",),
     ),
     agent_command(
@@ -245,14 +245,14 @@ _preference = group(
         "Set an agent's preference under a key.",
         argument("key"),
         argument("value"),
-        run="preferences:set_one",
+        run="selves.preferences:set_one",
         examples=('arbor self preference set Vega tone "short and dry"',),
     ),
     agent_command(
         "remove",
         "Remove an agent's preference.",
         argument("key"),
-        run="preferences:remove",
+        run="selves.preferences:remove",
         examples=("arbor self preference remove Vega tone",),
     ),
 )
@@ -268,14 +268,14 @@ _self = group(
     agent_command(
         "drives",
         "Show an agent's drives and their present levels.",
-        run="inner_state:show_drives",
+        run="selves.inner_state:show_drives",
         examples=("arbor self drives Vega",),
     ),
     agent_command(
         "mood",
         "Show an agent's mood, now and at its last heartbeats.",
         option("--last", type=click.IntRange(1, 500), default=40, show_default=True, help="Most heartbeats."),
-        run="inner_state:show_mood",
+        run="selves.inner_state:show_mood",
         examples=("arbor self mood Vega --last 100",),
     ),
     agent_command(
@@ -283,7 +283,7 @@ _self = group(
         "List an agent's actions with their outcomes and lessons, the latest first.",
         option("--last", type=click.IntRange(1, 1000), default=30, show_default=True, help="Most results."),
         option("--failures", is_flag=True, help="Only failures."),
-        run="inner_state:list_experiences",
+        run="selves.inner_state:list_experiences",
         examples=("arbor self experiences Vega --failures",),
     ),
 )

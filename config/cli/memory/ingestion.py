@@ -15,7 +15,7 @@ from apps.memories.services.teach import teach_agent
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.values import MemoryType, NewMemory
 from config.cli.kit import ExitCode, Output
-from config.cli.memory_views import render_ingested
+from config.cli.memory.views import render_ingested
 from config.cli.output import console
 from config.cli.tenancy import ChosenAgent, actor, with_agent
 

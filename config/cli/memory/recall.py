@@ -19,7 +19,7 @@ from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.values import MemoryType
 from config.cli.kit import Output
 from config.cli.lookup import find_concept, find_episode
-from config.cli.memory_views import recalled_line, receipt_of, render_recalled, theme_line
+from config.cli.memory.views import recalled_line, receipt_of, render_recalled, theme_line
 from config.cli.output import short, stamp
 from config.cli.tenancy import ChosenAgent, with_agent
 

@@ -22,7 +22,7 @@ from apps.memories.services.partial import tip_of_the_tongue_about
 from arbor.memory.recall_request import check_query
 from config.cli.kit import Output
 from config.cli.lookup import find_memories, find_theme
-from config.cli.memory_views import theme_line
+from config.cli.memory.views import theme_line
 from config.cli.output import cut, short, table
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
 

@@ -91,7 +91,7 @@ def test_creating_and_starting_is_one_step(
     def fail(**_: object) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("config.cli.agents.start_agent", fail)
+    monkeypatch.setattr("config.cli.agents.lifecycle.start_agent", fail)
     with pytest.raises(RuntimeError):
         arbor("agent", "create", "Vega", "--template", "Scout", "--start")
     with tenant_transaction(tenant_by_slug("acme").id):

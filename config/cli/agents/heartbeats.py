@@ -21,10 +21,10 @@ from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import NotFound, ServerError
 from arbor.runtime import Tick
+from config.cli.agents.trace import model_line, render, render_step, step_line, trace_of
 from config.cli.kit import ExitCode, Output
 from config.cli.output import console, note
 from config.cli.tenancy import ChosenAgent, actor, with_agent
-from config.cli.trace import model_line, render, render_step, step_line, trace_of
 
 #: How often a heartbeat that the fleet runs is looked at.
 _LOOK_EVERY_S = 0.1

@@ -20,7 +20,7 @@ from apps.goals.services.goals import (
     set_deadline,
 )
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from config.cli.goal_views import goal_lines, goal_rows, goal_table, whole_goal
+from config.cli.goals.views import goal_lines, goal_rows, goal_table, whole_goal
 from config.cli.kit import Output
 from config.cli.lookup import find_goal
 from config.cli.output import SHORT

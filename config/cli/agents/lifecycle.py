@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -22,9 +23,10 @@ from apps.agents.services.lifecycle import (
     stop_agent,
     wake_agent,
 )
+from apps.heartbeats.services.perception import perceive
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from config.cli.agent_views import agent_details, agent_line, agents_of, render_agent, render_agents
+from config.cli.agents.views import agent_details, agent_line, agents_of, render_agent, render_agents
 from config.cli.kit import Output
 from config.cli.tenancy import (
     ChosenAgent,
@@ -160,3 +162,33 @@ def tell(agent: ChosenAgent, *, text: str) -> Output:
 
 def _typed(name: str) -> str:
     return f'"{name}"' if " " in name or "'" in name else name
+
+
+@in_agent_transaction
+def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, detail: str) -> Output:
+    """Add an event to what an agent perceives. TEXT - is standard input."""
+    try:
+        known = json.loads(detail)
+    except ValueError as error:
+        raise click.BadParameter(f"not JSON: {error}", param_hint="--detail") from error
+    if not isinstance(known, dict):
+        raise click.BadParameter('an object is wanted, like \'{"sensor": "river"}\'', param_hint="--detail")
+    if text == "-":
+        text = sys.stdin.read()
+    percept = perceive(agent_id=agent.id, kind=kind, content=text, urgent=urgent, detail=known, actor=actor())
+    status = Agent.objects.values_list("status", flat=True).get(id=agent.id)
+    when = "its next heartbeat, which is due now" if percept.urgent else "its next heartbeat"
+    then = (
+        f"will see it at {when}" if status == "active" else f"is {status} and will see it when it beats again"
+    )
+    return Output(
+        {
+            "id": percept.id,
+            "agent": agent.name,
+            "tenant": agent.tenant_slug,
+            "kind": percept.kind,
+            "urgent": percept.urgent,
+            "agent_status": status,
+        },
+        people=f"{agent.name} {then}.",
+    )

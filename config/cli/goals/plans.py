@@ -11,8 +11,8 @@ from apps.goals.services.plans import abandon_plan, add_plan, plans_of, start_pl
 from arbor.errors import NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
 from arbor.heartbeat.actions import ACTIONS
-from config.cli.goal_views import plan_lines, plan_value
-from config.cli.goals import put_on_record
+from config.cli.goals.goals import put_on_record
+from config.cli.goals.views import plan_lines, plan_value
 from config.cli.kit import Output
 from config.cli.lookup import find_goal
 from config.cli.tenancy import ChosenAgent, in_agent_transaction

@@ -26,9 +26,9 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import SystemClock
 from arbor.heartbeat.energy import MAX_ENERGY
 from arbor.heartbeat.working_memory import WorkingMemory
+from config.cli.agents.trace import model_line
 from config.cli.output import ago, stamp, table
 from config.cli.tenancy import actor, only_tenant
-from config.cli.trace import model_line
 from config.cli.values import in_words
 
 _COLOURS = {
