@@ -1,4 +1,4 @@
-"""Columns: one list says how rows look in a table for people and as objects of JSON."""
+"""Columns: one list defines the table and the JSON of rows."""
 
 from __future__ import annotations
 

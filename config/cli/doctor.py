@@ -1,4 +1,4 @@
-"""`arbor doctor`: is everything as it should be, and if not, what to do."""
+"""Run every check of the installation, with a remedy for each fault."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def doctor(as_json: bool) -> ExitCode:
 
 
 def diagnose() -> Iterator[Finding]:
-    """Look at everything, one check after the other; what needs the database is left out when it is away."""
+    """Run every check in order; those that need the database are left out when it is away."""
     yield check_interpreter()
     yield check_master_key()
     database = check_database()

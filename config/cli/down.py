@@ -1,4 +1,4 @@
-"""`arbor down`: stops what `arbor up` runs from another terminal."""
+"""Stop what `arbor up` runs from another terminal."""
 
 from __future__ import annotations
 

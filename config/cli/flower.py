@@ -1,4 +1,4 @@
-"""`arbor flower`: Celery's view of workers and tasks, read-only, behind the operator's password."""
+"""Run Flower, read-only, behind the operator's password."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ NODES: dict[NodeKind, type[Model]] = {
 
 
 def find_id(agent: ChosenAgent, model: type[Model], text: str) -> UUID:
-    """Return the id that a text stands for among the agent's rows of a model, in its tenant's transaction.
+    """Return the id that a text names among the agent's rows of a model, in its tenant's transaction.
 
     Raises NotFound; an end that several ids have is wrong usage.
     """
@@ -51,7 +51,7 @@ def _only(found: Sequence[UUID], text: str, owner: str, model: type[Model]) -> U
 
 
 def find_in_tenant(model: type[Model], text: str) -> UUID:
-    """Return the id that a text stands for among all of the current tenant's rows of a model.
+    """Return the id that a text names among all of the current tenant's rows of a model.
 
     Raises NotFound; an end that several ids have is wrong usage.
     """
@@ -59,7 +59,7 @@ def find_in_tenant(model: type[Model], text: str) -> UUID:
 
 
 def tenant_of_row(model: type[Model], text: str, slug: str | None) -> UUID:
-    """Return the tenant named, the only one, or the one that has the row a text stands for. Raises NotFound."""
+    """Return the tenant named, the only one, or the one that has the row that a text names. Raises NotFound."""
     name = str(model._meta.verbose_name)
     return tenant_having(
         lambda: _rows(model._default_manager.all(), text),
@@ -70,14 +70,14 @@ def tenant_of_row(model: type[Model], text: str, slug: str | None) -> UUID:
 
 
 def find_memories(agent: ChosenAgent, texts: Sequence[str]) -> list[UUID]:
-    """Return the ids of the agent's memories that texts stand for. Raises NotFound."""
+    """Return the ids of the agent's memories that texts name. Raises NotFound."""
     return [find_id(agent, Memory, text) for text in texts]
 
 
 def find_node(agent: ChosenAgent, text: str) -> Node:
-    """Return the memory, concept, belief, aspect or goal that a text stands for: ID, KIND:ID or concept:NAME.
+    """Return the memory, concept, belief, aspect or goal that a text names: ID, KIND:ID or concept:NAME.
 
-    Raises NotFound; a text that stands for several is wrong usage.
+    Raises NotFound; a text that names several is wrong usage.
     """
     kind, colon, rest = text.partition(":")
     if colon and kind in NodeKind:
@@ -90,17 +90,17 @@ def find_node(agent: ChosenAgent, text: str) -> Node:
         raise NotFound(f"{agent.name} has nothing with the id {text!r} among {kinds}")
     if len(found) > 1:
         several = ", ".join(f"{node.kind}:{node.id}" for node in found)
-        raise click.UsageError(f"{text!r} stands for several: give one of {several}")
+        raise click.UsageError(f"{text!r} names several: give one of {several}")
     return found[0]
 
 
 def find_episode(agent: ChosenAgent, text: str) -> UUID:
-    """Return the id of the agent's episode that a text stands for. Raises NotFound."""
+    """Return the id of the agent's episode that a text names. Raises NotFound."""
     return find_id(agent, Episode, text)
 
 
 def find_theme(agent: ChosenAgent, text: str) -> UUID:
-    """Return the id of the agent's theme that a text stands for. Raises NotFound."""
+    """Return the id of the agent's theme that a text names. Raises NotFound."""
     return find_id(agent, Cluster, text)
 
 
@@ -154,5 +154,5 @@ def find_goal(chosen: ChosenAgent, wanted: str) -> Goal:
         )
     if len(found) > 1:
         ids = ", ".join(str(goal.id) for goal in found)
-        raise click.UsageError(f"{len(found)} goals answer to {wanted!r}: give one of the ids {ids}")
+        raise click.UsageError(f"{len(found)} goals have the name {wanted!r}: give one of the ids {ids}")
     return found[0]

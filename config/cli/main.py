@@ -14,7 +14,7 @@ import click
 from arbor.errors import AlreadyRunning, ArborError
 from config.away import why_away
 from config.cli.kit import ExitCode
-from config.cli.printable import told
+from config.cli.printable import error_text
 
 #: The commands by heading, in the order of the overview: name, module under `config.cli.commands` and summary, so that the
 #: overview imports none of them.
@@ -100,7 +100,7 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _fail(message: Any, code: ExitCode) -> ExitCode:
-    click.echo(f"{click.style('arbor:', fg='red', bold=True)} {told(message)}", err=True)
+    click.echo(f"{click.style('arbor:', fg='red', bold=True)} {error_text(message)}", err=True)
     return code
 
 

@@ -1,4 +1,4 @@
-"""What commands print: a table for people, or one JSON object."""
+"""Print tables for people, or one JSON object."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 class _Screen(Console):
-    """A terminal that only Arbor drives: what strangers and models wrote is text, whatever is in it."""
+    """A terminal that only Arbor drives: text of strangers and models cannot."""
 
     def render_str(self, text: str, **how: Any) -> Text:
         """Clean plain text before it is measured, so that columns stay columns."""
@@ -38,13 +38,13 @@ class _Screen(Console):
 
 
 def console(*, err: bool = False) -> Console:
-    """Return the terminal, or what stands in for it."""
+    """Return the terminal, a file or a pipe as a console."""
     stream = sys.stderr if err else sys.stdout
     return _Screen(stderr=err, width=None if stream.isatty() else _WIDTH_OF_PIPES, highlight=False)
 
 
 def show(value: Mapping[str, Any], *, as_json: bool, people: RenderableType | str) -> None:
-    """Print the value as JSON, or for people; a text for people may hold rich's markup."""
+    """Print the value as JSON, or for people; a text for people may have rich's markup."""
     if as_json:
         click.echo(json_of(value))
     else:
@@ -66,7 +66,7 @@ def stamp(moment: datetime | None) -> str | None:
 
 
 def note(text: str) -> None:
-    """Say something beside the result: on standard error, so that the result can be piped."""
+    """Print a note on standard error, so that the result can be piped."""
     console(err=True).print(f"[dim]·[/dim] {escape(text)}")
 
 
@@ -83,7 +83,7 @@ def table(
 
 
 def ago(moment: datetime | None) -> str:
-    """Say how long ago, or in how long, a moment is: `3 m ago`, `in 2 h`."""
+    """Return the time since or until a moment: `3 m ago`, `in 2 h`."""
     if moment is None:
         return "never"
     seconds = (moment - datetime.now(UTC)).total_seconds()
@@ -107,7 +107,7 @@ def cut(text: str, longest: int = _LONGEST_CELL) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
 
 
-#: Of an id, so many last characters are shown, and suffice where they are unique.
+#: Length of a short id: lists show the last characters, and commands accept them where they are unique.
 SHORT = 8
 
 

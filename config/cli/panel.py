@@ -1,4 +1,4 @@
-"""What `arbor up` shows when everything runs: where to look, how to sign in, which model thinks, how to stop."""
+"""The panel of `arbor up`: addresses, account and model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REFLEX = "reflex"
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What the panel tells."""
+    """The contents of the panel."""
 
     web_url: str
     flower_url: str

@@ -1,4 +1,4 @@
-"""The parts of one installation, as the supervisor is told about them."""
+"""The parts of one installation, as the supervisor runs them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from config.supervisor.strays import mark
 
 #: The file that a worker or the scheduler touches when it is ready (the same name in `celery_process`).
 READY_FILE = "ARBOR_READY_FILE"
-#: What `--only worker` stands for.
+#: The parts of `--only worker`.
 WORKERS = tuple(pool.name for pool in POOLS)
 NAMES = (*WORKERS, "scheduler", "web", "flower")
 
@@ -36,7 +36,7 @@ _POSTGRES_NOISE = re.compile(
     r"LOG:  (starting PostgreSQL|listening on|database system (was shut down|is ready|is shut down)|"
     r"received fast shutdown|aborting any active|background worker .* exited with exit code 1|shutting down)|"
     r"FATAL:  terminating (connection|background worker|autovacuum)|"
-    # What is there already is told to whoever asked for it, in his own words.
+    # Whoever inserts a duplicate handles the error.
     r"ERROR:  duplicate key value violates unique constraint|DETAIL:  Key \(.*\) already exists"
 )
 #: Valkey advises the machine's administrator at every start, and takes leave at every end.
@@ -45,7 +45,7 @@ _VALKEY_NOISE = re.compile(r"Memory overcommit must be enabled|signal-handler|by
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is to run, and where."""
+    """The parts to run, with their servers and addresses."""
 
     run: RunFolder
     postgres: EmbeddedPostgres | None
@@ -64,16 +64,16 @@ class Plan:
 
     @property
     def web_url(self) -> str:
-        """Where the console is found."""
+        """The address of the console."""
         return f"http://{self.web_reached_at}:{self.web_port}/"
 
     @property
     def flower_url(self) -> str:
-        """Where Flower is found."""
+        """The address of Flower."""
         return f"http://{LOOPBACK}:{self.flower_port}/"
 
     def server_urls(self) -> dict[str, str]:
-        """Return what every process of this installation reads to find the servers."""
+        """Return the addresses of the servers, for every process of this installation."""
         urls = {"web_url": self.web_url, "flower_url": self.flower_url}
         if self.postgres is not None:
             urls["database_url"] = self.postgres.owner_url
@@ -83,7 +83,7 @@ class Plan:
 
 
 def parts_of(plan: Plan) -> list[Part]:
-    """Return the parts in starting order: servers, the preparing step, then everything that was asked for."""
+    """Return the parts in starting order: servers, the preparing step, then the selected processes."""
     servers = []
     if plan.postgres is not None:
         servers.append(_server_part("postgres", plan.postgres, noise=_POSTGRES_NOISE))

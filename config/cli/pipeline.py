@@ -1,4 +1,4 @@
-"""`arbor ops pipeline`: the graph that heartbeats walk, checked, rehearsed and drawn."""
+"""Check, rehearse and draw the pipeline of heartbeats."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool
 
 
 def _text(which: str, tenant_slug: str | None) -> str:
-    """Return the DOT text that is meant. A name that is a file is that file."""
+    """Return the DOT text of a file, an agent or the default graph. An existing file goes before an agent."""
     if not which:
         return heartbeat_text()
     if which == "-":

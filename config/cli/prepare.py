@@ -1,4 +1,4 @@
-"""`arbor prepare`: brings a database to the point where the processes can start. Run again it changes nothing."""
+"""Prepare a database for the first start of the processes; run again, it changes nothing."""
 
 from __future__ import annotations
 

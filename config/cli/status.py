@@ -1,4 +1,4 @@
-"""`arbor status`: how the fleet is doing, from the database and the supervisor's own file."""
+"""Show the state of the fleet, from the database and the supervisor's state file."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def in_tenant_transaction[**P, R](run: Callable[Concatenate[Tenant, P], R]) -> C
 
 
 def actor() -> str:
-    """Return who gives the command, as the audit names them."""
+    """Return the person at the command line, as the audit names them."""
     return f"cli:{getpass.getuser()}"
 
 
@@ -84,7 +84,7 @@ def choose_tenant(slug: str | None) -> Tenant:
     slugs = all_slugs()
     if not slugs:
         raise NotFound("there is no tenant yet; create one with `arbor tenant create SLUG`")
-    raise click.UsageError(f"there are several tenants ({', '.join(slugs)}): say which with --tenant SLUG")
+    raise click.UsageError(f"there are several tenants ({', '.join(slugs)}): choose one with --tenant SLUG")
 
 
 def only_tenant() -> Tenant | None:
@@ -95,7 +95,7 @@ def only_tenant() -> Tenant | None:
 
 @contextmanager
 def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
-    """Open the tenant named, or the only one; else a look across all tenants, which is on record, for lists to read.
+    """Open the tenant named, or the only one; else read across all tenants, which is audited.
 
     Yields the tenant, or none. Raises NotFound.
     """
@@ -109,7 +109,7 @@ def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
 
 
 def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | None, hint: str = "") -> UUID:
-    """Return the tenant named, the only one, or the one that alone has such rows; that look across is on record.
+    """Return the tenant named, the only one, or the one that alone has such rows; the search across tenants is audited.
 
     Raises NotFound, with the hint if there is one; what several tenants have is wrong usage.
     """
@@ -122,7 +122,7 @@ def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | N
         raise NotFound(f"no tenant has {what}" + (f": {hint}" if hint else ""))
     if len(found) > 1:
         slugs = ", ".join(sorted(found.values()))
-        raise click.UsageError(f"{slugs} have {what}: say which is meant with --tenant SLUG")
+        raise click.UsageError(f"{slugs} have {what}: choose one with --tenant SLUG")
     (tenant_id,) = found
     return tenant_id
 
@@ -130,7 +130,7 @@ def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | N
 def choose_agent(name: str, slug: str | None) -> ChosenAgent:
     """Return the agent of that name: in the tenant named, in the only one, or wherever it alone has that name.
 
-    Raises NotFound; a name that agents of several tenants have is wrong usage. A look across tenants is on record.
+    Raises NotFound; a name that agents of several tenants have is wrong usage. A search across tenants is audited.
     """
     tenant = tenant_by_slug(slug) if slug else only_tenant()
     if tenant is not None:
@@ -143,7 +143,7 @@ def choose_agent(name: str, slug: str | None) -> ChosenAgent:
         raise NotFound(f"no tenant has an agent {name!r}; `arbor agent list` shows those there are")
     if len(found) > 1:
         slugs = ", ".join(sorted(agent.tenant.slug for agent in found))
-        raise click.UsageError(f"agents called {name!r} live in {slugs}: say which with --tenant SLUG")
+        raise click.UsageError(f"agents called {name!r} live in {slugs}: choose one with --tenant SLUG")
     return _chosen(found[0], found[0].tenant.slug)
 
 

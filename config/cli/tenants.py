@@ -1,4 +1,4 @@
-"""`arbor tenant` and `arbor tenant user`: who shares this installation, and who may sign in."""
+"""Manage tenants, members and accounts."""
 
 from __future__ import annotations
 

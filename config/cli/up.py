@@ -1,4 +1,4 @@
-"""`arbor up`: the whole installation in one terminal."""
+"""Run the whole installation in one terminal."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _clear_strays() -> None:
 
 
 def _make_secrets() -> None:
-    """Make what the environment does not bring."""
+    """Create the secrets that the environment does not set."""
     if not secret("ARBOR_MASTER_KEY"):
         secret_folder().ensure(SecretName.MASTER_KEY)
     if not secret("ARBOR_OPERATOR_PASSWORD"):

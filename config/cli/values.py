@@ -1,4 +1,4 @@
-"""Kinds of value that a command line takes."""
+"""Parameter types of the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arbor.memory.trust import DEFAULT_SOURCE_TRUST, Source
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
-#: What takes a limit away.
+#: The text that removes a limit.
 NONE = "none"
 
 
@@ -25,7 +25,7 @@ class Duration(click.ParamType[timedelta]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Read it."""
+        """Parse the value."""
         if isinstance(value, timedelta):
             return value
         read = _DURATION.fullmatch(str(value).strip().lower())
@@ -43,7 +43,7 @@ class Moment(click.ParamType[datetime]):
     name = "moment"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read it."""
+        """Parse the value."""
         if isinstance(value, datetime):
             return value
         try:
@@ -59,7 +59,7 @@ class Expiry(click.ParamType[datetime]):
     name = "expiry"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read it."""
+        """Parse the value."""
         now = datetime.now(UTC)
         typed = str(value).strip().lower()
         if typed.startswith("-") and _DURATION.fullmatch(typed[1:]):
@@ -85,7 +85,7 @@ class Limit(click.ParamType[Any]):
         self._number = number
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it; `none` stays as it is, for an option that was not given is None already."""
+        """Parse the value; `none` stays a text, since None means that the option was not given."""
         if str(value).lower() == NONE:
             return NONE
         try:
@@ -100,7 +100,7 @@ class Hours(click.ParamType[Any]):
     name = "hours"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read them."""
+        """Parse the value."""
         if str(value).lower() == NONE:
             return NONE
         start, _, end = str(value).partition("-")
@@ -111,7 +111,7 @@ class Hours(click.ParamType[Any]):
 
 
 def in_words(span: timedelta) -> str:
-    """Say a length of time as it would be typed: `1h`, `90s`."""
+    """Return a length of time as it is typed: `1h`, `90s`."""
     seconds = span.total_seconds()
     for unit in ("d", "h", "m"):
         if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
@@ -125,7 +125,7 @@ class TrustedSource(click.ParamType[Source]):
     name = "source"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Source:
-        """Read it."""
+        """Parse the value."""
         if isinstance(value, Source):
             return value
         kind, colon, rest = str(value).partition(":")

@@ -1,4 +1,4 @@
-"""`arbor web`: the console, served by gunicorn."""
+"""Run the console by gunicorn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`arbor worker`: one pool of workers, here or on any machine that reaches the database and the broker."""
+"""Run one pool of workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from celery.exceptions import SecurityWarning
 from celery.signals import worker_process_init, worker_ready
 
 from apps.queues import Queue
-from config.cli.celery_process import NOTED_EVERY_S, load_app, note_alive
+from config.cli.celery_process import TOUCHED_EVERY_S, load_app, touch_sign_of_life
 from config.cli.serving_role import refuse_unsafe_role
 from config.environment import env
 from config.pools import PoolKind, model_connections
@@ -44,7 +44,7 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
     os.environ["ARBOR_PROCESS_NAME"] = f"arbor {name}"
     # As root, Celery warns of messages that could run code; ours are JSON, and in a container root is usual.
     warnings.simplefilter("ignore", SecurityWarning)
-    worker_ready.connect(_keep_noting, weak=False)
+    worker_ready.connect(_touch_regularly, weak=False)
     worker_process_init.connect(_end_with_the_worker, weak=False)
     app = load_app()
     refuse_unsafe_role()
@@ -63,14 +63,14 @@ def worker(queues: str, pool: str, concurrency: int | None, name: str | None) ->
     sys.exit(process.exitcode)
 
 
-def _keep_noting(sender: Any, **_: Any) -> None:
-    """Note that the worker lives, from its own loop: one that hangs falls silent."""
-    note_alive()
-    sender.timer.call_repeatedly(NOTED_EVERY_S, note_alive)
+def _touch_regularly(sender: Any, **_: Any) -> None:
+    """Touch the sign of life from the worker's own loop: a worker that hangs stops touching it."""
+    touch_sign_of_life()
+    sender.timer.call_repeatedly(TOUCHED_EVERY_S, touch_sign_of_life)
 
 
 def _end_with_the_worker(**_: Any) -> None:
-    """Let a child of the pool end with its worker, however that ended: nobody would give it work any more."""
+    """End a child of the pool with its worker, which nobody else would replace."""
     arm = end_with_parent(signal.SIGKILL, parent=os.getppid())
     if arm is not None:
         arm()

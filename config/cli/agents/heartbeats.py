@@ -33,14 +33,14 @@ _LOOK_EVERY_S = 0.1
 @with_agent
 def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) -> Output:
     """Run a heartbeat of an active agent now, and print its trace."""
-    _put_on_record(agent)
+    _audit_request(agent)
     followed = not here and fleet_is_live()
     if followed:
         trace = follow_beat(agent, timeout_s=timeout, quiet=as_json)
     else:
         note("this process runs the heartbeat" if here else "no workers: this process runs the heartbeat")
         trace = run_beat(agent)
-    # Who followed it has seen its steps already.
+    # Its steps are printed already where it was followed.
     people = render({**trace, "steps": []} if followed else trace)
     done = trace["status"] == HeartbeatStatus.DONE
     return Output(trace, people=people, code=ExitCode.DONE if done else ExitCode.FAILED)
@@ -53,17 +53,17 @@ def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
         beats = Heartbeat.objects.filter(agent_id=agent.id)
         if number is None:
             found = beats.order_by("-started_at").first()
-            missing = f"{agent.name} has not beaten yet; `arbor agent run {agent.name}` lets it"
+            missing = f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
         else:
             found = beats.filter(number=number).order_by("-started_at").first()
             missing = f"{agent.name} has no heartbeat {number}; it has {beats.filter(number__gt=0).count()}"
     if found is None:
         raise NotFound(missing)
-    told = _trace(agent, found)
-    return Output(told, people=render(told))
+    shown = _trace(agent, found)
+    return Output(shown, people=render(shown))
 
 
-def _put_on_record(agent: ChosenAgent) -> None:
+def _audit_request(agent: ChosenAgent) -> None:
     with tenant_transaction(agent.tenant_id):
         record(
             action=AuditAction.OPERATOR_ACT,
@@ -86,13 +86,13 @@ def _trace(agent: ChosenAgent, beat: Heartbeat) -> dict[str, Any]:
 
 def run_beat(agent: ChosenAgent) -> dict[str, Any]:
     """Run a heartbeat in this process, and return its trace."""
-    with console(err=True).status(f"{agent.name} beats, {_model_of(agent)}"):
+    with console(err=True).status(f"{agent.name} runs a heartbeat, {_model_of(agent)}"):
         beat = beat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
     return _trace(agent, beat)
 
 
 def follow_beat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
-    """Ask the fleet for a heartbeat, look on until it has ended, and return its trace; print its steps unless quiet."""
+    """Request a heartbeat from the fleet, follow it to its end, and return its trace; print its steps unless quiet."""
     with tenant_transaction(agent.tenant_id):
         tick_now(agent_id=agent.id)
         slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent.id)
@@ -115,7 +115,7 @@ def follow_beat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[st
 
 
 class _Follower:
-    """Looks at one heartbeat again and again."""
+    """Polls one heartbeat."""
 
     def __init__(self, agent: ChosenAgent, slot_at: datetime, *, screen: Console | None) -> None:
         self._agent = agent
@@ -137,7 +137,7 @@ class _Follower:
         return beat
 
     def where(self, beat: Heartbeat | None) -> str:
-        """Say what is being waited for."""
+        """Return what the heartbeat waits for."""
         if beat is None:
             return "waiting for a worker"
         if beat.status == HeartbeatStatus.WAITING:
@@ -160,6 +160,6 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
     failed = bool(ran.ticks) and ran.ticks[-1].status == "failed"
     return Output(
         {**asdict(ran), "used": ran.used, "agent": agent.name, "tenant": agent.tenant_slug},
-        people=f"{agent.name} beat {len(ran.ticks)} times and used {ran.used} of {ran.allocated} ticks: {ran.ended}.",
+        people=f"{agent.name} ran {len(ran.ticks)} heartbeats and used {ran.used} of {ran.allocated} ticks: {ran.ended}.",
         code=ExitCode.FAILED if failed else ExitCode.DONE,
     )

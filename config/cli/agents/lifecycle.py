@@ -1,4 +1,4 @@
-"""`arbor agent`: from an agent's first moment to its last."""
+"""Create, list, start, stop and destroy agents, and send them messages and events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from apps.agents.services.lifecycle import (
 from apps.heartbeats.services.perception import perceive
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from config.cli.agents.views import agent_details, agent_line, agents_of, render_agent, render_agents
+from config.cli.agents.views import AGENT, agent_details, agents_of, render_agent
+from config.cli.columns import listing
 from config.cli.kit import Output
 from config.cli.tenancy import (
     ChosenAgent,
@@ -39,11 +40,11 @@ from config.cli.tenancy import (
 
 def list_all(tenant_slug: str | None) -> Output:
     """List the agents of a tenant, or of all tenants (which is audited)."""
-    found = agents_of(tenant_slug)
-    empty = "No agent yet. Create one: [bold]arbor agent create NAME --template Scout --start[/bold]"
-    return Output(
-        {"agents": [agent_line(row) for row in found]},
-        people=render_agents(found) if found else empty,
+    return listing(
+        "agents",
+        agents_of(tenant_slug),
+        AGENT,
+        empty="No agent yet. Create one: [bold]arbor agent create NAME --template Scout --start[/bold]",
     )
 
 
@@ -155,7 +156,7 @@ def tell(agent: ChosenAgent, *, text: str) -> Output:
     then = (
         "will see it at its next heartbeat, which is due now"
         if status == "active"
-        else f"is {status} and will see it when it beats again"
+        else f"is {status} and will see it when its heartbeats go on"
     )
     return Output({**heard, "agent_status": status}, people=f"{agent.name} {then}.")
 
@@ -179,7 +180,9 @@ def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, de
     status = Agent.objects.values_list("status", flat=True).get(id=agent.id)
     when = "its next heartbeat, which is due now" if percept.urgent else "its next heartbeat"
     then = (
-        f"will see it at {when}" if status == "active" else f"is {status} and will see it when it beats again"
+        f"will see it at {when}"
+        if status == "active"
+        else f"is {status} and will see it when its heartbeats go on"
     )
     return Output(
         {

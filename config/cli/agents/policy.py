@@ -1,4 +1,4 @@
-"""`arbor agent policy`: how an agent may live: its budget, hours, rhythm, models and daily limits."""
+"""Show and change the policies of agents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from config.cli.output import table
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 from config.cli.values import NONE
 
-#: The limits of a day, as they are called.
+#: The daily limits with their names for people.
 _DAILY = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
 
 
@@ -42,13 +42,13 @@ def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **
         except ValueError as error:
             raise click.BadParameter(f"not JSON: {error}", param_hint="--models") from error
     if not changes:
-        raise click.UsageError("name what is to change; `arbor agent policy set --help` lists it")
+        raise click.UsageError("name a field to change; `arbor agent policy set --help` lists them")
     changed = set_policy(agent_id=agent.id, changes=changes, actor=actor())
     return _show(changed, agent.name)
 
 
 def _show(policy: AgentPolicy, name: str) -> Output:
-    """Show what holds: for people with what the installation and the tenant say where the policy says nothing."""
+    """Return the policy; for people, with the values of the installation and the tenant where the policy has none."""
     said = {field: getattr(policy, field) for field in FIELDS}
     return Output({"agent": name, **said}, people=table(("policy", name), _rows(policy)))
 
@@ -57,23 +57,23 @@ def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
     yield "budget", _budget(policy)
     models = (f"{tier}: {', '.join(models)}" for tier, models in policy.tier_models.items())
     yield "models by tier", "; ".join(models) or "the agent's model for all, or the installation's"
-    yield "beats", _hours(policy)
-    yield "while nothing happens", "beats slower" if policy.adaptive else "beats as ever"
+    yield "active", _hours(policy)
+    yield "while nothing happens", "heartbeats get rarer" if policy.adaptive else "heartbeats come as ever"
     tenant = Tenant.objects.get(id=policy.tenant_id)
     for field, what in _DAILY.items():
         yield f"{what} a day", _limit(getattr(policy, field), getattr(tenant, field))
     installed = f"{settings.ARBOR_FOLLOW_UPS}, the installation's"
-    yield "further turns of a beat", installed if policy.follow_ups is None else str(policy.follow_ups)
+    yield "further turns of a heartbeat", installed if policy.follow_ups is None else str(policy.follow_ups)
 
 
 def _budget(policy: AgentPolicy) -> str:
     match budget_of(policy.budget, policy.allowance):
         case ByActions(allowance=allowance):
-            return f"{allowance} actions a beat"
+            return f"{allowance} actions a heartbeat"
         case ByTicks(allowance=allowance):
             return f"{allowance} ticks a cycle"
         case _:
-            return f"energy: {REGENERATION:g} come back at each beat, {MAX_ENERGY:g} at most"
+            return f"energy: {REGENERATION:g} come back at each heartbeat, {MAX_ENERGY:g} at most"
 
 
 def _hours(policy: AgentPolicy) -> str:

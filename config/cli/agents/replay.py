@@ -1,4 +1,4 @@
-"""`arbor agent replay`: a recorded heartbeat decided once more."""
+"""Replay a recorded heartbeat."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def replay(heartbeat_id: str, model: str | None, tenant_slug: str | None) -> Out
 
 
 def _as_json(found: Found, made: Replay, other: OtherMind | None) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    value: dict[str, Any] = {
         "id": str(found.id),
         "agent": found.agent,
         "number": found.number,
@@ -46,13 +46,13 @@ def _as_json(found: Found, made: Replay, other: OtherMind | None) -> dict[str, A
         "decisions": [decision.model_dump(mode="json") for decision in made.decisions],
     }
     if other is not None:
-        told["other"] = {
+        value["other"] = {
             "model": other.model,
             "decisions": [decision.model_dump(mode="json") for decision in other.decisions],
             "input_tokens": other.reply.usage.input_tokens,
             "output_tokens": other.reply.usage.output_tokens,
         }
-    return told
+    return value
 
 
 def _render(found: Found, made: Replay, other: OtherMind | None) -> RenderableType:

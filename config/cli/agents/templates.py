@@ -1,10 +1,10 @@
-"""`arbor agent template`: the archetypes agents are made from."""
+"""Show, check and add templates."""
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from typing import TextIO
 
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.markup import escape
 from rich.syntax import Syntax
 
@@ -18,26 +18,41 @@ from apps.agents.services.templates import (
     update_template,
 )
 from apps.tenants.scope import tenant_transaction
+from config.cli.columns import Column, facts, listing
 from config.cli.kit import Output
-from config.cli.output import note, table
+from config.cli.output import note
 from config.cli.tenancy import actor, choose_tenant, only_tenant
+
+TEMPLATE = (
+    Column("name", "template"),
+    Column("version", "version"),
+    Column("origin", "origin", value=lambda template: template.origin.value),
+    Column("trust_tier", "trust", value=lambda template: template.spec.trust_tier.value),
+    Column("goals", "goals", value=lambda template: len(template.spec.initial_goals)),
+    Column("actions", "actions", value=lambda template: list(template.spec.actions), cell=len),
+    Column(
+        "description",
+        "about",
+        value=lambda template: template.spec.description,
+        cell=lambda text: _first_sentence(text),
+    ),
+)
 
 
 def list_all(tenant_slug: str | None) -> Output:
     """List the templates: a tenant's own first, then the built-in ones."""
     if tenant_slug is None and only_tenant() is None:
         note("the built-in templates; --tenant SLUG adds a tenant's own")
-        found = list_builtin_templates()
+        templates = list_builtin_templates()
     else:
         with tenant_transaction(choose_tenant(tenant_slug).id):
-            found = list_templates()
-    rows = [_line(template) for template in found]
-    people: RenderableType | str = table(
-        ("template", "version", "origin", "trust", "goals", "actions", "about"),
-        ((*_cells(template), _first_sentence(template.spec.description)) for template in found),
+            templates = list_templates()
+    return listing(
+        "templates",
+        templates,
+        TEMPLATE,
+        empty="No template yet. Write the built-in ones: [bold]arbor manage seed_templates[/bold]",
     )
-    empty = "No template yet. Write the built-in ones: [bold]arbor manage seed_templates[/bold]"
-    return Output({"templates": rows}, people=people if rows else empty)
 
 
 def show_one(name: str, tenant_slug: str | None) -> Output:
@@ -46,7 +61,7 @@ def show_one(name: str, tenant_slug: str | None) -> Output:
     head = f"[bold]{found.name}[/bold] {escape(found.version)} ({found.origin})"
     return Output(
         {
-            **_line(found),
+            **facts(found, TEMPLATE),
             "spec": found.spec.model_dump(mode="json"),
             "source_text": found.source_text,
         },
@@ -85,30 +100,6 @@ def _find(name: str, tenant_slug: str | None) -> FoundTemplate:
             return found[name.casefold()]
     with tenant_transaction(choose_tenant(tenant_slug).id):
         return find_template(name)
-
-
-def _line(found: FoundTemplate) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "version": found.version,
-        "origin": found.origin.value,
-        "trust_tier": found.spec.trust_tier.value,
-        "description": found.spec.description,
-        "goals": len(found.spec.initial_goals),
-        "actions": list(found.spec.actions),
-    }
-
-
-def _cells(found: FoundTemplate) -> tuple[object, ...]:
-    spec = found.spec
-    return (
-        found.name,
-        found.version,
-        found.origin,
-        spec.trust_tier,
-        len(spec.initial_goals),
-        len(spec.actions),
-    )
 
 
 def _first_sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A heartbeat's trace: as one JSON object, and as a person reads it."""
+"""The trace of a heartbeat, as JSON and for people."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLOURS = {
 
 
 def trace_of(beat: Heartbeat) -> dict[str, Any]:
-    """Return everything a person asks about a heartbeat, as JSON would hold it. Inside the tenant's transaction."""
+    """Return a heartbeat with its steps, calls, actions and changes, for JSON. Inside the tenant's transaction."""
     calls = list(ExternalCall.objects.filter(heartbeat_id=beat.id).defer("request"))
     paid = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=calls)}
     return {
@@ -64,7 +64,7 @@ def trace_of(beat: Heartbeat) -> dict[str, Any]:
 
 
 def is_reflex(model: str) -> bool:
-    """Tell whether a handle names the rule policy instead of a language model."""
+    """Return whether a handle names the rule policy instead of a language model."""
     return model.partition("/")[0] == Provider.REFLEX
 
 
@@ -100,7 +100,7 @@ def _call(call: ExternalCall, paid: LedgerEntry | None) -> dict[str, Any]:
 
 
 def _dollars(cost: Decimal) -> str:
-    """Write an amount without an exponent and without zeros that say nothing."""
+    """Return an amount without exponent and trailing zeros."""
     return f"{cost:f}".rstrip("0").rstrip(".") if cost else "0"
 
 
@@ -168,7 +168,7 @@ def _head(trace: dict[str, Any]) -> RenderableType:
 
 
 def model_line(model: str) -> str:
-    """Say which model thinks, or plainly that none does."""
+    """Return the model as a line, or that there is none."""
     if is_reflex(model):
         return "[yellow]reflex: no language model[/yellow] (fixed rules decided)"
     return f"model {escape(model)}"
@@ -207,7 +207,7 @@ def _call_line(call: dict[str, Any]) -> str:
     if call["cost_usd"] is not None:
         parts.append(f"${call['cost_usd']}")
     if call["attempts"] > 1:
-        parts.append(f"taken {call['attempts']} times")
+        parts.append(f"{call['attempts']} attempts")
     line = " · ".join(parts)
     return f"{line} [red]{escape(call['error'])}[/red]" if call["error"] else line
 

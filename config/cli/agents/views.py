@@ -1,8 +1,7 @@
-"""Agents as commands show them: rows for a list, and one agent with all that is its own."""
+"""Agents as rows of a list, and one agent in full."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -27,6 +26,7 @@ from arbor.clock import SystemClock
 from arbor.heartbeat.energy import MAX_ENERGY
 from arbor.heartbeat.working_memory import WorkingMemory
 from config.cli.agents.trace import model_line
+from config.cli.columns import Column, facts
 from config.cli.output import ago, stamp, table
 from config.cli.tenancy import actor, only_tenant
 from config.cli.values import in_words
@@ -56,49 +56,11 @@ def _with_rows() -> list[Agent]:
 
 def agent_line(agent: Agent) -> dict[str, Any]:
     """Return an agent as a row of a list, for JSON."""
+    return facts(agent, AGENT)
+
+
+def _next(agent: Agent) -> str:
     schedule: HeartbeatSchedule = agent.schedule
-    return {
-        "id": str(agent.id),
-        "public_id": agent.public_id,
-        "name": agent.name,
-        "tenant": agent.tenant.slug,
-        "status": agent.status,
-        "template": agent.template_name,
-        "template_version": agent.template_version,
-        "trust_tier": agent.trust_tier,
-        "energy": agent.state.energy,
-        "beats": agent.state.beats,
-        "last_beat_at": stamp(agent.state.last_beat_at),
-        "schedule": schedule.state,
-        "interval_s": schedule.interval_s,
-        "next_due_at": None if schedule.state == ScheduleState.OFF else stamp(schedule.due_at),
-        "model": agent.model or default_model(),
-    }
-
-
-def render_agents(agents: Sequence[Agent]) -> RenderableType:
-    """Return a list of agents for a terminal."""
-    columns = ("agent", "tenant", "status", "template", "energy", "beats", "last beat", "next beat", "model")
-    return table(
-        columns,
-        (
-            (
-                agent.name,
-                agent.tenant.slug,
-                agent.status,
-                agent.template_name,
-                f"{agent.state.energy:g}",
-                agent.state.beats,
-                ago(agent.state.last_beat_at),
-                _next(agent.schedule),
-                agent.model or default_model(),
-            )
-            for agent in agents
-        ),
-    )
-
-
-def _next(schedule: HeartbeatSchedule) -> str:
     if schedule.state == ScheduleState.OFF:
         return "-"
     if schedule.state != ScheduleState.IDLE:
@@ -106,8 +68,32 @@ def _next(schedule: HeartbeatSchedule) -> str:
     return ago(schedule.due_at)
 
 
+def _next_due_at(agent: Agent) -> str | None:
+    schedule: HeartbeatSchedule = agent.schedule
+    return None if schedule.state == ScheduleState.OFF else stamp(schedule.due_at)
+
+
+AGENT = (
+    Column("name", "agent"),
+    Column("tenant", "tenant", value=lambda agent: agent.tenant.slug),
+    Column("status", "status"),
+    Column("template", "template", value=lambda agent: agent.template_name),
+    Column("energy", "energy", value=lambda agent: agent.state.energy, cell=lambda energy: f"{energy:g}"),
+    Column("beats", "heartbeats", value=lambda agent: agent.state.beats),
+    Column(head="last", value=lambda agent: ago(agent.state.last_beat_at)),
+    Column(head="next", value=_next),
+    Column("model", "model", value=lambda agent: agent.model or default_model()),
+    Column("id", value=lambda agent: str(agent.id)),
+    *(Column(key) for key in ("public_id", "template_version", "trust_tier")),
+    Column("last_beat_at", value=lambda agent: stamp(agent.state.last_beat_at)),
+    Column("schedule", value=lambda agent: agent.schedule.state),
+    Column("interval_s", value=lambda agent: agent.schedule.interval_s),
+    Column("next_due_at", value=_next_due_at),
+)
+
+
 def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
-    """Return an agent and what is its own, for JSON. Inside the tenant's transaction."""
+    """Return an agent with its state, goals and counts, for JSON. Inside the tenant's transaction."""
     agent = agent_by_id(agent_id)
     genome = genome_of(agent)
     goals = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
@@ -152,7 +138,7 @@ def render_agent(details: dict[str, Any]) -> RenderableType:
         if lines:
             parts.append(_titled(title, "\n".join(f"  {escape(line)}" for line in lines)))
     if "system_prompt" in details:
-        parts.append(_titled("Character, as the model is told it", escape(details["system_prompt"])))
+        parts.append(_titled("Character, as prompts have it", escape(details["system_prompt"])))
     return Group(*parts)
 
 
@@ -165,13 +151,13 @@ def _head(details: dict[str, Any]) -> Text:
         f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{colour}]{details['status']}[/{colour}]"
         f", {escape(details['template'])} {escape(details['template_version'])}, {details['trust_tier']}",
         f"  {details['public_id']}",
-        f"  energy {details['energy']:g} of {MAX_ENERGY:g} · beats every {every} · next {_when(details['next_due_at'])}",
+        f"  energy {details['energy']:g} of {MAX_ENERGY:g} · a heartbeat every {every}, the next {_when(details['next_due_at'])}",
         f"  heartbeats: {beats} · memories: {memories} · waiting messages: {details['waiting_messages']}",
         f"  {model_line(details['model'])} · may {', '.join(details['allowed_actions'])}",
     ]
     used = details["used_today"]
     lines.append(
-        f"  today: {used['beats']} beats, {used['tokens']} tokens, ${used['usd']}; budget: {used['level'].replace('_', ' ')}"
+        f"  today: {used['beats']} heartbeats, {used['tokens']} tokens, ${used['usd']}; budget: {used['level'].replace('_', ' ')}"
     )
     if details["last_error"]:
         lines.append(f"  [red]last failure: {escape(details['last_error'])}[/red]")

@@ -1,4 +1,4 @@
-"""What a check of `arbor doctor` answers: what it saw and, if something is wrong, the remedy."""
+"""The finding of a check: its verdict, its detail and a remedy."""
 
 from __future__ import annotations
 

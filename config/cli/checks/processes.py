@@ -1,4 +1,4 @@
-"""Do broker, beat and workers live, and does what is left to them get done?"""
+"""Check the broker, the scheduler, the workers and their backlogs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _OUTBOX_BEHIND_S = 300
 
 
 def check_scheduler() -> Finding:
-    """See that the schedule was heard of lately."""
+    """Check that the schedule was heard of lately."""
     if any(process.kind == "beat" for process in living_processes()):
         return ok("scheduler", f"heard of in the last {SILENT_AFTER.total_seconds():.0f} s")
     return fail("scheduler", "silent: no agent becomes due", "run `arbor up` or `arbor scheduler`")
 
 
 def check_workers() -> Finding:
-    """See that some worker listens to each queue."""
+    """Check that some worker listens to each queue."""
     workers = [process for process in living_processes() if process.kind == "worker"]
     heard = {queue for worker in workers for queue in worker.queues.split(",")}
     missing = [queue.value for queue in Queue if queue.value not in heard]
@@ -44,19 +44,19 @@ def check_workers() -> Finding:
 
 
 def check_maintenance() -> Finding:
-    """See that maintenance keeps up."""
+    """Check that maintenance keeps up."""
     health = read_health()
     if not health.findings:
         return ok("maintenance", f"keeps up; {len(health.jobs)} jobs have been heard of")
     state, what, remedy = health.findings[0]
     others = len(health.findings) - 1
     detail = f"{what}; {others} more in `arbor status`" if others else what
-    told = fail if state is State.CRITICAL else warn
-    return told("maintenance", detail, remedy)
+    report = fail if state is State.CRITICAL else warn
+    return report("maintenance", detail, remedy)
 
 
 def check_outbox() -> Finding:
-    """See that what agents send arrives."""
+    """Check that what agents send arrives."""
     figures = installation_figures()
     if figures.failed:
         return warn(
@@ -77,7 +77,7 @@ def check_outbox() -> Finding:
 
 
 def check_broker() -> Finding:
-    """See that the broker answers, on a connection of our own and without retries."""
+    """Check that the broker answers, on a connection of our own and without retries."""
     url = settings.CELERY_BROKER_URL
     shown = Connection(url).as_uri()
     try:
@@ -100,7 +100,7 @@ def check_broker() -> Finding:
 
 
 def check_web() -> Finding:
-    """See whether agents can inquire on the web; that they cannot is no fault."""
+    """Check whether agents can inquire on the web; that they cannot is no fault."""
     if missing := web_missing():
         return ok("web", f"closed: {missing}; no agent inquires")
     try:

@@ -1,4 +1,4 @@
-"""`arbor contact channel`: by which ways agents' messages leave."""
+"""Manage delivery channels."""
 
 from __future__ import annotations
 

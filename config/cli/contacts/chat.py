@@ -1,4 +1,4 @@
-"""`arbor chat`: talk to an agent."""
+"""Talk to an agent."""
 
 from __future__ import annotations
 
@@ -21,15 +21,12 @@ from arbor.models.handles import REFLEX
 from config.cli.output import console, note, show
 from config.cli.tenancy import ChosenAgent, actor, with_agent
 
-#: Turns that `--history` shows where it is not said how many.
-_SHOWN = 40
-
 
 @with_agent
 def chat(agent: ChosenAgent, *, message: str | None, shows_history: bool, limit: int, as_json: bool) -> None:
     """Talk to an agent; Ctrl-D ends it. The agent remembers the conversation."""
     if shows_history and message is not None:
-        raise click.UsageError("--history says nothing: give --message or --history, not both")
+        raise click.UsageError("give --message or --history, not both")
     if shows_history:
         _show_history(agent, limit, as_json)
     elif message is not None:
@@ -41,13 +38,13 @@ def chat(agent: ChosenAgent, *, message: str | None, shows_history: bool, limit:
 
 
 def _once(agent: ChosenAgent, text: str, as_json: bool) -> None:
-    """Say one thing; a conversation that is open already goes on, one made for this ends with it."""
+    """Send one message; an open conversation goes on, a new one ends with its answer."""
     session = _open(agent)
     begun = session.started_at == session.last_at
     with _thinking(agent):
         answer = _answered(agent, session.id, text)
     ended = _end(agent, session.id) if begun else None
-    told = {
+    value = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "conversation": session.id,
@@ -56,7 +53,7 @@ def _once(agent: ChosenAgent, text: str, as_json: bool) -> None:
         "significance": ended.significance if ended else None,
         "beat_follows": ended.beat_follows if ended else None,
     }
-    show(told, as_json=as_json, people=_said(agent, answer))
+    show(value, as_json=as_json, people=_said(agent, answer))
     if ended is not None and not as_json:
         note(_ending(agent, ended))
     if answer.error:
@@ -89,7 +86,7 @@ def _open(agent: ChosenAgent) -> ChatSession:
 
 
 def _asked() -> str | None:
-    """Return what the person types; nothing at the end of input."""
+    """Return the next line of input; None at its end."""
     while True:
         if sys.stdin.isatty():
             click.secho("you> ", fg="cyan", bold=True, nl=False)
@@ -112,7 +109,7 @@ def _end(agent: ChosenAgent, session_id: Any) -> Ended:
 
 @contextmanager
 def _thinking(agent: ChosenAgent) -> Iterator[None]:
-    """Show that the agent thinks, on a terminal's standard error."""
+    """Show a spinner on a terminal's standard error."""
     if not sys.stderr.isatty():
         yield
         return
@@ -127,7 +124,11 @@ def _said(agent: ChosenAgent, turn: ChatMessage) -> str:
 
 
 def _ending(agent: ChosenAgent, ended: Ended) -> str:
-    follows = f"{agent.name} beats at once" if ended.beat_follows else "no heartbeat follows because of it"
+    follows = (
+        f"a heartbeat of {agent.name} follows at once"
+        if ended.beat_follows
+        else "no heartbeat follows because of it"
+    )
     return f"the conversation is over; significance {ended.significance:.2f}: {follows}"
 
 
@@ -145,7 +146,7 @@ def _line(turn: ChatMessage) -> dict[str, Any]:
 def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
     with tenant_transaction(agent.tenant_id):
         turns = history(agent_id=agent.id, limit=limit)
-    told = {
+    value = {
         "agent": agent.name,
         "turns": [
             {"person": turn.session.person, "conversation": turn.session_id, **_line(turn)} for turn in turns
@@ -161,4 +162,4 @@ def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
         for turn in turns
     ]
     empty = f"Nobody has talked to {escape(agent.name)} yet. [bold]arbor chat {escape(agent.name)}[/bold]"
-    show(told, as_json=as_json, people="\n".join(lines) or empty)
+    show(value, as_json=as_json, people="\n".join(lines) or empty)

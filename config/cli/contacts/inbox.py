@@ -1,4 +1,4 @@
-"""`arbor inbox list`: what agents wrote to the people of their tenant."""
+"""Read and answer agents' messages."""
 
 from __future__ import annotations
 

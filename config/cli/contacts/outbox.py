@@ -1,4 +1,4 @@
-"""`arbor contact outbox`: what agents sent, what waits, and what did not arrive."""
+"""List, retry and cancel agents' outgoing messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`arbor goal`: an agent's backlog."""
+"""Manage the goals of an agent."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def add(
         deadline=deadline,
         blocked_by=blocked_by,
     )
-    put_on_record(agent, made, f"added goal {made.title!r}, {made.state}")
+    audit_change(agent, made, f"added goal {made.title!r}, {made.state}")
     return _show(agent, made, f"is {made.state}")
 
 
@@ -70,7 +70,7 @@ def move(agent: ChosenAgent, *, goal_name: str, state: str, reason: str) -> Outp
     found = find_goal(agent, goal_name)
     before = found.state
     moved = move_goal(goal_id=found.id, to=GoalState(state), reason=reason)
-    put_on_record(agent, moved, f"moved goal {moved.title!r} from {before} to {moved.state}")
+    audit_change(agent, moved, f"moved goal {moved.title!r} from {before} to {moved.state}")
     return _show(agent, moved, f"is {moved.state}")
 
 
@@ -80,7 +80,7 @@ def add_note(agent: ChosenAgent, *, goal_name: str, text: str, progress: float |
     if not text.strip() and progress is None:
         raise click.UsageError("there is nothing to note: say how the goal is going, or give --progress")
     noted = note_progress(goal_id=find_goal(agent, goal_name).id, note=text, fraction=progress)
-    put_on_record(agent, noted, f"noted on goal {noted.title!r}: {text}")
+    audit_change(agent, noted, f"noted on goal {noted.title!r}: {text}")
     return _show(agent, noted, f"is {noted.state}, {noted.fraction:.0%} done")
 
 
@@ -103,10 +103,10 @@ def edit(
     if parent or no_parent:
         above = find_goal(agent, parent) if parent else None
         changed = place_goal(goal_id=changed.id, parent_id=above.id if above else None)
-        put_on_record(agent, changed, f"made goal {changed.title!r} a part of {above or 'none'}")
+        audit_change(agent, changed, f"made goal {changed.title!r} a part of {above or 'none'}")
     if deadline or no_deadline:
         changed = set_deadline(goal_id=changed.id, deadline=deadline)
-        put_on_record(agent, changed, f"goal {changed.title!r} is due {deadline or 'never'}")
+        audit_change(agent, changed, f"goal {changed.title!r} is due {deadline or 'never'}")
     return _show(agent, changed, f"is {changed.state}")
 
 
@@ -117,7 +117,7 @@ def block(agent: ChosenAgent, *, goal_name: str, by: str, by_goal: str | None) -
         raise click.UsageError("say what it waits for: --by TEXT or --by-goal GOAL")
     what = find_goal(agent, by_goal) if by_goal else None
     changed = block_goal(goal_id=find_goal(agent, goal_name).id, by=str(what.id) if what else by)
-    put_on_record(agent, changed, f"goal {changed.title!r} waits for {what or by}")
+    audit_change(agent, changed, f"goal {changed.title!r} waits for {what or by}")
     return _show(agent, changed, f"waits for {what or by}")
 
 
@@ -125,7 +125,7 @@ def block(agent: ChosenAgent, *, goal_name: str, by: str, by_goal: str | None) -
 def unblock(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Unblock a goal."""
     changed = block_goal(goal_id=find_goal(agent, goal_name).id, by="")
-    put_on_record(agent, changed, f"goal {changed.title!r} waits for nothing any more")
+    audit_change(agent, changed, f"goal {changed.title!r} waits for nothing any more")
     return _show(agent, changed, "waits for nothing")
 
 
@@ -149,8 +149,8 @@ def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
     )
 
 
-def put_on_record(chosen: ChosenAgent, goal: Goal, message: str, **others: UUID) -> None:
-    """Tell the audit what a person did to a goal; `others` are the ids of what else it was done to, by name."""
+def audit_change(chosen: ChosenAgent, goal: Goal, message: str, **others: UUID) -> None:
+    """Audit a person's change of a goal; `others` are further ids, by name."""
     detail = {"goal_id": goal.id, **others}
     record(
         action=AuditAction.OPERATOR_ACT,

@@ -1,4 +1,4 @@
-"""`arbor goal plan`: the steps by which an agent's goals are pursued."""
+"""Manage the plans of a goal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apps.goals.services.plans import abandon_plan, add_plan, plans_of, start_pl
 from arbor.errors import NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
 from arbor.heartbeat.actions import ACTIONS
-from config.cli.goals.goals import put_on_record
+from config.cli.goals.goals import audit_change
 from config.cli.goals.views import plan_lines, plan_value
 from config.cli.kit import Output
 from config.cli.lookup import find_goal
@@ -90,5 +90,5 @@ def _latest(goal: Goal, status: PlanStatus) -> Plan:
 
 
 def _recorded(agent: ChosenAgent, goal: Goal, changed: Plan, message: str) -> dict[str, Any]:
-    put_on_record(agent, goal, message, plan_id=changed.id)
+    audit_change(agent, goal, message, plan_id=changed.id)
     return plan_value(plans_of(goal.id).get(id=changed.id))

@@ -1,4 +1,4 @@
-"""Goals and plans as commands show them."""
+"""Goals and plans, as JSON and for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from apps.goals.services.plans import plans_of
 from apps.goals.services.views import goal_views
 from arbor.clock import SystemClock
 from arbor.goals.values import GoalState
-from config.cli.output import SHORT, cut, table
+from config.cli.columns import Column, table_of
+from config.cli.output import SHORT, cut, short
 
 #: Memories of a goal that are shown.
 _MEMORIES = 20
@@ -52,23 +53,18 @@ def _closed_row(goal: Goal) -> dict[str, Any]:
 
 def goal_table(rows: list[dict[str, Any]]) -> RenderableType:
     """Return goals as a table for people."""
-    return table(
-        ("goal", "state", "layer", "source", "done", "priority", "title", "last note", "flags"),
-        (
-            (
-                row["id"][-SHORT:],
-                row["state"],
-                row["layer"],
-                row["source"],
-                f"{row['fraction']:.0%}",
-                f"{row['priority']:.2f}" if row["priority"] is not None else "-",
-                row["title"],
-                (row["notes"] or [""])[-1],
-                ", ".join(row["flags"]),
-            )
-            for row in rows
-        ),
-    )
+    return table_of(rows, GOAL)
+
+
+GOAL = (
+    Column("id", "goal", cell=short),
+    *(Column(key, key) for key in ("state", "layer", "source")),
+    Column("fraction", "done", cell=lambda fraction: f"{fraction:.0%}"),
+    Column("priority", "priority", cell=lambda priority: "-" if priority is None else f"{priority:.2f}"),
+    Column("title", "title"),
+    Column("notes", "last note", cell=lambda notes: (notes or [""])[-1]),
+    Column("flags", "flags", cell=", ".join),
+)
 
 
 def whole_goal(goal: Goal, *, agent_name: str) -> dict[str, Any]:

@@ -36,9 +36,9 @@ def archive_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -
     """Exclude memories from recall. Nothing is lost: `arbor memory restore` reverts it."""
     found = find_memories(agent, ids)
     done = archive(memory_ids=found, reason=reason, actor=actor())
-    told = {"agent": agent.name, "ids": found, "archived": done}
+    value = {"agent": agent.name, "ids": found, "archived": done}
     return Output(
-        told,
+        value,
         people=f"{_memories(done)} archived{_rest(found, done, 'was archived already')}.",
     )
 
@@ -48,8 +48,8 @@ def restore_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, f
     """Include archived memories in recall again."""
     found = find_memories(agent, ids)
     done = restore(memory_ids=found, reason=reason, actor=actor(), for_good=for_good)
-    told = {"agent": agent.name, "ids": found, "restored": done}
-    return Output(told, people=f"{_memories(done)} restored{_rest(found, done, 'was not archived')}.")
+    value = {"agent": agent.name, "ids": found, "restored": done}
+    return Output(value, people=f"{_memories(done)} restored{_rest(found, done, 'was not archived')}.")
 
 
 @with_agent
@@ -63,8 +63,8 @@ def purge_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, yes
         )
     with tenant_transaction(agent.tenant_id):
         done = purge(memory_ids=found, reason=reason, actor=actor())
-    told = {"agent": agent.name, "ids": found, "purged": done}
-    return Output(told, people=f"{_memories(done)} removed for good.")
+    value = {"agent": agent.name, "ids": found, "purged": done}
+    return Output(value, people=f"{_memories(done)} removed for good.")
 
 
 @in_agent_transaction

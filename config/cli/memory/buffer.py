@@ -92,9 +92,9 @@ def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: flo
         message=f"gave {agent.name} something to hold",
         detail={"item_id": str(item_id)},
     )
-    told = {"agent": agent.name, "id": item_id, "importance": thing.weight}
+    value = {"agent": agent.name, "id": item_id, "importance": thing.weight}
     return Output(
-        told,
+        value,
         people=f"{agent.name} holds it for {in_words(lasts)}.\n[dim]{item_id}[/dim]",
     )
 
@@ -105,5 +105,5 @@ def promote_item(agent: ChosenAgent, *, item_id: str) -> Output:
     with tenant_transaction(agent.tenant_id):
         found = find_id(agent, BufferItem, item_id)
     memory_id = promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=found, actor=actor())
-    told = {"agent": agent.name, "item": found, "id": memory_id}
-    return Output(told, people=f"{agent.name} will remember it.\n[dim]{memory_id}[/dim]")
+    value = {"agent": agent.name, "item": found, "id": memory_id}
+    return Output(value, people=f"{agent.name} will remember it.\n[dim]{memory_id}[/dim]")

@@ -40,8 +40,8 @@ def list_concepts(agent: ChosenAgent, *, name: str | None, limit: int) -> Output
     if name is not None:
         return _show_cases(agent, name, limit)
     tree = concept_tree(agent_id=agent.id)
-    told = {"agent": agent.name, "concepts": [_branch(concept) for concept in tree]}
-    return Output(told, people=_drawn(tree) if tree else f"{agent.name} has no concept yet.")
+    value = {"agent": agent.name, "concepts": [_branch(concept) for concept in tree]}
+    return Output(value, people=_drawn(tree) if tree else f"{agent.name} has no concept yet.")
 
 
 @in_agent_transaction
@@ -51,8 +51,8 @@ def link_memory(agent: ChosenAgent, *, memory_id: str, concept: str, strength: f
     link_memory_to_concept(agent_id=agent.id, memory_id=found, concept_name=concept, strength=strength)
     links = concepts_of(memory_id=found)
     _note(agent, f"linked the memory {found} to the concept {concept!r}")
-    told = {"agent": agent.name, "id": found, "concepts": {link.name: link.strength for link in links}}
-    return Output(told, people=f"A case of {escape(', '.join(link.name for link in links))}.")
+    value = {"agent": agent.name, "id": found, "concepts": {link.name: link.strength for link in links}}
+    return Output(value, people=f"A case of {escape(', '.join(link.name for link in links))}.")
 
 
 @in_agent_transaction

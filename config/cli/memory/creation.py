@@ -83,9 +83,9 @@ def add_memory(
     stored = create_memories(
         tenant_id=agent.tenant_id, agent_id=agent.id, creations=[creation], actor=actor()
     )
-    told = {"id": stored.ids[0], "agent": agent.name, "type": kind, "new": bool(stored.stored)}
+    value = {"id": stored.ids[0], "agent": agent.name, "type": kind, "new": bool(stored.stored)}
     people = f"{agent.name} will remember it." if stored.stored else f"{agent.name} knew that already."
-    return Output(told, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
+    return Output(value, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
 
 
 def _episodic(parts: Mapping[str, Any], _contradicted: list[UUID]) -> Detail:

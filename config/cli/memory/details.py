@@ -26,8 +26,8 @@ def show_memory(agent: ChosenAgent, *, memory_id: str) -> Output:
         .defer("embedding", "episode__embedding", "episode__lexical")
         .get(id=found)
     )
-    told = _told(page, resonance_of(agent_id=agent.id, memory_id=found))
-    return Output(told, people=_for_people(told))
+    shown = _told(page, resonance_of(agent_id=agent.id, memory_id=found))
+    return Output(shown, people=_for_people(shown))
 
 
 def _told(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
@@ -122,49 +122,49 @@ def _told(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
     }
 
 
-def _for_people(told: dict[str, Any]) -> RenderableType:
+def _for_people(shown: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [
-        f"[bold]{escape(told['content'])}[/bold]",
-        f"[dim]{told['id']}[/dim]",
-        table(("", ""), _facts(told)),
+        f"[bold]{escape(shown['content'])}[/bold]",
+        f"[dim]{shown['id']}[/dim]",
+        table(("", ""), _facts(shown)),
     ]
     lists = (
-        ("What comes to mind with it", ("weight", "id", "memory", "relation"), _neighbors(told)),
-        ("Relations", ("", "", "", "text", "weight"), _relations(told)),
-        ("Before and after", ("id", "who", "memory"), _beside(told)),
-        ("Themes", ("strength", "id", "theme"), _named(told["themes"])),
-        ("Concepts", ("strength", "id", "concept"), _named(told["concepts"])),
+        ("What comes to mind with it", ("weight", "id", "memory", "relation"), _neighbors(shown)),
+        ("Relations", ("", "", "", "text", "weight"), _relations(shown)),
+        ("Before and after", ("id", "who", "memory"), _beside(shown)),
+        ("Themes", ("strength", "id", "theme"), _named(shown["themes"])),
+        ("Concepts", ("strength", "id", "concept"), _named(shown["concepts"])),
     )
     for title, columns, rows in lists:
         if rows:
             parts += ["", table(columns, rows, title=title)]
-    if told["neighborhood"]["computed_at"] is None:
+    if shown["neighborhood"]["computed_at"] is None:
         parts.append("[dim]Its neighborhood is not computed yet.[/dim]")
     return Group(*parts)
 
 
-def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
-    receipt, access = told["importance_receipt"], told["access"]
+def _facts(shown: dict[str, Any]) -> list[tuple[str, str]]:
+    receipt, access = shown["importance_receipt"], shown["access"]
     reasons = ", ".join(receipt["reasons"]) or "nothing stands out"
     kept = (
-        f"{told['retention']}, until {told['expires_at']:%Y-%m-%d}"
-        if told["expires_at"]
-        else told["retention"]
+        f"{shown['retention']}, until {shown['expires_at']:%Y-%m-%d}"
+        if shown["expires_at"]
+        else shown["retention"]
     )
     facts = [
-        ("type", f"{told['type']}, {told['status']}"),
-        ("happened", f"{told['occurred_at']:%Y-%m-%d %H:%M} UTC, {ago(told['occurred_at'])}"),
-        ("said by", told["role"]),
+        ("type", f"{shown['type']}, {shown['status']}"),
+        ("happened", f"{shown['occurred_at']:%Y-%m-%d %H:%M} UTC, {ago(shown['occurred_at'])}"),
+        ("said by", shown["role"]),
         (
             "importance",
             f"{receipt['stored']:.2f}, {receipt['with_use']:.2f} with use, {receipt['left_by_time']:.2f} left by time",
         ),
         ("by the rules", f"{receipt['by_the_rules']:.2f}: {reasons}"),
         ("relevance", f"{receipt['relevance']:.2f}, {receipt['in_mind']:.0%} in mind"),
-        ("trust", f"{told['trust']:.2f}"),
-        ("resonance", _resonance(told["resonance"])),
-        ("source", told["source"]),
-        ("session", told["session"]),
+        ("trust", f"{shown['trust']:.2f}"),
+        ("resonance", _resonance(shown["resonance"])),
+        ("source", shown["source"]),
+        ("session", shown["session"]),
         ("kept as", kept),
         (
             "recalled",
@@ -173,13 +173,13 @@ def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
         ("again", f"remembered again {access['reinforced']}×" if access["reinforced"] else ""),
         (
             "worked out",
-            f"{told['practice']['successes']} of {sum(told['practice'].values())}"
-            if told["practice"]
+            f"{shown['practice']['successes']} of {sum(shown['practice'].values())}"
+            if shown["practice"]
             else "",
         ),
-        ("embedded by", told["embedding_model"] or "nobody yet"),
+        ("embedded by", shown["embedding_model"] or "nobody yet"),
     ]
-    detail = told["detail"] if isinstance(told["detail"], dict) else {}
+    detail = shown["detail"] if isinstance(shown["detail"], dict) else {}
     facts += [(str(name).replace("_", " "), _written(value)) for name, value in detail.items()]
     return [fact for fact in facts if fact[1]]
 
@@ -197,14 +197,14 @@ def _written(value: Any) -> str:
     return str(value)
 
 
-def _neighbors(told: dict[str, Any]) -> list[tuple[str, ...]]:
+def _neighbors(shown: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (f"{neighbor['weight']:.2f}", short(neighbor["id"]), cut(neighbor["content"]), neighbor["relation"])
-        for neighbor in told["neighborhood"]["neighbors"]
+        for neighbor in shown["neighborhood"]["neighbors"]
     ]
 
 
-def _relations(told: dict[str, Any]) -> list[tuple[str, ...]]:
+def _relations(shown: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (
             _end(tie["from"]),
@@ -213,7 +213,7 @@ def _relations(told: dict[str, Any]) -> list[tuple[str, ...]]:
             cut(tie["text"]),
             f"{tie['weight']:.2f}",
         )
-        for tie in told["relations"]
+        for tie in shown["relations"]
     ]
 
 
@@ -222,11 +222,11 @@ def _end(end: str) -> str:
     return f"{kind} {short(row_id)}" if colon else end
 
 
-def _beside(told: dict[str, Any]) -> list[tuple[str, ...]]:
-    beside = told["episode"]["beside"] if told["episode"] else []
+def _beside(shown: dict[str, Any]) -> list[tuple[str, ...]]:
+    beside = shown["episode"]["beside"] if shown["episode"] else []
     return [
         (
-            short(memory["id"]) + (" *" if memory["id"] == told["id"] else ""),
+            short(memory["id"]) + (" *" if memory["id"] == shown["id"] else ""),
             memory["role"],
             cut(memory["content"]),
         )

@@ -25,14 +25,14 @@ from config.cli.tenancy import ChosenAgent, in_agent_transaction
 def show_causes(agent: ChosenAgent, *, node: str, hops: int) -> Output:
     """Show the causes of a node, and their causes."""
     found = find_causes(agent_id=agent.id, node=find_node(agent, node), hops=hops)
-    return _found(agent.name, found, "Nothing is known to have brought it about.")
+    return _found(agent.name, found, "No cause is known.")
 
 
 @in_agent_transaction
 def show_evidence(agent: ChosenAgent, *, node: str, hops: int) -> Output:
     """Show the evidence for a node, and the evidence for that."""
     found = find_supporting_evidence(agent_id=agent.id, node=find_node(agent, node), hops=hops)
-    return _found(agent.name, found, "Nothing speaks for it.")
+    return _found(agent.name, found, "There is no evidence.")
 
 
 @in_agent_transaction
@@ -44,7 +44,7 @@ def show_connected(agent: ChosenAgent, *, node: str, hops: int, relations: tuple
         hops=hops,
         relations=[Relation(name) for name in relations] or None,
     )
-    return _found(agent.name, found, "Nothing is tied to it.")
+    return _found(agent.name, found, "Nothing is connected with it.")
 
 
 @in_agent_transaction
@@ -57,14 +57,14 @@ def show_path(agent: ChosenAgent, *, start: str, end: str, directed: bool) -> Ou
         directed=directed,
     )
     way = found.found[0] if found.found else None
-    told = {"agent": agent.name, "path": found_value(way) if way else None, "bounded": found.bounded}
+    value = {"agent": agent.name, "path": found_value(way) if way else None, "bounded": found.bounded}
     if way is not None:
         people = "\n".join(tie_text(tie) for tie in way.path) or "They are the same."
     elif found.bounded:
         people = f"Not found within the bound: {MAX_NODES:,} things were looked at, and there are more."
     else:
         people = f"No path of at most {MAX_HOPS} edges joins them."
-    return Output(told, people=people, code=ExitCode.FAILED if way is None else ExitCode.DONE)
+    return Output(value, people=people, code=ExitCode.FAILED if way is None else ExitCode.DONE)
 
 
 @in_agent_transaction
@@ -72,7 +72,7 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
     """Show contradictions: all that the agent knows, or about one node."""
     about = find_node(agent, node) if node else None
     found = find_contradictions(agent_id=agent.id, about=about)
-    told = {
+    value = {
         "agent": agent.name,
         "contradictions": [
             {
@@ -100,11 +100,11 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
         ),
         title=bounded_note(found),
     )
-    return Output(told, people=people if found.found else "Nothing contradicts anything.")
+    return Output(value, people=people if found.found else "Nothing contradicts anything.")
 
 
 def _found(agent: str, found: Answer[Found], nothing: str) -> Output:
-    """Print what was found along ties, or that there is nothing."""
+    """Return the nodes found along ties."""
     people: Any = table(
         ("edges", "kind", "id", "text", "by"),
         (
@@ -119,21 +119,21 @@ def _found(agent: str, found: Answer[Found], nothing: str) -> Output:
         ),
         title=bounded_note(found),
     )
-    told = {
+    value = {
         "agent": agent,
         "found": [found_value(answer) for answer in found.found],
         "bounded": found.bounded,
     }
-    return Output(told, people=people if found.found else nothing)
+    return Output(value, people=people if found.found else nothing)
 
 
 def bounded_note(found: Answer[Any]) -> str | None:
-    """Return the words that go above a list that is not whole."""
+    """Return the title of a truncated list."""
     return f"Bounded: the first {MAX_NODES:,}; there are more." if found.bounded else None
 
 
 def found_value(found: Found) -> dict[str, Any]:
-    """Return what was found, with the ties that lead there, as JSON."""
+    """Return a found node with its path, as JSON."""
     return {
         "kind": found.kind,
         "id": found.id,

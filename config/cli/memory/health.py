@@ -45,13 +45,17 @@ def show_health() -> Output:
             for job in found.jobs
         ),
     )
-    told = [
+    findings = [
         f"[bold]{state}[/bold]: {escape(what)}\n  → {escape(remedy)}"
         for state, what, remedy in found.findings
     ]
     nothing = "[dim]No job has run yet: is a worker running?[/dim]"
     people = Group(
-        *(told or ["[green]Maintenance keeps up.[/green]"]), "", figures, "", jobs if found.jobs else nothing
+        *(findings or ["[green]Maintenance keeps up.[/green]"]),
+        "",
+        figures,
+        "",
+        jobs if found.jobs else nothing,
     )
     code = ExitCode.FAILED if found.state is State.CRITICAL else ExitCode.DONE
     return Output(found.as_json(), people=people, code=code)

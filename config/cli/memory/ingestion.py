@@ -36,7 +36,7 @@ def ingest_file(agent: ChosenAgent, *, file: Path, form: str | None, sample: str
             sample=sample,
             progress=progress,
         )
-    told = {
+    value = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "file": file.name,
@@ -49,7 +49,7 @@ def ingest_file(agent: ChosenAgent, *, file: Path, form: str | None, sample: str
     }
     people = render_ingested(read, file=file.name, agent=agent.name)
     unreadable = bool(read.bad) and not read.turns
-    return Output(told, people=people, code=ExitCode.FAILED if unreadable else ExitCode.DONE)
+    return Output(value, people=people, code=ExitCode.FAILED if unreadable else ExitCode.DONE)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def remember(
         source=SOURCE,
     )
     stored = teach_agent(tenant_id=agent.tenant_id, agent_id=agent.id, memory=memory, actor=actor())
-    told = {
+    value = {
         "id": stored.ids[0],
         "agent": agent.name,
         "tenant": agent.tenant_slug,
@@ -91,4 +91,4 @@ def remember(
     }
     until = f" until {expires_at:%Y-%m-%d %H:%M} UTC" if expires_at else ""
     people = f"{agent.name} will remember it{until}." if stored.stored else f"{agent.name} knew that already."
-    return Output(told, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
+    return Output(value, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")

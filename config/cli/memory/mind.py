@@ -33,15 +33,15 @@ def show_mind(agent: ChosenAgent, *, prompt: bool) -> Output:
     memory = WorkingMemory.model_validate(
         AgentState.objects.values_list("working_memory", flat=True).get(agent_id=agent.id)
     )
-    told = {"agent": agent.name, "tenant": agent.tenant_slug, **memory.model_dump(mode="json")}
-    return Output(told, people=escape(memory.to_prompt_text()) if prompt else _told(memory))
+    value = {"agent": agent.name, "tenant": agent.tenant_slug, **memory.model_dump(mode="json")}
+    return Output(value, people=escape(memory.to_prompt_text()) if prompt else _told(memory))
 
 
 @in_agent_transaction
 def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
     """Rebuild an agent's working memory from its last heartbeats and conversations; the old one is audited."""
     made = rebuild_mind(agent_id=agent.id, actor=actor(), dry_run=dry_run)
-    told = {
+    value = {
         "agent": agent.name,
         "dry_run": dry_run,
         "beats": made.beats,
@@ -49,7 +49,7 @@ def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
         "before": made.before.model_dump(mode="json"),
         "after": made.after.model_dump(mode="json"),
     }
-    return Output(told, people=_rebuilt(made, dry_run))
+    return Output(value, people=_rebuilt(made, dry_run))
 
 
 @in_agent_transaction
@@ -93,7 +93,7 @@ def show_active(agent: ChosenAgent, *, limit: int) -> Output:
     texts = labels_of(agent.id, [memory.id for memory in present], [NodeKind.MEMORY])
     themes = activated_clusters(agent_id=agent.id)
     memories = [(memory, texts.get(Node(NodeKind.MEMORY, memory.id), "")) for memory in present]
-    told = {
+    value = {
         "agent": agent.name,
         "memories": [
             {"id": memory.id, "level": round(memory.level, 4), "text": text} for memory, text in memories
@@ -108,5 +108,5 @@ def show_active(agent: ChosenAgent, *, limit: int) -> Output:
         + [(f"{memory.level:.2f}", short(memory.id), cut(text)) for memory, text in memories],
     )
     return Output(
-        told, people=people if present else "Nothing is active: the agent has not recalled anything lately."
+        value, people=people if present else "Nothing is active: the agent has not recalled anything lately."
     )

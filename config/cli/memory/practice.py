@@ -26,10 +26,10 @@ def record_practice(agent: ChosenAgent, *, memory_id: str, success: bool | None)
         action=AuditAction.OPERATOR_ACT,
         actor=actor(),
         agent_id=agent.id,
-        message=f"told {agent.name} how a procedure worked out",
+        message=f"value {agent.name} how a procedure worked out",
         detail={"memory_id": str(found), "success": success},
     )
-    told = {
+    value = {
         "agent": agent.name,
         "id": found,
         "successes": practised.successes,
@@ -37,7 +37,7 @@ def record_practice(agent: ChosenAgent, *, memory_id: str, success: bool | None)
         "success_rate": round(practised.success_rate, 4),
     }
     times = practised.successes + practised.failures
-    return Output(told, people=f"It has worked out {practised.successes} of {times} times.")
+    return Output(value, people=f"It has worked out {practised.successes} of {times} times.")
 
 
 @in_agent_transaction
@@ -55,5 +55,5 @@ def add_another_source(
         message=f"noted another source of what {agent.name} knows",
         detail={"memory_id": str(found), "kind": kind, "reference": reference, "trust": trust},
     )
-    told = {"agent": agent.name, "id": found, "trust": round(trusted, 4)}
-    return Output(told, people=f"It is trusted by {trusted:.2f} now.")
+    value = {"agent": agent.name, "id": found, "trust": round(trusted, 4)}
+    return Output(value, people=f"It is trusted by {trusted:.2f} now.")

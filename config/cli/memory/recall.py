@@ -38,7 +38,7 @@ def recall_memories(
         return _recalled_episodes(agent, query, limit)
     found = recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=limit, only=only)
     themes = tip_of_the_tongue_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=found)
-    told = {
+    value = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "query": query,
@@ -46,13 +46,13 @@ def recall_memories(
         "tip_of_the_tongue": [theme_line(theme) for theme in themes],
     }
     if only != EVERYTHING and not found:
-        return Output(told, people=f"{agent.name} remembers nothing of that kind.")
+        return Output(value, people=f"{agent.name} remembers nothing of that kind.")
     empty = (
         f"{agent.name} remembers nothing that fits. Give it something:"
         f' [bold]arbor remember {escape(agent.name)} "…"[/bold], or [bold]arbor memory ingest FILE --agent'
         f" {escape(agent.name)}[/bold]"
     )
-    return Output(told, people=render_recalled(found, themes) if found else empty)
+    return Output(value, people=render_recalled(found, themes) if found else empty)
 
 
 def _filter(
@@ -88,14 +88,14 @@ def _recalled_episodes(agent: ChosenAgent, query: str, limit: int) -> Output:
     found = recall_episodes(
         tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=min(limit, MAX_LIMIT)
     )
-    told = {
+    value = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "query": query,
         "episodes": [_line(episode) for episode in found],
     }
     empty = f"{escape(agent.name)} has no episode yet: [bold]arbor memory ingest[/bold] makes some."
-    return Output(told, people=_rendered(found) if found else empty)
+    return Output(value, people=_rendered(found) if found else empty)
 
 
 def _line(episode: RecalledEpisode) -> dict[str, Any]:
@@ -119,6 +119,6 @@ def _rendered(found: list[RecalledEpisode]) -> RenderableType:
     made.add_column(overflow="fold")
     for episode in found:
         about = f"{episode.started_at:%Y-%m-%d %H:%M}  {short(episode.id)}  {episode.size} memories  {receipt_of(episode.terms)}"
-        told = Text(episode.summary) if episode.summary else Text("not summarized yet", style="italic")
-        made.add_row(f"{episode.score:.2f}", Group(told, Text(about, style="dim")))
+        value = Text(episode.summary) if episode.summary else Text("not summarized yet", style="italic")
+        made.add_row(f"{episode.score:.2f}", Group(value, Text(about, style="dim")))
     return made

@@ -1,4 +1,4 @@
-"""`arbor memory reembed`: move agents to another embedding model, online."""
+"""Move agents to another embedding model, online."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Group
 from rich.markup import escape
 
@@ -20,11 +18,39 @@ from apps.memories.services.clusters import (
 )
 from apps.memories.services.partial import tip_of_the_tongue_about
 from arbor.memory.recall_request import check_query
+from config.cli.columns import Column, facts, listing, number, signed, table_of
 from config.cli.kit import Output
 from config.cli.lookup import find_memories, find_theme
 from config.cli.memory.views import theme_line
-from config.cli.output import cut, short, table
+from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
+
+
+def _keywords(theme: Cluster) -> list[str]:
+    return [str(word) for word in theme.keywords] if isinstance(theme.keywords, list) else []
+
+
+THEME = (
+    Column("id", "id", cell=short),
+    Column("size", "memories"),
+    Column("importance", "imp", cell=number),
+    Column("emotional_valence", "feeling", cell=signed),
+    Column("name", "theme", cell=lambda name: cut(name, 40)),
+    Column("keywords", "about", value=_keywords, cell=lambda words: cut(", ".join(words), 60)),
+    *(Column(key) for key in ("emotional_intensity", "activations", "activated_at")),
+)
+MEMBER = (
+    Column("strength", "fits", cell=number),
+    Column("id", "id", value=lambda member: member.memory_id, cell=short),
+    Column("content", "memory", cell=cut),
+)
+RELATED = (
+    Column("strength", "strength", cell=number),
+    Column("id", "id", cell=short),
+    Column("relation", "relation"),
+    Column("name", "related theme"),
+)
+
 
 _MOST_ACTIVE = 20
 
@@ -35,75 +61,42 @@ def list_themes(agent: ChosenAgent, *, limit: int) -> Output:
     active = {
         theme.id: theme.activation for theme in activated_clusters(agent_id=agent.id, limit=_MOST_ACTIVE)
     }
-    found = Cluster.objects.filter(agent_id=agent.id).defer("centroid").order_by("-importance", "-size")
-    rows = [{**_line(theme), "in_mind": active.get(theme.id, 0.0)} for theme in found[:limit]]
-    people: Any = table(
-        ("id", "memories", "imp", "feeling", "in mind", "theme", "about"),
-        (
-            (
-                short(row["id"]),
-                row["size"],
-                f"{row['importance']:.2f}",
-                f"{row['emotional_valence']:+.2f}",
-                f"{row['in_mind']:.2f}" if row["in_mind"] else "",
-                cut(row["name"], 40),
-                cut(", ".join(row["keywords"]), 60),
-            )
-            for row in rows
-        ),
+    in_mind = Column(
+        "in_mind",
+        "in mind",
+        value=lambda theme: active.get(theme.id, 0.0),
+        cell=lambda activation: number(activation) if activation else "",
     )
-    empty = f"{agent.name} has no theme yet: maintenance finds them among memories that have a vector."
-    return Output({"agent": agent.name, "themes": rows}, people=people if rows else empty)
+    themes = Cluster.objects.filter(agent_id=agent.id).defer("centroid").order_by("-importance", "-size")
+    return listing(
+        "themes",
+        list(themes[:limit]),
+        (*THEME, in_mind),
+        about={"agent": agent.name},
+        empty=f"{agent.name} has no theme yet: maintenance finds them among memories that have a vector.",
+    )
 
 
 @in_agent_transaction
 def show_theme(agent: ChosenAgent, *, theme: str, limit: int) -> Output:
     """Show a theme with its memories and related themes."""
-    found = Cluster.objects.defer("centroid").get(id=find_theme(agent, theme))
-    members = cluster_members(cluster_id=found.id, limit=limit)
-    related = find_related_clusters(cluster_id=found.id, limit=limit)
-    told = {
-        **_line(found),
+    cluster = Cluster.objects.defer("centroid").get(id=find_theme(agent, theme))
+    members = cluster_members(cluster_id=cluster.id, limit=limit)
+    related = find_related_clusters(cluster_id=cluster.id, limit=limit)
+    value = {
+        **facts(cluster, THEME),
         "agent": agent.name,
-        "memories": [
-            {"id": member.memory_id, "strength": member.strength, "content": member.content}
-            for member in members
-        ],
-        "related": [
-            {"id": other.id, "name": other.name, "relation": other.relation, "strength": other.strength}
-            for other in related
-        ],
+        "memories": [facts(member, MEMBER) for member in members],
+        "related": [facts(other, RELATED) for other in related],
     }
-    keywords = ", ".join(told["keywords"])
+    about = escape(", ".join(_keywords(cluster))) or "nothing in particular"
     people = Group(
-        f"[bold]{escape(found.name)}[/bold]  [dim]{found.id}[/dim]",
-        f"about {escape(keywords) or 'nothing in particular'}; {found.size} memories, feeling {found.emotional_valence:+.2f}",
-        table(
-            ("fits", "id", "memory"),
-            ((f"{member.strength:.2f}", short(member.memory_id), cut(member.content)) for member in members),
-        ),
-        table(
-            ("strength", "id", "relation", "related theme"),
-            ((f"{other.strength:.2f}", short(other.id), other.relation, other.name) for other in related),
-        )
-        if related
-        else "",
+        f"[bold]{escape(cluster.name)}[/bold]  [dim]{cluster.id}[/dim]",
+        f"about {about}; {cluster.size} memories, feeling {cluster.emotional_valence:+.2f}",
+        table_of(members, MEMBER),
+        table_of(related, RELATED) if related else "",
     )
-    return Output(told, people=people)
-
-
-def _line(theme: Cluster) -> dict[str, Any]:
-    return {
-        "id": theme.id,
-        "name": theme.name,
-        "keywords": [str(word) for word in theme.keywords] if isinstance(theme.keywords, list) else [],
-        "size": theme.size,
-        "importance": theme.importance,
-        "emotional_valence": theme.emotional_valence,
-        "emotional_intensity": theme.emotional_intensity,
-        "activations": theme.activations,
-        "activated_at": theme.activated_at,
-    }
+    return Output(value, people=people)
 
 
 @with_agent
@@ -111,9 +104,9 @@ def show_tip_of_the_tongue(agent: ChosenAgent, *, text: str) -> Output:
     """Show the themes that TEXT brings to mind while no memory of them is clear."""
     check_query(text, 1)
     themes = tip_of_the_tongue_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
-    told = {"agent": agent.name, "text": text, "themes": [theme_line(theme) for theme in themes]}
+    value = {"agent": agent.name, "text": text, "themes": [theme_line(theme) for theme in themes]}
     names = "; ".join(f"{theme.name} ({theme.strength:.2f})" for theme in themes)
-    return Output(told, people=escape(names) or "Nothing is on the tip of the tongue.")
+    return Output(value, people=escape(names) or "Nothing is on the tip of the tongue.")
 
 
 @in_agent_transaction
@@ -138,12 +131,12 @@ def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
     """Assign a memory to its themes now, before maintenance does."""
     (found,) = find_memories(agent, [memory_id])
     themes = assign_memory_to_clusters(memory_id=found, max_clusters=most)
-    told = {
+    value = {
         "agent": agent.name,
         "id": found,
         "themes": {str(theme_id): fit for theme_id, fit in themes.items()},
     }
-    return Output(told, people=f"It is in {len(themes)} themes.")
+    return Output(value, people=f"It is in {len(themes)} themes.")
 
 
 def _note(agent: ChosenAgent, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Memories as commands show them: what was read, and what was recalled with the receipt of each score."""
+"""Recalled and ingested memories, as JSON and for people."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _narrow(found: Sequence[Recalled]) -> RenderableType:
 
 
 def receipt_of(terms: ScoreTerms | EpisodeTerms) -> str:
-    """Say what a score is made of, the largest term first: `words .31 + meaning .12`."""
+    """Return the terms of a score, the largest term first: `words .31 + meaning .12`."""
     counted = sorted(terms.as_dict().items(), key=lambda term: -term[1])
     return " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _NOTHING) or "nothing"
 
@@ -127,9 +127,9 @@ def _short(value: float) -> str:
 
 
 def render_ingested(read: Ingested, *, file: str, agent: str) -> RenderableType:
-    """Return what became of a file, for a terminal."""
+    """Return the result of an ingestion, for a terminal."""
     if not read.turns and not read.bad:
-        return f"{escape(file)} holds no turns ({read.format})."
+        return f"{escape(file)} has no turns ({read.format})."
     sessions = "1 session" if read.sessions == 1 else f"{read.sessions:,} sessions"
     new = f"[green]{read.stored:,} new[/green]" if read.stored else "nothing new"
     known = f", {read.duplicates:,} remembered already" if read.duplicates else ""

@@ -1,4 +1,4 @@
-"""`arbor self belief`: what an agent believes, changed by a person's hand."""
+"""Manage the beliefs of an agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`arbor self boundary`: what an agent does not do, whoever asks."""
+"""Manage the boundaries of an agent."""
 
 from __future__ import annotations
 

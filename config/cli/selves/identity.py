@@ -1,4 +1,4 @@
-"""`arbor self identity`: who an agent takes itself to be, changed by a person's hand."""
+"""Manage the aspects of an agent's identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`arbor self drives`, `arbor self mood`, `arbor self experiences` and `arbor contact peers`: an agent's inner state, looked at."""
+"""Show the drives, mood, experiences and peers of an agent."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def show_mood(agent: ChosenAgent, *, last: int) -> Output:
         ]
     else:
         lines.append("No heartbeat has ended yet.")
-    told = {"agent": agent.name, "now": now.model_dump(mode="json"), "heartbeats": latest}
-    return Output(told, people="\n".join(lines))
+    value = {"agent": agent.name, "now": now.model_dump(mode="json"), "heartbeats": latest}
+    return Output(value, people="\n".join(lines))
 
 
 @in_agent_transaction

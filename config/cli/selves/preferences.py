@@ -1,4 +1,4 @@
-"""`arbor self preference`: how an agent likes to do things, set by a person's hand."""
+"""Manage the preferences of an agent."""
 
 from __future__ import annotations
 

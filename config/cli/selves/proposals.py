@@ -1,4 +1,4 @@
-"""`arbor self proposal`: changes to an agent's self that wait for a decision, decided by a person."""
+"""List, add and decide proposals about an agent's self."""
 
 from __future__ import annotations
 

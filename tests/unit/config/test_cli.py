@@ -60,7 +60,9 @@ def test_the_overview_loads_no_framework() -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("command", ["goals.goals", "contacts.inbox", "selves.inner_state", "selves.beliefs", "agents.policy"])
+@pytest.mark.parametrize(
+    "command", ["goals.goals", "contacts.inbox", "selves.inner_state", "selves.beliefs", "agents.policy"]
+)
 def test_a_command_that_asks_no_model_loads_none(command: str) -> None:
     script = (
         f"import sys, config.cli.with_django, config.cli.{command}\n"
