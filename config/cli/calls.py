@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from apps.heartbeats.services.failed_errands import failed_errands, retry_failed_errands
 from apps.tenants.scope import tenant_transaction
-from config.cli.columns import Column, listing
+from config.cli.columns import OutputColumn, listing
 from config.cli.kit import Output
 from config.cli.tenancy import actor, choose_agent, choose_tenant
 
 CALL = (
-    Column("ended_at", "failed", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
-    *(Column(key, key) for key in ("agent", "purpose", "about", "model", "reason")),
-    Column("id"),
+    OutputColumn("ended_at", "failed", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
+    *(OutputColumn(key, key) for key in ("agent", "purpose", "about", "model", "reason")),
+    OutputColumn("id"),
 )
 
 

@@ -13,7 +13,7 @@ from config.cli.output import table
 
 
 @dataclass(frozen=True)
-class Column:
+class OutputColumn:
     """One fact of a row: under `key` in JSON and under `head` in a table; without one of them, only in the other."""
 
     key: str = ""
@@ -35,12 +35,14 @@ class Column:
         return self.cell(value) if self.cell else value
 
 
-def facts(row: Any, columns: Iterable[Column]) -> dict[str, Any]:
+def facts(row: Any, columns: Iterable[OutputColumn]) -> dict[str, Any]:
     """Return a row as an object of JSON."""
     return {column.key: column.value_of(row) for column in columns if column.key}
 
 
-def table_of(rows: Iterable[Any], columns: Sequence[Column], *, title: str | None = None) -> RenderableType:
+def table_of(
+    rows: Iterable[Any], columns: Sequence[OutputColumn], *, title: str | None = None
+) -> RenderableType:
     """Return rows as a table."""
     shown = [column for column in columns if column.head is not None]
     cells = ([column.cell_of(row) for column in shown] for row in rows)
@@ -50,7 +52,7 @@ def table_of(rows: Iterable[Any], columns: Sequence[Column], *, title: str | Non
 def listing(
     name: str,
     rows: Sequence[Any],
-    columns: Sequence[Column],
+    columns: Sequence[OutputColumn],
     *,
     empty: str,
     about: Mapping[str, Any] | None = None,
@@ -61,7 +63,7 @@ def listing(
     return Output(value, people=table_of(rows, columns, title=title) if rows else empty)
 
 
-def of_tenants(columns: Sequence[Column], *, one: bool) -> Sequence[Column]:
+def of_tenants(columns: Sequence[OutputColumn], *, one: bool) -> Sequence[OutputColumn]:
     """Return the columns of rows of one tenant, whose table need not name it, or of several."""
     return [replace(column, head=None) if one and column.key == "tenant" else column for column in columns]
 

@@ -15,7 +15,7 @@ from config.cli.checks.database import (
     check_role,
     check_vectors,
 )
-from config.cli.checks.finding import Finding, Verdict, fail, ok
+from config.cli.checks.finding import CheckVerdict, Finding, fail, ok
 from config.cli.checks.keys import check_keys, check_master_key
 from config.cli.checks.models import check_backlog, check_embedder, check_minds, check_model
 from config.cli.checks.processes import (
@@ -32,9 +32,9 @@ from config.cli.printable import printable
 from config.interpreter import this_interpreter
 
 _MARKS = {
-    Verdict.OK: click.style("✓", fg="green"),
-    Verdict.WARN: click.style("!", fg="yellow"),
-    Verdict.FAIL: click.style("✗", fg="red"),
+    CheckVerdict.OK: click.style("✓", fg="green"),
+    CheckVerdict.WARN: click.style("!", fg="yellow"),
+    CheckVerdict.FAIL: click.style("✗", fg="red"),
 }
 
 
@@ -48,7 +48,7 @@ def doctor(as_json: bool) -> ExitCode:
             if finding.remedy:
                 click.echo(f"    {click.style('→', dim=True)} {printable(finding.remedy)}")
     connections.close_all()
-    failed = any(finding.verdict is Verdict.FAIL for finding in findings)
+    failed = any(finding.verdict is CheckVerdict.FAIL for finding in findings)
     if as_json:
         checks = [asdict(finding) for finding in findings]
         click.echo(json_of({"healthy": not failed, "checks": checks}, indent=2))
@@ -61,7 +61,7 @@ def diagnose() -> Iterator[Finding]:
     yield check_master_key()
     database = check_database()
     yield database
-    if database.verdict is Verdict.OK:
+    if database.verdict is CheckVerdict.OK:
         for check in _IN_DATABASE:
             yield from _guarded(check)
     yield check_broker()

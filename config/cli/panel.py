@@ -15,7 +15,7 @@ REFLEX = "reflex"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
+class PanelSummary:
     """The contents of the panel."""
 
     web_url: str
@@ -30,7 +30,7 @@ class Summary:
     ready_in_s: float
 
 
-def panel(summary: Summary) -> Panel:
+def panel(summary: PanelSummary) -> Panel:
     """Return the closing panel."""
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="dim")

@@ -44,7 +44,7 @@ _VALKEY_NOISE = re.compile(r"Memory overcommit must be enabled|signal-handler|by
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class InstallationPlan:
     """The parts to run, with their servers and addresses."""
 
     run: RunFolder
@@ -82,7 +82,7 @@ class Plan:
         return urls
 
 
-def parts_of(plan: Plan) -> list[Part]:
+def parts_of(plan: InstallationPlan) -> list[Part]:
     """Return the parts in starting order: servers, the preparing step, then the selected processes."""
     servers = []
     if plan.postgres is not None:
@@ -116,7 +116,7 @@ def _server_part(name: str, server: EmbeddedServer, *, noise: re.Pattern[str] | 
     )
 
 
-def _pool_part(plan: Plan, pool: WorkerPool) -> Part:
+def _pool_part(plan: InstallationPlan, pool: WorkerPool) -> Part:
     return _signalling_part(
         plan,
         pool.name,
@@ -129,11 +129,13 @@ def _pool_part(plan: Plan, pool: WorkerPool) -> Part:
     )
 
 
-def _scheduler_part(plan: Plan) -> Part:
+def _scheduler_part(plan: InstallationPlan) -> Part:
     return _signalling_part(plan, "scheduler", "scheduler")
 
 
-def _signalling_part(plan: Plan, name: str, *arguments: str, env: dict[str, str] | None = None) -> Part:
+def _signalling_part(
+    plan: InstallationPlan, name: str, *arguments: str, env: dict[str, str] | None = None
+) -> Part:
     """Return a part that touches a file when it is ready."""
     ready_file = plan.run.ready_file(name)
 
@@ -149,7 +151,7 @@ def _signalling_part(plan: Plan, name: str, *arguments: str, env: dict[str, str]
     )
 
 
-def _web_part(plan: Plan) -> Part:
+def _web_part(plan: InstallationPlan) -> Part:
     return Part(
         name="web",
         launch=_arbor(plan, "web", "web", f"--host={plan.web_host}", f"--port={plan.web_port}"),
@@ -158,7 +160,7 @@ def _web_part(plan: Plan) -> Part:
     )
 
 
-def _flower_part(plan: Plan) -> Part:
+def _flower_part(plan: InstallationPlan) -> Part:
     return Part(
         name="flower",
         launch=_arbor(plan, "flower", "flower", f"--host={LOOPBACK}", f"--port={plan.flower_port}"),
@@ -167,7 +169,7 @@ def _flower_part(plan: Plan) -> Part:
     )
 
 
-def _nursery_part(plan: Plan, nursery: Nursery) -> Part:
+def _nursery_part(plan: InstallationPlan, nursery: Nursery) -> Part:
     def launch() -> Launch:
         line = nursery.line
         return Launch(
@@ -195,7 +197,9 @@ def base_env(run: RunFolder) -> dict[str, str]:
     }
 
 
-def _arbor(plan: Plan, name: str, *arguments: str, env: dict[str, str] | None = None) -> Callable[[], Launch]:
+def _arbor(
+    plan: InstallationPlan, name: str, *arguments: str, env: dict[str, str] | None = None
+) -> Callable[[], Launch]:
     launch = Launch(
         argv=(sys.executable, "-m", "config.cli", *arguments),
         arbor=arguments,

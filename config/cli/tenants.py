@@ -22,7 +22,7 @@ from apps.tenants.administration import (
 from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
-from config.cli.columns import Column, listing
+from config.cli.columns import OutputColumn, listing
 from config.cli.kit import Output
 from config.cli.tenancy import actor
 from config.cli.values import NONE
@@ -37,11 +37,11 @@ def list_tenants() -> Output:
         "tenants",
         list(Tenant.objects.using(OPS).all()),
         (
-            Column("slug", "tenant"),
-            Column("name", "name"),
-            Column("status", "status"),
-            Column("agents", "agents", value=lambda tenant: agents.get(tenant.id, 0)),
-            Column("members", "members", value=lambda tenant: members.get(tenant.id, 0)),
+            OutputColumn("slug", "tenant"),
+            OutputColumn("name", "name"),
+            OutputColumn("status", "status"),
+            OutputColumn("agents", "agents", value=lambda tenant: agents.get(tenant.id, 0)),
+            OutputColumn("members", "members", value=lambda tenant: members.get(tenant.id, 0)),
         ),
         empty="No tenant yet. Create one: [bold]arbor tenant create SLUG[/bold]",
     )
@@ -102,7 +102,10 @@ def list_members(slug: str) -> Output:
     return listing(
         "members",
         list(members),
-        (Column("user", "user", value=lambda member: member.user.username), Column("role", "role")),
+        (
+            OutputColumn("user", "user", value=lambda member: member.user.username),
+            OutputColumn("role", "role"),
+        ),
         about={"tenant": slug},
         empty=f"No member yet. Add one: [bold]arbor tenant member add {slug} USERNAME[/bold]",
     )

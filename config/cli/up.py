@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from config.cli.output import console
-from config.cli.panel import Summary, panel
-from config.cli.parts import NAMES, WORKERS, Plan, base_env, parts_of
+from config.cli.panel import PanelSummary, panel
+from config.cli.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
 from config.environment import data_dir, env, secret, secret_folder
 from config.secrets import SecretName
 from config.servers.ports import free_port
@@ -83,7 +83,7 @@ def _make_secrets() -> None:
         secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
 
 
-def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | None) -> Plan:
+def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | None) -> InstallationPlan:
     folder = secret_folder()
     postgres = valkey = None
     if not secret("DATABASE_URL"):
@@ -104,7 +104,7 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         )
         _say_if_moved("Valkey", wanted, valkey.port)
     host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
-    return Plan(
+    return InstallationPlan(
         run=run,
         postgres=postgres,
         valkey=valkey,
@@ -128,7 +128,7 @@ def _say_if_moved(title: str, wanted: int, got: int) -> None:
         _say(f"port {wanted} is taken: {title} listens on {click.style(str(got), bold=True)}")
 
 
-def _supervise(plan: Plan, started: float) -> None:
+def _supervise(plan: InstallationPlan, started: float) -> None:
     parts = parts_of(plan)
     log = Log([part.name for part in parts], mask=Mask(_known_secrets()))
 
@@ -147,12 +147,12 @@ def _known_secrets() -> set[str]:
     return known | {value for value in made if value}
 
 
-def _summary(plan: Plan, ready_in_s: float) -> Summary:
+def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
     report: dict[str, Any] = json.loads(plan.run.prepared_file.read_text(encoding="utf-8"))
     folder = secret_folder()
     own_password = bool(secret("ARBOR_OPERATOR_PASSWORD"))
     first_time = report["operator_made"] and not own_password
-    return Summary(
+    return PanelSummary(
         web_url=plan.web_url,
         flower_url=plan.flower_url,
         operator=report["operator"],

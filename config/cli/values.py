@@ -19,7 +19,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 NONE = "none"
 
 
-class Duration(click.ParamType[timedelta]):
+class DurationType(click.ParamType[timedelta]):
     """A length of time: `30s`, `5m`, `1h`, `2d`, or plain seconds."""
 
     name = "duration"
@@ -37,7 +37,7 @@ class Duration(click.ParamType[timedelta]):
             self.fail(f"{value!r} is too long", param, ctx)
 
 
-class Moment(click.ParamType[datetime]):
+class MomentType(click.ParamType[datetime]):
     """A date, or a date and time in ISO form; UTC unless it says otherwise."""
 
     name = "moment"
@@ -53,7 +53,7 @@ class Moment(click.ParamType[datetime]):
         return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
-class Expiry(click.ParamType[datetime]):
+class ExpiryType(click.ParamType[datetime]):
     """A moment to come: a length of time from now, or a date."""
 
     name = "expiry"
@@ -66,17 +66,17 @@ class Expiry(click.ParamType[datetime]):
             self.fail(f"{value!r} is over: write 2h, 2d or a date to come", param, ctx)
         if _DURATION.fullmatch(typed):
             try:
-                moment = now + Duration().convert(value, param, ctx)
+                moment = now + DurationType().convert(value, param, ctx)
             except OverflowError:
                 self.fail(f"{value!r} is too long", param, ctx)
         else:
-            moment = Moment().convert(value, param, ctx)
+            moment = MomentType().convert(value, param, ctx)
         if moment <= now:
             self.fail(f"{value!r} is over: write 2h, 2d or a date to come", param, ctx)
         return moment
 
 
-class Limit(click.ParamType[Any]):
+class LimitType(click.ParamType[Any]):
     """A number, or `none`."""
 
     name = "limit"
@@ -94,7 +94,7 @@ class Limit(click.ParamType[Any]):
             self.fail(f"{value!r} is no number: write 100, or none for no limit", param, ctx)
 
 
-class Hours(click.ParamType[Any]):
+class HoursType(click.ParamType[Any]):
     """Hours of a day, `08:00-22:00`, or `none`."""
 
     name = "hours"

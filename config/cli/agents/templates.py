@@ -18,19 +18,19 @@ from apps.agents.services.templates import (
     update_template,
 )
 from apps.tenants.scope import tenant_transaction
-from config.cli.columns import Column, facts, listing
+from config.cli.columns import OutputColumn, facts, listing
 from config.cli.kit import Output
 from config.cli.output import note
 from config.cli.tenancy import actor, choose_tenant, only_tenant
 
 TEMPLATE = (
-    Column("name", "template"),
-    Column("version", "version"),
-    Column("origin", "origin", value=lambda template: template.origin.value),
-    Column("trust_tier", "trust", value=lambda template: template.spec.trust_tier.value),
-    Column("goals", "goals", value=lambda template: len(template.spec.initial_goals)),
-    Column("actions", "actions", value=lambda template: list(template.spec.actions), cell=len),
-    Column(
+    OutputColumn("name", "template"),
+    OutputColumn("version", "version"),
+    OutputColumn("origin", "origin", value=lambda template: template.origin.value),
+    OutputColumn("trust_tier", "trust", value=lambda template: template.spec.trust_tier.value),
+    OutputColumn("goals", "goals", value=lambda template: len(template.spec.initial_goals)),
+    OutputColumn("actions", "actions", value=lambda template: list(template.spec.actions), cell=len),
+    OutputColumn(
         "description",
         "about",
         value=lambda template: template.spec.description,

@@ -26,7 +26,7 @@ from arbor.clock import SystemClock
 from arbor.heartbeat.energy import MAX_ENERGY
 from arbor.heartbeat.working_memory import WorkingMemory
 from config.cli.agents.trace import model_line
-from config.cli.columns import Column, facts
+from config.cli.columns import OutputColumn, facts
 from config.cli.output import ago, stamp, table
 from config.cli.tenancy import actor, only_tenant
 from config.cli.values import in_words
@@ -74,21 +74,23 @@ def _next_due_at(agent: Agent) -> str | None:
 
 
 AGENT = (
-    Column("name", "agent"),
-    Column("tenant", "tenant", value=lambda agent: agent.tenant.slug),
-    Column("status", "status"),
-    Column("template", "template", value=lambda agent: agent.template_name),
-    Column("energy", "energy", value=lambda agent: agent.state.energy, cell=lambda energy: f"{energy:g}"),
-    Column("beats", "heartbeats", value=lambda agent: agent.state.beats),
-    Column(head="last", value=lambda agent: ago(agent.state.last_beat_at)),
-    Column(head="next", value=_next),
-    Column("model", "model", value=lambda agent: agent.model or default_model()),
-    Column("id", value=lambda agent: str(agent.id)),
-    *(Column(key) for key in ("public_id", "template_version", "trust_tier")),
-    Column("last_beat_at", value=lambda agent: stamp(agent.state.last_beat_at)),
-    Column("schedule", value=lambda agent: agent.schedule.state),
-    Column("interval_s", value=lambda agent: agent.schedule.interval_s),
-    Column("next_due_at", value=_next_due_at),
+    OutputColumn("name", "agent"),
+    OutputColumn("tenant", "tenant", value=lambda agent: agent.tenant.slug),
+    OutputColumn("status", "status"),
+    OutputColumn("template", "template", value=lambda agent: agent.template_name),
+    OutputColumn(
+        "energy", "energy", value=lambda agent: agent.state.energy, cell=lambda energy: f"{energy:g}"
+    ),
+    OutputColumn("beats", "heartbeats", value=lambda agent: agent.state.beats),
+    OutputColumn(head="last", value=lambda agent: ago(agent.state.last_beat_at)),
+    OutputColumn(head="next", value=_next),
+    OutputColumn("model", "model", value=lambda agent: agent.model or default_model()),
+    OutputColumn("id", value=lambda agent: str(agent.id)),
+    *(OutputColumn(key) for key in ("public_id", "template_version", "trust_tier")),
+    OutputColumn("last_beat_at", value=lambda agent: stamp(agent.state.last_beat_at)),
+    OutputColumn("schedule", value=lambda agent: agent.schedule.state),
+    OutputColumn("interval_s", value=lambda agent: agent.schedule.interval_s),
+    OutputColumn("next_due_at", value=_next_due_at),
 )
 
 

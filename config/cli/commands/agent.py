@@ -8,7 +8,7 @@ import click
 
 from arbor.heartbeat.budgets import BudgetKind
 from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command
-from config.cli.values import Duration, Hours, Limit
+from config.cli.values import DurationType, HoursType, LimitType
 
 #: What may be perceived by hand (`apps.heartbeats.services.perception.TOLD`).
 PERCEIVED = ("environment", "interrupt", "error")
@@ -35,14 +35,16 @@ _policy = group(
         "set",
         "Change an agent's policy; what is not named stays.",
         option("--budget", type=one_of(BudgetKind), help="What heartbeats are paid in."),
-        option("--allowance", type=Limit(int), help="Actions of a heartbeat, or ticks of a cycle."),
-        option("--hours", type=Hours(), help="Active hours, as 08:00-22:00 or 22:00-06:00; none: always."),
+        option("--allowance", type=LimitType(int), help="Actions of a heartbeat, or ticks of a cycle."),
+        option(
+            "--hours", type=HoursType(), help="Active hours, as 08:00-22:00 or 22:00-06:00; none: always."
+        ),
         option("--time-zone", help="Time zone of the hours, as Europe/Berlin."),
         option("--adaptive/--steady", default=None, help="Run less often while nothing happens, or not."),
-        option("--daily-beats", type=Limit(int), help="Heartbeats per day (UTC); none: no limit."),
-        option("--daily-tokens", type=Limit(int), help="Tokens per day."),
-        option("--daily-usd", type=Limit(Decimal), help="US dollars per day."),
-        option("--follow-ups", type=Limit(int), help="Times a heartbeat goes on after seeing results."),
+        option("--daily-beats", type=LimitType(int), help="Heartbeats per day (UTC); none: no limit."),
+        option("--daily-tokens", type=LimitType(int), help="Tokens per day."),
+        option("--daily-usd", type=LimitType(Decimal), help="US dollars per day."),
+        option("--follow-ups", type=LimitType(int), help="Times a heartbeat goes on after seeing results."),
         option("--models", "tier_models", help='Models by tier, in JSON: {"tier": ["provider/model", …]}.'),
         run="agents.policy:set_fields",
         examples=(
@@ -114,7 +116,7 @@ _agent = group(
         ),
         option(
             "--interval",
-            type=Duration(),
+            type=DurationType(),
             help="Time between heartbeats: 30s, 5m, 1h.  [default: the template's]",
         ),
         option("--model", default="", help="Its model, as provider/model.  [default: the installation's]"),

@@ -8,7 +8,7 @@ import click
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from config.cli.kit import agent_command, argument, group, one_of, option
-from config.cli.values import Moment
+from config.cli.values import MomentType
 
 _OPEN = [state for state in GoalState if state.is_open]
 
@@ -19,7 +19,7 @@ def _goal_command(name: str, summary: str, *params: click.Parameter, **attribute
 
 
 def _deadline() -> click.Option:
-    return option("--deadline", type=Moment(), help="Its deadline: 2026-12-24 or 2026-12-24T18:00 (UTC).")
+    return option("--deadline", type=MomentType(), help="Its deadline: 2026-12-24 or 2026-12-24T18:00 (UTC).")
 
 
 _plan = group(
@@ -46,7 +46,7 @@ _plan = group(
             "--draft", "as_draft", is_flag=True, help="Save a draft; `arbor goal plan start` activates it."
         ),
         option("--risk", type=click.FloatRange(0, 1), help="Its risk, from 0 to 1."),
-        option("--ticks", type=click.IntRange(0, 1_000_000), help="Estimated heartbeats."),
+        option("--heartbeats", "ticks", type=click.IntRange(0, 1_000_000), help="Estimated heartbeats."),
         option("--cost", type=click.FloatRange(0, 1_000_000), help="Estimated energy."),
         option("--needs", multiple=True, metavar="TEXT", help="An external dependency; may be repeated."),
         run="goals.plans:add",

@@ -15,7 +15,7 @@ from arbor.memory.trust import DEFAULT_SOURCE_TRUST
 from arbor.memory.values import MemoryStatus, MemoryType
 from arbor.memory.walks import MAX_HOPS
 from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command
-from config.cli.values import Duration, Expiry, Moment, TrustedSource, in_words
+from config.cli.values import DurationType, ExpiryType, MomentType, TrustedSource, in_words
 
 #: Most thoughts that are kept (`apps.heartbeats.services.thoughts.RING`).
 MOST_THOUGHTS = 50
@@ -60,8 +60,8 @@ def _reason() -> click.Option:
 
 def _since() -> tuple[click.Option, click.Option]:
     return (
-        option("--since", type=Moment(), help="Only what happened from then on: 2026-05-01."),
-        option("--until", type=Moment(), help="Only what happened before then."),
+        option("--since", type=MomentType(), help="Only what happened from then on: 2026-05-01."),
+        option("--until", type=MomentType(), help="Only what happened before then."),
     )
 
 
@@ -83,7 +83,7 @@ _remember = agent_command(
     ),
     option("--importance", type=_share, help="Its importance.  [default: computed from the text]"),
     option(
-        "--expires", "expires_at", type=Expiry(), help="When it expires: 2d, or a date.  [default: never]"
+        "--expires", "expires_at", type=ExpiryType(), help="When it expires: 2d, or a date.  [default: never]"
     ),
     run="memory.ingestion:remember",
     examples=(
@@ -230,7 +230,7 @@ _buffer = group(
         option(
             "--for",
             "lasts",
-            type=Duration(),
+            type=DurationType(),
             default=LASTS,
             help=f"How long: 2h, 2d.  [default: {in_words(LASTS)}]",
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from config.cli.kit import argument, command, group, one_of, option
-from config.cli.values import Limit
+from config.cli.values import LimitType
 
 #: The roles of members (`apps.tenants.models.Role`), each includes the one before.
 ROLES = ("viewer", "operator", "owner")
@@ -87,9 +87,13 @@ _tenant = group(
         "limit",
         "Limit the daily usage of a tenant's agents together; `none` removes a limit, what is not named stays.",
         argument("slug"),
-        option("--beats", "daily_beats", type=Limit(int), help="Heartbeats of all its agents per day (UTC)."),
-        option("--tokens", "daily_tokens", type=Limit(int), help="Tokens of all its model calls per day."),
-        option("--usd", "daily_usd", type=Limit(Decimal), help="Their cost per day, in US dollars."),
+        option(
+            "--beats", "daily_beats", type=LimitType(int), help="Heartbeats of all its agents per day (UTC)."
+        ),
+        option(
+            "--tokens", "daily_tokens", type=LimitType(int), help="Tokens of all its model calls per day."
+        ),
+        option("--usd", "daily_usd", type=LimitType(Decimal), help="Their cost per day, in US dollars."),
         run="tenants:limit",
         examples=("arbor tenant limit acme --beats 10000 --usd 25",),
     ),

@@ -19,26 +19,26 @@ from apps.contacts.services.channels import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
-from config.cli.columns import Column, facts, listing, of_tenants
+from config.cli.columns import OutputColumn, facts, listing, of_tenants
 from config.cli.kit import Output
 from config.cli.output import short
 from config.cli.tenancy import actor, choose_agent, choose_tenant, only_tenant, tenant_having, tenant_or_all
 
 CHANNEL = (
-    Column("name", "name"),
-    Column("tenant", "tenant", value=lambda channel: channel.tenant.slug),
-    Column("kind", "kind"),
-    Column("audience", "audience"),
-    Column(
+    OutputColumn("name", "name"),
+    OutputColumn("tenant", "tenant", value=lambda channel: channel.tenant.slug),
+    OutputColumn("kind", "kind"),
+    OutputColumn("audience", "audience"),
+    OutputColumn(
         "agent",
         "of",
         value=lambda channel: channel.agent.name if channel.agent_id else None,
         cell=lambda name: name or "all agents",
     ),
-    Column("target", "target", value=shown_target),
-    Column("enabled", "enabled", cell=lambda enabled: "yes" if enabled else "no"),
-    Column("id"),
-    Column("short", value=lambda channel: short(channel.id)),
+    OutputColumn("target", "target", value=shown_target),
+    OutputColumn("enabled", "enabled", cell=lambda enabled: "yes" if enabled else "no"),
+    OutputColumn("id"),
+    OutputColumn("short", value=lambda channel: short(channel.id)),
 )
 
 

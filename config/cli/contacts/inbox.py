@@ -7,22 +7,22 @@ from rich.markup import escape
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.inbox import answer_message, count_unread, inbox, mark_read
 from apps.tenants.scope import tenant_transaction
-from config.cli.columns import Column, facts, listing, of_tenants
+from config.cli.columns import OutputColumn, facts, listing, of_tenants
 from config.cli.kit import Output
 from config.cli.lookup import find_in_tenant, tenant_of_row
 from config.cli.output import ago, cut, short
 from config.cli.tenancy import actor, choose_agent, tenant_or_all
 
 LETTER = (
-    Column("id", "id", cell=short),
-    Column("at", "when", value=lambda message: message.created_at, cell=ago),
-    Column("agent", "agent", value=lambda message: message.agent.name),
-    Column("tenant", "tenant", value=lambda message: message.tenant.slug),
-    Column("read_at", "read", cell=lambda read_at: "" if read_at else "new"),
-    Column(head="subject", value=lambda message: cut(message.subject or message.content)),
-    Column("subject"),
-    Column("content"),
-    Column("heartbeat", value=lambda message: message.heartbeat_id),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("at", "when", value=lambda message: message.created_at, cell=ago),
+    OutputColumn("agent", "agent", value=lambda message: message.agent.name),
+    OutputColumn("tenant", "tenant", value=lambda message: message.tenant.slug),
+    OutputColumn("read_at", "read", cell=lambda read_at: "" if read_at else "new"),
+    OutputColumn(head="subject", value=lambda message: cut(message.subject or message.content)),
+    OutputColumn("subject"),
+    OutputColumn("content"),
+    OutputColumn("heartbeat", value=lambda message: message.heartbeat_id),
 )
 
 

@@ -7,26 +7,26 @@ from apps.contacts.services.channels import shown_target
 from apps.contacts.services.figures import installation_figures, outbox_figures
 from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.tenants.scope import tenant_transaction
-from config.cli.columns import Column, facts, listing, of_tenants
+from config.cli.columns import OutputColumn, facts, listing, of_tenants
 from config.cli.kit import Output
 from config.cli.lookup import find_in_tenant, tenant_of_row
 from config.cli.output import ago, cut, short
 from config.cli.tenancy import actor, choose_agent, tenant_or_all
 
 MESSAGE = (
-    Column("id", "id", cell=short),
-    Column("created_at", "decided", cell=ago),
-    Column("agent", "agent", value=lambda message: message.agent.name),
-    Column("tenant", "tenant", value=lambda message: message.tenant.slug),
-    Column("kind", "by"),
-    Column("target", "to", value=shown_target),
-    Column("status", "status"),
-    Column("attempts", "tries", cell=lambda attempts: attempts or ""),
-    Column(head="subject", value=lambda message: cut(message.subject or message.content)),
-    Column("last_error", "trouble", cell=cut),
-    *(Column(key) for key in ("audience", "subject", "content", "due_at", "sent_at")),
-    Column("heartbeat", value=lambda message: message.heartbeat_id),
-    Column("key", value=lambda message: message.idempotency_key),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("created_at", "decided", cell=ago),
+    OutputColumn("agent", "agent", value=lambda message: message.agent.name),
+    OutputColumn("tenant", "tenant", value=lambda message: message.tenant.slug),
+    OutputColumn("kind", "by"),
+    OutputColumn("target", "to", value=shown_target),
+    OutputColumn("status", "status"),
+    OutputColumn("attempts", "tries", cell=lambda attempts: attempts or ""),
+    OutputColumn(head="subject", value=lambda message: cut(message.subject or message.content)),
+    OutputColumn("last_error", "trouble", cell=cut),
+    *(OutputColumn(key) for key in ("audience", "subject", "content", "due_at", "sent_at")),
+    OutputColumn("heartbeat", value=lambda message: message.heartbeat_id),
+    OutputColumn("key", value=lambda message: message.idempotency_key),
 )
 
 

@@ -16,7 +16,7 @@ from apps.goals.services.plans import plans_of
 from apps.goals.services.views import goal_views
 from arbor.clock import SystemClock
 from arbor.goals.values import GoalState
-from config.cli.columns import Column, table_of
+from config.cli.columns import OutputColumn, table_of
 from config.cli.output import SHORT, cut, short
 
 #: Memories of a goal that are shown.
@@ -57,13 +57,15 @@ def goal_table(rows: list[dict[str, Any]]) -> RenderableType:
 
 
 GOAL = (
-    Column("id", "goal", cell=short),
-    *(Column(key, key) for key in ("state", "layer", "source")),
-    Column("fraction", "done", cell=lambda fraction: f"{fraction:.0%}"),
-    Column("priority", "priority", cell=lambda priority: "-" if priority is None else f"{priority:.2f}"),
-    Column("title", "title"),
-    Column("notes", "last note", cell=lambda notes: (notes or [""])[-1]),
-    Column("flags", "flags", cell=", ".join),
+    OutputColumn("id", "goal", cell=short),
+    *(OutputColumn(key, key) for key in ("state", "layer", "source")),
+    OutputColumn("fraction", "done", cell=lambda fraction: f"{fraction:.0%}"),
+    OutputColumn(
+        "priority", "priority", cell=lambda priority: "-" if priority is None else f"{priority:.2f}"
+    ),
+    OutputColumn("title", "title"),
+    OutputColumn("notes", "last note", cell=lambda notes: (notes or [""])[-1]),
+    OutputColumn("flags", "flags", cell=", ".join),
 )
 
 

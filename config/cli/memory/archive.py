@@ -10,21 +10,23 @@ from apps.memories.services.archive import archive, purge, restore
 from apps.memories.services.forgetting import plan_forgetting
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.forgetting import Reason
-from config.cli.columns import Column, listing, number
+from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_memories
 from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
 
 FORGETTABLE = (
-    Column("id", "id", value=lambda memory: memory.memory_id, cell=short),
-    Column("reason", "why"),
-    Column("importance", "imp", cell=number),
-    Column("left_by_time", "left", value=lambda memory: round(memory.decayed_importance, 4), cell=number),
-    Column("touched_at", "last used", cell=lambda moment: f"{moment:%Y-%m-%d}"),
-    Column("content", "memory", cell=cut),
-    Column("type"),
-    Column("with_use", value=lambda memory: round(memory.effective_importance, 4)),
+    OutputColumn("id", "id", value=lambda memory: memory.memory_id, cell=short),
+    OutputColumn("reason", "why"),
+    OutputColumn("importance", "imp", cell=number),
+    OutputColumn(
+        "left_by_time", "left", value=lambda memory: round(memory.decayed_importance, 4), cell=number
+    ),
+    OutputColumn("touched_at", "last used", cell=lambda moment: f"{moment:%Y-%m-%d}"),
+    OutputColumn("content", "memory", cell=cut),
+    OutputColumn("type"),
+    OutputColumn("with_use", value=lambda memory: round(memory.effective_importance, 4)),
 )
 
 

@@ -17,7 +17,7 @@ from apps.memories.services.search import embed_asked
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import ToHold
-from config.cli.columns import Column, listing, number
+from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
 from config.cli.output import ago, cut, short
@@ -38,7 +38,7 @@ def list_buffer(agent: ChosenAgent, *, text: str | None, limit: int) -> Output:
     return listing(
         "held",
         items,
-        ITEM if text is None else (*ITEM, Column("score", value=lambda item: round(item.score, 4))),
+        ITEM if text is None else (*ITEM, OutputColumn("score", value=lambda item: round(item.score, 4))),
         about={"agent": agent.name},
         empty=f"{agent.name}'s {missing}.",
     )
@@ -50,13 +50,13 @@ def _held_at(item: Any) -> datetime:
 
 
 ITEM = (
-    Column("id", "id", cell=short),
-    Column("importance", "imp", cell=number),
-    Column("accesses", "came back", cell=lambda accesses: f"{accesses}×"),
-    Column("expires_at", "expires", cell=ago),
-    Column("source", "source", cell=lambda source: cut(source, 30)),
-    Column("content", "item", cell=cut),
-    Column("held_at", value=_held_at),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("importance", "imp", cell=number),
+    OutputColumn("accesses", "came back", cell=lambda accesses: f"{accesses}×"),
+    OutputColumn("expires_at", "expires", cell=ago),
+    OutputColumn("source", "source", cell=lambda source: cut(source, 30)),
+    OutputColumn("content", "item", cell=cut),
+    OutputColumn("held_at", value=_held_at),
 )
 
 

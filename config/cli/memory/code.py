@@ -6,20 +6,20 @@ from rich.markup import escape
 
 from apps.memories.models import CodeSnippet
 from apps.memories.services.code import find_code
-from config.cli.columns import Column, facts, listing
+from config.cli.columns import OutputColumn, facts, listing
 from config.cli.kit import Output
 from config.cli.lookup import find_id
 from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, in_agent_transaction
 
 SNIPPET = (
-    Column("id", "id", cell=short),
-    Column("language", "language", cell=lambda language: language or "-"),
-    Column("created_at", "saved", cell=ago),
-    Column("source", "from"),
-    Column(head="about", value=lambda snippet: cut(snippet.title or snippet.code)),
-    Column("title"),
-    Column("code"),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("language", "language", cell=lambda language: language or "-"),
+    OutputColumn("created_at", "saved", cell=ago),
+    OutputColumn("source", "from"),
+    OutputColumn(head="about", value=lambda snippet: cut(snippet.title or snippet.code)),
+    OutputColumn("title"),
+    OutputColumn("code"),
 )
 
 

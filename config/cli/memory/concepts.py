@@ -18,19 +18,19 @@ from apps.memories.services.concepts import (
     memories_of_concept,
 )
 from apps.memories.services.ontology import merge_concepts, set_parent
-from config.cli.columns import Column, listing, number
+from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_memories
 from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
 CASE = (
-    Column("score", "score", value=lambda case: round(case.score, 4), cell=number),
-    Column("id", "id", value=lambda case: case.memory_id, cell=short),
-    Column("occurred_at", "when", cell=lambda moment: f"{moment:%Y-%m-%d}"),
-    Column("content", "memory", cell=cut),
-    Column("strength"),
-    Column("relevance", value=lambda case: round(case.relevance, 4)),
+    OutputColumn("score", "score", value=lambda case: round(case.score, 4), cell=number),
+    OutputColumn("id", "id", value=lambda case: case.memory_id, cell=short),
+    OutputColumn("occurred_at", "when", cell=lambda moment: f"{moment:%Y-%m-%d}"),
+    OutputColumn("content", "memory", cell=cut),
+    OutputColumn("strength"),
+    OutputColumn("relevance", value=lambda case: round(case.relevance, 4)),
 )
 
 

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from apps.memories.models import Episode
 from apps.memories.services.episodes import episode_memories
-from config.cli.columns import Column, facts, listing, table_of
+from config.cli.columns import OutputColumn, facts, listing, table_of
 from config.cli.kit import Output
 from config.cli.lookup import find_episode
 from config.cli.output import cut, short
@@ -56,18 +56,21 @@ def _unsummarized(episode: Episode) -> str:
 
 
 EPISODE = (
-    Column("id", "id", cell=short),
-    Column("started_at", "began", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
-    Column(head="lasted", value=lambda episode: _lasted(episode) if episode.ended_at else "open"),
-    Column("size", "memories"),
-    Column("session", "session", cell=lambda session: cut(session, 30)),
-    Column(head="summary", value=lambda episode: cut(episode.summary) or _unsummarized(episode)),
-    *(Column(key) for key in ("last_at", "ended_at", "summary", "summarized_by", "failures", "failure")),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("started_at", "began", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
+    OutputColumn(head="lasted", value=lambda episode: _lasted(episode) if episode.ended_at else "open"),
+    OutputColumn("size", "memories"),
+    OutputColumn("session", "session", cell=lambda session: cut(session, 30)),
+    OutputColumn(head="summary", value=lambda episode: cut(episode.summary) or _unsummarized(episode)),
+    *(
+        OutputColumn(key)
+        for key in ("last_at", "ended_at", "summary", "summarized_by", "failures", "failure")
+    ),
 )
 MEMBER = (
-    Column("sequence", "#"),
-    Column("occurred_at", "at", cell=lambda moment: f"{moment:%H:%M}"),
-    Column("id", "id", cell=short),
-    Column("role", "who"),
-    Column("content", "memory", cell=lambda content: cut(content, 300)),
+    OutputColumn("sequence", "#"),
+    OutputColumn("occurred_at", "at", cell=lambda moment: f"{moment:%H:%M}"),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("role", "who"),
+    OutputColumn("content", "memory", cell=lambda content: cut(content, 300)),
 )

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from apps.memories.models import Concept, Memory, MemoryConcept
 from apps.memories.services.search import search_similar_memories
 from arbor.memory.values import MemoryType
-from config.cli.columns import Column, facts, listing, number
+from config.cli.columns import OutputColumn, facts, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_concept
 from config.cli.output import cut, short
@@ -23,26 +23,26 @@ def minute(moment: datetime) -> str:
 
 
 MEMORY = (
-    Column("id", "id", cell=short),
-    Column("occurred_at", "when", cell=minute),
-    Column(
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("occurred_at", "when", cell=minute),
+    OutputColumn(
         head="type",
         value=lambda memory: memory.type if memory.status == "active" else f"{memory.type}, {memory.status}",
     ),
-    Column("importance", "imp", cell=number),
-    Column("trust", "trust", cell=number),
-    Column("role", "who"),
-    Column("content", "memory", cell=cut),
-    *(Column(key) for key in ("type", "status", "session", "retention", "expires_at")),
+    OutputColumn("importance", "imp", cell=number),
+    OutputColumn("trust", "trust", cell=number),
+    OutputColumn("role", "who"),
+    OutputColumn("content", "memory", cell=cut),
+    *(OutputColumn(key) for key in ("type", "status", "session", "retention", "expires_at")),
 )
 SIMILAR = (
-    Column("similarity", "similar", value=lambda memory: round(memory.similarity, 4), cell=number),
-    Column("id", "id", cell=short),
-    Column("occurred_at", "when", cell=minute),
-    Column("type", "type"),
-    Column("role", "who"),
-    Column("content", "memory", cell=cut),
-    Column("session"),
+    OutputColumn("similarity", "similar", value=lambda memory: round(memory.similarity, 4), cell=number),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("occurred_at", "when", cell=minute),
+    OutputColumn("type", "type"),
+    OutputColumn("role", "who"),
+    OutputColumn("content", "memory", cell=cut),
+    OutputColumn("session"),
 )
 
 

@@ -14,16 +14,16 @@ from apps.memories.services.nodes import labels_of
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.relations import NodeKind
 from arbor.memory.walks import Node
-from config.cli.columns import Column, listing
+from config.cli.columns import OutputColumn, listing
 from config.cli.kit import Output
 from config.cli.output import ago, cut, short, table
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
 THOUGHT = (
-    Column("at", "when", cell=ago),
-    Column("origin", "at a"),
-    Column("text", "thought"),
-    Column("id"),
+    OutputColumn("at", "when", cell=ago),
+    OutputColumn("origin", "at a"),
+    OutputColumn("text", "thought"),
+    OutputColumn("id"),
 )
 
 

@@ -18,7 +18,7 @@ from apps.memories.services.clusters import (
 )
 from apps.memories.services.partial import tip_of_the_tongue_about
 from arbor.memory.recall_request import check_query
-from config.cli.columns import Column, facts, listing, number, signed, table_of
+from config.cli.columns import OutputColumn, facts, listing, number, signed, table_of
 from config.cli.kit import Output
 from config.cli.lookup import find_memories, find_theme
 from config.cli.memory.views import theme_line
@@ -31,24 +31,24 @@ def _keywords(theme: Cluster) -> list[str]:
 
 
 THEME = (
-    Column("id", "id", cell=short),
-    Column("size", "memories"),
-    Column("importance", "imp", cell=number),
-    Column("emotional_valence", "feeling", cell=signed),
-    Column("name", "theme", cell=lambda name: cut(name, 40)),
-    Column("keywords", "about", value=_keywords, cell=lambda words: cut(", ".join(words), 60)),
-    *(Column(key) for key in ("emotional_intensity", "activations", "activated_at")),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("size", "memories"),
+    OutputColumn("importance", "imp", cell=number),
+    OutputColumn("emotional_valence", "feeling", cell=signed),
+    OutputColumn("name", "theme", cell=lambda name: cut(name, 40)),
+    OutputColumn("keywords", "about", value=_keywords, cell=lambda words: cut(", ".join(words), 60)),
+    *(OutputColumn(key) for key in ("emotional_intensity", "activations", "activated_at")),
 )
 MEMBER = (
-    Column("strength", "fits", cell=number),
-    Column("id", "id", value=lambda member: member.memory_id, cell=short),
-    Column("content", "memory", cell=cut),
+    OutputColumn("strength", "fits", cell=number),
+    OutputColumn("id", "id", value=lambda member: member.memory_id, cell=short),
+    OutputColumn("content", "memory", cell=cut),
 )
 RELATED = (
-    Column("strength", "strength", cell=number),
-    Column("id", "id", cell=short),
-    Column("relation", "relation"),
-    Column("name", "related theme"),
+    OutputColumn("strength", "strength", cell=number),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("relation", "relation"),
+    OutputColumn("name", "related theme"),
 )
 
 
@@ -61,7 +61,7 @@ def list_themes(agent: ChosenAgent, *, limit: int) -> Output:
     active = {
         theme.id: theme.activation for theme in activated_clusters(agent_id=agent.id, limit=_MOST_ACTIVE)
     }
-    in_mind = Column(
+    in_mind = OutputColumn(
         "in_mind",
         "in mind",
         value=lambda theme: active.get(theme.id, 0.0),

@@ -12,20 +12,20 @@ from arbor.selves.values import (
     NewBelief,
     Standing,
 )
-from config.cli.columns import Column, facts, listing, number
+from config.cli.columns import OutputColumn, facts, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
 from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
 BELIEF = (
-    Column("id", "id", cell=short),
-    Column("category", "about"),
-    Column("confidence", "sure", cell=number),
-    Column("stability", "firm", cell=number),
-    Column("status", "status"),
-    Column("source", "from"),
-    Column("statement", "belief", cell=cut),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("category", "about"),
+    OutputColumn("confidence", "sure", cell=number),
+    OutputColumn("stability", "firm", cell=number),
+    OutputColumn("status", "status"),
+    OutputColumn("source", "from"),
+    OutputColumn("statement", "belief", cell=cut),
 )
 
 

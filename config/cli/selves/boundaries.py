@@ -14,7 +14,7 @@ from apps.selves.services.boundaries import (
 )
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from arbor.selves.boundary_check import Crossing, words_wanted
-from config.cli.columns import Column, listing, number
+from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.output import cut
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
@@ -30,20 +30,20 @@ def list_boundaries(agent: ChosenAgent) -> Output:
         "boundaries",
         boundaries,
         (
-            *(Column(key, key) for key in ("name", "type", "response")),
-            Column("flexibility", "flexible", cell=number),
-            Column("importance", "matters", cell=number),
-            Column(
+            *(OutputColumn(key, key) for key in ("name", "type", "response")),
+            OutputColumn("flexibility", "flexible", cell=number),
+            OutputColumn("importance", "matters", cell=number),
+            OutputColumn(
                 "own",
                 "whose",
                 value=lambda boundary: boundary.name in own,
                 cell=lambda is_own: "its own" if is_own else "every agent's",
             ),
-            Column(
+            OutputColumn(
                 head="matches",
                 value=lambda boundary: cut("; ".join((*boundary.patterns, *boundary.examples))),
             ),
-            *(Column(key) for key in ("description", "patterns", "examples")),
+            *(OutputColumn(key) for key in ("description", "patterns", "examples")),
         ),
         about={"agent": agent.name, "switched_off": disabled},
         empty=f"{escape(agent.name)} has no boundary; disabled: {', '.join(disabled)}.",
@@ -118,8 +118,8 @@ def _words_wanted(crossing: Crossing) -> int | None:
 
 
 CROSSING = (
-    Column("boundary", "boundary", value=lambda crossing: crossing.boundary.name),
-    Column("response", "response", value=lambda crossing: crossing.boundary.response),
-    Column("why", "why"),
-    Column("words_wanted", value=_words_wanted),
+    OutputColumn("boundary", "boundary", value=lambda crossing: crossing.boundary.name),
+    OutputColumn("response", "response", value=lambda crossing: crossing.boundary.response),
+    OutputColumn("why", "why"),
+    OutputColumn("words_wanted", value=_words_wanted),
 )

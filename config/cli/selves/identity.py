@@ -7,19 +7,19 @@ from rich.markup import escape
 from apps.selves.models import IdentityAspect
 from apps.selves.services.aspects import drop_aspect, take_aspect
 from arbor.selves.values import AspectKind, NewAspect, Standing
-from config.cli.columns import Column, facts, listing, number
+from config.cli.columns import OutputColumn, facts, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
 from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
 ASPECT = (
-    Column("id", "id", cell=short),
-    Column("kind", "kind", cell=lambda kind: kind.replace("_", " ")),
-    Column("stability", "firm", cell=number),
-    Column("status", "status"),
-    Column("source", "from"),
-    Column("content", "aspect", cell=cut),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("kind", "kind", cell=lambda kind: kind.replace("_", " ")),
+    OutputColumn("stability", "firm", cell=number),
+    OutputColumn("status", "status"),
+    OutputColumn("source", "from"),
+    OutputColumn("content", "aspect", cell=cut),
 )
 
 

@@ -12,36 +12,36 @@ from apps.selves.services.inner_state import read_inner_state
 from arbor.selves.drives import RULES, URGENT
 from arbor.selves.emotions import in_words
 from arbor.selves.trust import trust
-from config.cli.columns import Column, listing, number, table_of
+from config.cli.columns import OutputColumn, listing, number, table_of
 from config.cli.kit import Output
 from config.cli.output import ago, cut
 from config.cli.tenancy import ChosenAgent, in_agent_transaction
 
 DRIVE = (
-    Column(head="drive", value=lambda drive: drive.name),
-    Column(head="level", value=lambda drive: drive.level, cell=number),
-    Column(head="", value=lambda drive: f"{'█' * round(drive.level * _WIDTH):<{_WIDTH}}"),
-    Column(head="", value=lambda drive: "urgent" if drive.urgent else ""),
-    Column(head="builds up while", value=lambda drive: RULES[drive.name].cause),
+    OutputColumn(head="drive", value=lambda drive: drive.name),
+    OutputColumn(head="level", value=lambda drive: drive.level, cell=number),
+    OutputColumn(head="", value=lambda drive: f"{'█' * round(drive.level * _WIDTH):<{_WIDTH}}"),
+    OutputColumn(head="", value=lambda drive: "urgent" if drive.urgent else ""),
+    OutputColumn(head="builds up while", value=lambda drive: RULES[drive.name].cause),
 )
 EXPERIENCE = (
-    Column("tick", "heartbeat"),
-    Column("action", "action"),
-    Column("outcome", "outcome"),
-    Column("about", "about", cell=cut),
-    Column("lesson", "lesson", cell=cut),
-    Column("at"),
-    Column("heartbeat_id"),
+    OutputColumn("tick", "heartbeat"),
+    OutputColumn("action", "action"),
+    OutputColumn("outcome", "outcome"),
+    OutputColumn("about", "about", cell=cut),
+    OutputColumn("lesson", "lesson", cell=cut),
+    OutputColumn("at"),
+    OutputColumn("heartbeat_id"),
 )
 PEER = (
-    Column("name", "name"),
-    Column("interactions", "meetings judged"),
-    Column("successes", "went well"),
-    Column("competence", "competence", cell=number),
-    Column("reliability", "reliability", cell=number),
-    Column("last_at", "last", cell=ago),
-    Column("interests", "cares for", cell=lambda interests: cut(", ".join(interests))),
-    Column("agent_id", value=lambda peer: peer.peer_id),
+    OutputColumn("name", "name"),
+    OutputColumn("interactions", "meetings judged"),
+    OutputColumn("successes", "went well"),
+    OutputColumn("competence", "competence", cell=number),
+    OutputColumn("reliability", "reliability", cell=number),
+    OutputColumn("last_at", "last", cell=ago),
+    OutputColumn("interests", "cares for", cell=lambda interests: cut(", ".join(interests))),
+    OutputColumn("agent_id", value=lambda peer: peer.peer_id),
 )
 
 
@@ -121,7 +121,7 @@ def list_peers(agent: ChosenAgent) -> Output:
     return listing(
         "peers",
         list(PeerModel.objects.filter(agent_id=agent.id).order_by("-last_at", "name")),
-        (PEER[0], Column("trust", "trust", value=present_trust, cell=number), *PEER[1:]),
+        (PEER[0], OutputColumn("trust", "trust", value=present_trust, cell=number), *PEER[1:]),
         about={"agent": agent.name},
         empty=f"{escape(agent.name)} has no model of anybody yet. Whoever writes to it gets one; somebody it talked with"
         " does once the agent judges that in a heartbeat.",

@@ -6,16 +6,16 @@ from rich.markup import escape
 
 from apps.selves.models import Preference
 from apps.selves.services.preferences import set_preference, unset_preference
-from config.cli.columns import Column, facts, listing
+from config.cli.columns import OutputColumn, facts, listing
 from config.cli.kit import Output
 from config.cli.output import ago
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
 PREFERENCE = (
-    Column("key", "key"),
-    Column("value", "preference"),
-    Column("source", "from"),
-    Column("updated_at", "since", cell=ago),
+    OutputColumn("key", "key"),
+    OutputColumn("value", "preference"),
+    OutputColumn("source", "from"),
+    OutputColumn("updated_at", "since", cell=ago),
 )
 
 

@@ -9,22 +9,22 @@ from rich.markup import escape
 from apps.selves.models import Proposal
 from apps.selves.services.proposals import accept, defer, propose, reject
 from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
-from config.cli.columns import Column, facts, listing, number
+from config.cli.columns import OutputColumn, facts, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
 from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
 PROPOSAL = (
-    Column("id", "id", cell=short),
-    Column("kind", "kind"),
-    Column("confidence", "sure", cell=number),
-    Column("status", "status"),
-    Column("deferrals", "deferred", cell=lambda deferrals: deferrals or ""),
-    Column("source", "from", cell=lambda source: source.split(":")[0]),
-    Column("created_at", "made", cell=ago),
-    Column("content", "proposal", cell=cut),
-    *(Column(key) for key in ("change", "evidence", "reason", "decided_by", "decided_at")),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("kind", "kind"),
+    OutputColumn("confidence", "sure", cell=number),
+    OutputColumn("status", "status"),
+    OutputColumn("deferrals", "deferred", cell=lambda deferrals: deferrals or ""),
+    OutputColumn("source", "from", cell=lambda source: source.split(":")[0]),
+    OutputColumn("created_at", "made", cell=ago),
+    OutputColumn("content", "proposal", cell=cut),
+    *(OutputColumn(key) for key in ("change", "evidence", "reason", "decided_by", "decided_at")),
 )
 
 

@@ -76,7 +76,7 @@ def test_preferences_are_set_listed_and_removed(arbor: Arbor, vega: str) -> None
 
 
 def test_code_from_a_conversation_is_listed_and_shown(arbor: Arbor, vega: str) -> None:
-    assert "keeps no such code" in arbor("memory", "code", "list", vega).out
+    assert "has no such code" in arbor("memory", "code", "list", vega).out
     arbor("chat", vega, "--message", "-", stdin="The tide table:\n```python\ntide = 3\n```\n")
 
     (kept,) = arbor("memory", "code", "list", vega, "--json").json["code"]

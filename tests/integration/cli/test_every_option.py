@@ -48,7 +48,7 @@ def test_every_command_resolves_its_tenant(arbor: Arbor, one_tenant: str, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (("agent", "policy", "set", "Vega", "--adaptive"), "beats slower"),
+        (("agent", "policy", "set", "Vega", "--adaptive"), "heartbeats get rarer"),
         (("recall", "Vega", "quince", "--min-importance", "1"), "nothing of that kind"),
         (("memory", "thoughts", "Vega", "-n", "3"), "has not thought"),
         (("memory", "theme", "list", "Vega", "-k", "3"), "has no theme yet"),

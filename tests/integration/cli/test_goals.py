@@ -139,7 +139,7 @@ def test_plans_are_drafted_started_shown_and_given_up(arbor: Arbor, vega: str) -
     assert "has no plan" in arbor("goal", "plan", "show", vega, "Ford").out
     drafted = arbor(
         "goal", "plan", "add", vega, "Ford", "--draft", "--step", "recall: the bank", "--step", "rest: a while",
-        "--needs", "a boat", "--ticks", "4", "--json",
+        "--needs", "a boat", "--heartbeats", "4", "--json",
     ).json  # fmt: skip
     assert (drafted["status"], drafted["dependencies"], len(drafted["steps"])) == ("draft", ["a boat"], 2)
     assert arbor("goal", "plan", "start", vega, "Ford", "--json").json["status"] == "active"

@@ -95,7 +95,7 @@ def test_a_thing_is_held_found_again_and_made_a_memory(arbor: Arbor, vega: str) 
     assert [each["id"] for each in found] == [cough]
     assert "The ferryman coughed." in arbor("memory", "buffer", "list", vega, "--search", "the ferryman").out
     nothing = arbor("memory", "buffer", "list", vega, "--search", "quantum chromodynamics")
-    assert "holds nothing that bears on it" in nothing.out
+    assert "buffer has nothing about it" in nothing.out
     assert arbor("memory", "buffer", "list", vega, "--search", " ").code == 1
     assert {each["accesses"] for each in arbor("memory", "buffer", "list", vega, "--json").json["held"]} == {
         0

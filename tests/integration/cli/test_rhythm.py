@@ -52,11 +52,11 @@ def test_a_policy_is_set_and_shown(arbor: Arbor, vega: str) -> None:
 def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
     shown = " ".join(arbor("agent", "policy", "show", vega).out.split())
     for line in (
-        "budget energy: 10 come back at each beat, 20 at most",
-        "beats at any hour",
-        "while nothing happens beats slower",
+        "budget energy: 10 come back at each heartbeat, 20 at most",
+        "active at any hour",
+        "while nothing happens heartbeats get rarer",
         "US dollars a day unlimited",
-        "further turns of a beat 9, the installation's",
+        "further turns of a heartbeat 9, the installation's",
     ):
         assert line in shown
     assert arbor("tenant", "limit", "acme", "--usd", "25").code == 0
@@ -64,9 +64,9 @@ def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
     shown = " ".join(arbor("agent", "policy", "set", vega, *given).out.split())
     for line in (
         "ticks a cycle",
-        "beats 22:00 to 06:00 UTC",
+        "active 22:00 to 06:00 UTC",
         "US dollars a day 0.5; its tenant's agents together 25",
-        "further turns of a beat 0",
+        "further turns of a heartbeat 0",
     ):
         assert line in shown
 
@@ -85,7 +85,7 @@ def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
         (["--models", '{"deep": ["openai/x"]}'], 1, "a tier is"),
         (["--models", '{"reflex": ["nonsense"]}'], 1, "provider/model"),
         (["--models", "{"], 2, "not JSON"),
-        ([], 2, "name what is to change"),
+        ([], 2, "name a field to change"),
     ],
 )
 def test_a_policy_that_is_none_is_refused(
@@ -138,5 +138,5 @@ def test_what_is_used_and_noticed_is_shown(arbor: Arbor, vega: str) -> None:
     said = json.loads(arbor("agent", "show", vega, "--json").out)
     assert said["used_today"]["beats"] == 1
     assert said["used_today"]["level"] == "normal"
-    assert "today: 1 beats" in arbor("agent", "show", vega).out
+    assert "today: 1 heartbeats" in arbor("agent", "show", vega).out
     assert set(json.loads(arbor("status", "--json").out)["notices"]) >= {"loop", "budget"}

@@ -45,7 +45,6 @@ def _files() -> Iterator[Path]:
         yield from sorted((ROOT / folder).rglob("*.html"))
     yield from sorted((ROOT / "docs").rglob("*.md"))
     yield ROOT / "README.md"
-    yield ROOT / "CHANGELOG.md"
 
 
 def _literals(module: ast.Module) -> Iterator[str]:

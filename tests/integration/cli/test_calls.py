@@ -32,7 +32,7 @@ def test_failed_calls_are_listed_with_their_reason(arbor: Arbor, agents: list[Ag
 def test_retrying_lets_them_be_made_anew(arbor: Arbor, agents: list[Agent], tenant: Tenant) -> None:
     assert arbor("ops", "calls", "--agent", "Vega", "--retry", "--json").json["retried"] == 1
     assert arbor("ops", "calls", "--json").json["failed"][0]["agent"] == "Altair"
-    assert "1 failed calls are made anew" in arbor("ops", "calls", "--retry").out
+    assert "1 failed calls are retried" in arbor("ops", "calls", "--retry").out
     assert "No call of maintenance has failed." in arbor("ops", "calls").out
     with tenant_transaction(tenant.id):
         assert {call.status for call in ExternalCall.objects.all()} == {CallStatus.RETRIED}
