@@ -8,7 +8,7 @@ from apps.heartbeats.services.failed_errands import failed_errands, retry_failed
 from apps.tenants.scope import tenant_transaction
 from config.cli.columns import OutputColumn, listing
 from config.cli.kit import Output
-from config.cli.tenancy import actor, choose_agent, choose_tenant
+from config.cli.tenancy import ChosenAgent, actor, choose_tenant, with_optional_agent
 
 CALL = (
     OutputColumn("ended_at", "failed", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
@@ -17,12 +17,11 @@ CALL = (
 )
 
 
-def list_failed_calls(agent: str | None, retry: bool, tenant_slug: str | None) -> Output:
+@with_optional_agent
+def list_failed_calls(agent: ChosenAgent | None, *, retry: bool, tenant_slug: str | None) -> Output:
     """List and retry failed maintenance calls."""
-    chosen = choose_agent(agent, tenant_slug) if agent else None
-    tenant_id = chosen.tenant_id if chosen else choose_tenant(tenant_slug).id
-    agent_id = chosen.id if chosen else None
-    with tenant_transaction(tenant_id):
+    agent_id = agent.id if agent else None
+    with tenant_transaction(choose_tenant(tenant_slug).id):
         failed = failed_errands(agent_id=agent_id)
         retried = retry_failed_errands(actor=actor(), agent_id=agent_id) if retry else 0
     output = listing(

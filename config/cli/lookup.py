@@ -140,9 +140,9 @@ def _concept(agent: ChosenAgent, name: str) -> UUID | None:
     return found
 
 
-def find_goal(chosen: ChosenAgent, wanted: str) -> Goal:
+def find_goal(agent: ChosenAgent, wanted: str) -> Goal:
     """Return the agent's goal of that title, id or end of an id; an open one goes before a closed one."""
-    goals: list[Goal] = list(Goal.objects.filter(agent_id=chosen.id))
+    goals: list[Goal] = list(Goal.objects.filter(agent_id=agent.id))
     key, end = title_key(wanted), wanted.strip().lower()
     by_title = [goal for goal in goals if title_key(goal.title) == key]
     by_id = [goal for goal in goals if len(end) >= SHORT and str(goal.id).endswith(end)]
@@ -150,7 +150,7 @@ def find_goal(chosen: ChosenAgent, wanted: str) -> Goal:
     found = [goal for goal in found if GoalState(goal.state).is_open] or found
     if not found:
         raise NotFound(
-            f"{chosen.name} has no goal {wanted!r}; `arbor goal list {chosen.name}` shows those there are"
+            f"{agent.name} has no goal {wanted!r}; `arbor goal list {agent.name}` shows those there are"
         )
     if len(found) > 1:
         ids = ", ".join(str(goal.id) for goal in found)

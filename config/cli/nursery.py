@@ -34,6 +34,7 @@ LOADED = (
     "celery.concurrency.thread",
     "celery.worker.consumer",
     "config.cli.scheduler",
+    "config.cli.commands.processes",
     "config.cli.flower",
     "config.cli.web",
     "config.cli.worker",

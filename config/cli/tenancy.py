@@ -57,6 +57,17 @@ def in_agent_transaction[**P, R](run: Callable[Concatenate[ChosenAgent, P], R]) 
     return within
 
 
+def with_optional_agent[**P, R](run: Callable[Concatenate[ChosenAgent | None, P], R]) -> Callable[..., R]:
+    """Resolve `--agent`, if it is given, and make `--tenant` the agent's; the command opens its own transactions."""
+
+    @wraps(run)
+    def resolved(*, agent: str | None, tenant_slug: str | None, **given: Any) -> R:
+        chosen = choose_agent(agent, tenant_slug) if agent else None
+        return run(chosen, tenant_slug=chosen.tenant_slug if chosen else tenant_slug, **given)  # type: ignore[arg-type, call-arg]
+
+    return resolved
+
+
 def in_tenant_transaction[**P, R](run: Callable[Concatenate[Tenant, P], R]) -> Callable[..., R]:
     """Resolve `--tenant`, and run the command in one transaction of the tenant."""
 

@@ -81,15 +81,15 @@ def validate(file: TextIO) -> Output:
 
 def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
     """Add a tenant's own template from a file, or replace it; existing agents stay as they are."""
-    agent = choose_tenant(tenant_slug)
+    tenant = choose_tenant(tenant_slug)
     text = file.read()
-    with tenant_transaction(agent.id):
+    with tenant_transaction(tenant.id):
         made = (update_template if replace else add_template)(text=text, actor=actor())
     verb = "Replaced" if replace else "Added"
     return Output(
-        {"template": made.name, "version": made.version, "tenant": agent.slug},
-        people=f"{verb} template [bold]{made.name}[/bold] {escape(made.version)} of {agent.slug}. Next:"
-        f" [bold]arbor agent create NAME --template {made.name} --tenant {agent.slug}[/bold]",
+        {"template": made.name, "version": made.version, "tenant": tenant.slug},
+        people=f"{verb} template [bold]{made.name}[/bold] {escape(made.version)} of {tenant.slug}. Next:"
+        f" [bold]arbor agent create NAME --template {made.name} --tenant {tenant.slug}[/bold]",
     )
 
 

@@ -604,7 +604,6 @@ _memory = group(
         ),
         option(
             "--agent",
-            "agent_name",
             metavar="NAME",
             help="Only this agent.  [default: all that have another model]",
         ),

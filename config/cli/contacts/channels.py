@@ -22,7 +22,15 @@ from arbor.contacts.values import Audience, ChannelKind
 from config.cli.columns import OutputColumn, facts, listing, of_tenants
 from config.cli.kit import Output
 from config.cli.output import short
-from config.cli.tenancy import actor, choose_agent, choose_tenant, only_tenant, tenant_having, tenant_or_all
+from config.cli.tenancy import (
+    ChosenAgent,
+    actor,
+    choose_tenant,
+    only_tenant,
+    tenant_having,
+    tenant_or_all,
+    with_optional_agent,
+)
 
 CHANNEL = (
     OutputColumn("name", "name"),
@@ -56,19 +64,24 @@ def list_channels(tenant_slug: str | None) -> Output:
     )
 
 
+@with_optional_agent
 def add(
-    name: str, kind: str, target: str, audience: str, agent: str | None, tenant_slug: str | None
+    agent: ChosenAgent | None,
+    *,
+    name: str,
+    kind: str,
+    target: str,
+    audience: str,
+    tenant_slug: str | None,
 ) -> Output:
     """Add a channel. The secret that signs a webhook's requests is shown once."""
-    chosen = choose_agent(agent, tenant_slug) if agent else None
-    tenant_id = chosen.tenant_id if chosen else choose_tenant(tenant_slug).id
-    with tenant_transaction(tenant_id):
+    with tenant_transaction(choose_tenant(tenant_slug).id):
         made = add_channel(
             name=name,
             kind=ChannelKind(kind),
             audience=Audience(audience),
             target=target,
-            agent_id=chosen.id if chosen else None,
+            agent_id=agent.id if agent else None,
             actor=actor(),
         )
         line = facts(made.channel, CHANNEL)

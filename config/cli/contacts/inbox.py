@@ -11,7 +11,7 @@ from config.cli.columns import OutputColumn, facts, listing, of_tenants
 from config.cli.kit import Output
 from config.cli.lookup import find_in_tenant, tenant_of_row
 from config.cli.output import ago, cut, short
-from config.cli.tenancy import actor, choose_agent, tenant_or_all
+from config.cli.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
 
 LETTER = (
     OutputColumn("id", "id", cell=short),
@@ -26,11 +26,11 @@ LETTER = (
 )
 
 
-def list_messages(agent: str | None, unread: bool, limit: int, tenant_slug: str | None) -> Output:
+@with_optional_agent
+def list_messages(agent: ChosenAgent | None, *, unread: bool, limit: int, tenant_slug: str | None) -> Output:
     """List the messages from agents, the latest first."""
-    chosen = choose_agent(agent, tenant_slug) if agent else None
-    with tenant_or_all(chosen.tenant_slug if chosen else tenant_slug, reason="list of the inbox") as tenant:
-        messages = inbox(agent_id=chosen.id if chosen else None, unread=unread)
+    with tenant_or_all(tenant_slug, reason="list of the inbox") as tenant:
+        messages = inbox(agent_id=agent.id if agent else None, unread=unread)
         found = list(messages.select_related("agent", "tenant")[:limit])
         waiting = count_unread()
     return listing(

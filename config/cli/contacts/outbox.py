@@ -11,7 +11,7 @@ from config.cli.columns import OutputColumn, facts, listing, of_tenants
 from config.cli.kit import Output
 from config.cli.lookup import find_in_tenant, tenant_of_row
 from config.cli.output import ago, cut, short
-from config.cli.tenancy import actor, choose_agent, tenant_or_all
+from config.cli.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
 
 MESSAGE = (
     OutputColumn("id", "id", cell=short),
@@ -30,13 +30,15 @@ MESSAGE = (
 )
 
 
-def list_messages(agent: str | None, status: str | None, limit: int, tenant_slug: str | None) -> Output:
+@with_optional_agent
+def list_messages(
+    agent: ChosenAgent | None, *, status: str | None, limit: int, tenant_slug: str | None
+) -> Output:
     """List outgoing messages and their delivery, the latest first."""
-    chosen = choose_agent(agent, tenant_slug) if agent else None
-    with tenant_or_all(chosen.tenant_slug if chosen else tenant_slug, reason="list of the outbox") as tenant:
+    with tenant_or_all(tenant_slug, reason="list of the outbox") as tenant:
         messages = OutboxMessage.objects.select_related("agent", "tenant").order_by("-created_at", "-id")
-        if chosen:
-            messages = messages.filter(agent_id=chosen.id)
+        if agent:
+            messages = messages.filter(agent_id=agent.id)
         if status:
             messages = messages.filter(status=status)
         found = list(messages[:limit])

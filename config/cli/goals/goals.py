@@ -149,13 +149,13 @@ def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
     )
 
 
-def audit_change(chosen: ChosenAgent, goal: Goal, message: str, **others: UUID) -> None:
+def audit_change(agent: ChosenAgent, goal: Goal, message: str, **others: UUID) -> None:
     """Audit a person's change of a goal; `others` are further ids, by name."""
     detail = {"goal_id": goal.id, **others}
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor(),
-        agent_id=chosen.id,
+        agent_id=agent.id,
         message=message,
         detail={name: str(value) for name, value in detail.items()},
     )

@@ -24,25 +24,29 @@ from apps.tenants.services import tenant_by_slug
 from arbor.embedding.models import EmbeddingModel
 from config.cli.kit import Output
 from config.cli.output import console, table
-from config.cli.tenancy import actor, choose_agent
+from config.cli.tenancy import ChosenAgent, actor, with_optional_agent
 
 
+@with_optional_agent
 def reembed(
-    name: str | None, dimension: int | None, agent_name: str | None, tenant_slug: str | None, batch: int
+    agent: ChosenAgent | None,
+    *,
+    name: str | None,
+    dimension: int | None,
+    batch: int,
+    tenant_slug: str | None,
 ) -> Output:
     """Move agents to another embedding model or dimension, while they run."""
     model = _wanted(name, dimension)
-    chosen = choose_agent(agent_name, tenant_slug) if agent_name else None
-    tenant = tenant_by_slug(tenant_slug) if tenant_slug and chosen is None else None
     moves = find_moves(
         model=model,
         actor=actor(),
-        tenant_id=chosen.tenant_id if chosen else tenant.id if tenant else None,
-        agent_id=chosen.id if chosen else None,
+        tenant_id=tenant_by_slug(tenant_slug).id if tenant_slug else None,
+        agent_id=agent.id if agent else None,
     )
     with _bar() as progress:
         taken = Reembedding(model=model, actor=actor(), batch=batch, progress=progress).run(moves)
-    return Output(_told(model, moves, taken), people=_for_people(model, moves, taken))
+    return Output(_value(model, moves, taken), people=_for_people(model, moves, taken))
 
 
 def _wanted(name: str | None, dimension: int | None) -> EmbeddingModel:
@@ -52,7 +56,7 @@ def _wanted(name: str | None, dimension: int | None) -> EmbeddingModel:
     return checked(EmbeddingModel(name=name or own.name, dimension=dimension or own.dimension))
 
 
-def _told(model: EmbeddingModel, moves: list[Move], taken: list[TakenOver]) -> dict[str, Any]:
+def _value(model: EmbeddingModel, moves: list[Move], taken: list[TakenOver]) -> dict[str, Any]:
     return {
         "model": model.name,
         "dimension": model.dimension,
