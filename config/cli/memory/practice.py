@@ -26,7 +26,7 @@ def record_practice(agent: ChosenAgent, *, memory_id: str, success: bool | None)
         action=AuditAction.OPERATOR_ACT,
         actor=actor(),
         agent_id=agent.id,
-        message=f"value {agent.name} how a procedure worked out",
+        message=f"told {agent.name} how a procedure worked out",
         detail={"memory_id": str(found), "success": success},
     )
     value = {

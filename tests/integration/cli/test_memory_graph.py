@@ -102,7 +102,7 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
     near = arbor("memory", "graph", "connected", vega, ice, "--hops", "1", "--json").json["found"]
     assert {each["text"] for each in near} == {"Frost came.", "The ferry stopped."}
     assert arbor("memory", "graph", "connected", vega, ice, "--relation", "supports").out.startswith(
-        "Nothing is tied"
+        "Nothing is connected"
     )
     belief = arbor("self", "belief", "add", vega, "Cold stops ferries.", "--json").json["id"]
     arbor("memory", "graph", "relate", vega, ferry, "supports", f"belief:{short(belief)}")
