@@ -37,3 +37,9 @@ class FrozenClock:
     def advance(self, by: timedelta) -> None:
         """Move the clock; `by` may be negative, as on a machine whose clock jumps."""
         self._at += by
+
+
+def when(at: datetime) -> str:
+    """Return a time in UTC, to the minute, as prompts show it."""
+    # `strftime` takes twice as long, and a prompt shows some thirty times.
+    return at.astimezone(UTC).isoformat(" ", "minutes").removesuffix("+00:00")

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from apps.memories.services.embedding import embedder
-from apps.memories.services.recall import recall
+from apps.memories.services.embedding.embedding import embedder
+from apps.memories.services.recall.doors import recall
 from arbor.memory.candidates import Candidate, Candidates
 from arbor.memory.fusion import REACH, SEEDS, Background, rank
 from arbor.memory.lexical import looked_up, query_terms
-from arbor.memory.query import Reading, read_query
+from arbor.memory.query import Reading, meaning_text, read_query
 from bench import minds
 from bench.population import Inhabitant
 
@@ -60,10 +60,10 @@ class _Mind:
         )
 
     def recall(self, text: str, now: datetime) -> list[UUID]:
-        """Return the ids that the rule of `apps.memories.services.recall` asks for."""
+        """Return the ids that the rule of `apps.memories.services.recall.doors` asks for."""
         df = {term: self._df[term] for term in looked_up(query_terms(text)) if term in self._df}
         reading = read_query(text, df=df, documents=self._df.get(0, 0), now=now)
-        similarity = self._matrix @ _halved(embedder().embed([reading.meaning_text])[0])
+        similarity = self._matrix @ _halved(embedder().embed([meaning_text(text, df)])[0])
         words = np.array(
             [
                 sum(weight * each.get(term, 0.0) for term, weight in reading.lexical.items())

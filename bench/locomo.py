@@ -20,11 +20,11 @@ import numpy as np
 from django.conf import settings
 
 from apps.memories.models import Memory
-from apps.memories.services.embedding import embed_query
-from apps.memories.services.graph import connect
-from apps.memories.services.ingest import ingest
-from apps.memories.services.neighborhoods import refresh_batch
-from apps.memories.services.recall import Recaller, consider, recall
+from apps.memories.services.embedding.embedding import embed_query
+from apps.memories.services.graph.neighborhoods import refresh_batch
+from apps.memories.services.graph.relations import connect
+from apps.memories.services.recall.doors import Recaller, consider, recall
+from apps.memories.services.store.ingest import ingest
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.candidates import whole
 from arbor.memory.recall_request import RecallRequest
@@ -148,7 +148,7 @@ def _considered(agent: Inhabitant, question: Question, names: dict[Any, str]) ->
     """Return all that is ranked for a question, as it is when it is recalled."""
     now = datetime.now(UTC)
     with tenant_transaction(agent.tenant_id):
-        (meaning,) = Recaller().meaning_texts([(agent.agent_id, question.text)], now)
+        (meaning,) = Recaller().meaning_texts([(agent.agent_id, question.text)])
     (vector,) = embed_query(tenant_id=agent.tenant_id, texts=[meaning])
     with tenant_transaction(agent.tenant_id):
         query, found = consider(

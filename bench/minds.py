@@ -16,9 +16,9 @@ from uuid import UUID
 import psycopg
 from django.conf import settings
 
-from apps.memories.services.embedding import embedder
-from apps.memories.services.literals import halfvec_texts, sparsevec_text
-from apps.memories.services.remember import ALL_MEMORIES
+from apps.memories.services.embedding.embedding import embedder
+from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
+from apps.memories.services.store.remember import ALL_MEMORIES
 from arbor.memory.content import content_hash
 from arbor.memory.lexical import document_vector
 from bench.population import Inhabitant

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from django.db import connections
 
-from apps.memories.services.neighborhoods import BATCH, refresh_batch
+from apps.memories.services.graph.neighborhoods import BATCH, refresh_batch
 from apps.tenants.scope import APP
 from bench import minds
 from bench.database import superuser

@@ -8,8 +8,8 @@ from datetime import timedelta
 from itertools import batched
 from uuid import UUID
 
-from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import start_agent
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import start_agent
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
 from bench.progress import say

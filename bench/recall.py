@@ -7,7 +7,6 @@ and with answers computed in numpy from all of the agent's rows by the same rule
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,12 +19,13 @@ import psycopg
 from django.conf import settings
 from django.db import connections
 
-from apps.memories.services.minds_at_hand import MEMORIES_A_RECALL, MINDS
-from apps.memories.services.recall import recall
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.minds_at_hand import MEMORIES_A_RECALL, MINDS
 from apps.tenants.scope import APP
 from arbor.memory.values import Recalled
 from bench import minds
 from bench.brute import LIMIT, share_exact
+from bench.clients import run_clients
 from bench.database import fetch_value, superuser
 from bench.figures import quantile
 from bench.installation import Installation
@@ -250,11 +250,8 @@ def _together(
     """
     # Processes, as workers are; none may inherit an open connection.
     connections.close_all()
-    context = multiprocessing.get_context("fork")
-    answers: Any = context.SimpleQueue()
-    ready = context.Barrier(clients)
 
-    def client(number: int) -> None:
+    def client(number: int, wait_for_all: Callable[[], object]) -> list[float]:
         own = [population[(number + turn * clients) % len(population)] for turn in range(_AT_HAND)]
         own = list(dict.fromkeys(own))
         if settings.ARBOR_MINDS_AT_HAND_MB:
@@ -262,7 +259,7 @@ def _together(
         else:
             for text in asked[:_WARM_UP]:
                 _recall(own[0], text)
-        ready.wait()
+        wait_for_all()
         ms: list[float] = []
         ends_at = time.monotonic() + _CONCURRENT_S
         for turn in count(number * 7919):
@@ -271,15 +268,9 @@ def _together(
             started = time.perf_counter()
             _recall(own[turn % len(own)], asked[turn % len(asked)])
             ms.append((time.perf_counter() - started) * 1000)
-        answers.put(ms)
+        return ms
 
-    processes = [context.Process(target=client, args=(number,)) for number in range(clients)]
-    for process in processes:
-        process.start()
-    together = [each for _ in processes for each in answers.get()]
-    for process in processes:
-        process.join()
-    return together
+    return [each for ms in run_clients(clients, client) for each in ms]
 
 
 def _ratio(slow: float, fast: float) -> float:

@@ -11,9 +11,9 @@ from typing import Any
 
 from django.db import connections
 
-from apps.memories.services.minds import open_mind
-from apps.memories.services.recall import recall
-from apps.memories.services.reembed import Reembedding, find_moves
+from apps.memories.services.embedding.minds import open_mind
+from apps.memories.services.embedding.reembed import Reembedding, find_moves
+from apps.memories.services.recall.doors import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from bench import minds

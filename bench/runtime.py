@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from apps.agents.services.runtime import Runtime
+from apps.fleet.runtime import Runtime
 from arbor.errors import LimitReached
 from arbor.goals.values import GoalState
 from arbor.heartbeat.working_memory import Thought, WorkingMemory

@@ -6,7 +6,7 @@ import time
 from itertools import batched
 from typing import Any
 
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
 from arbor.memory.values import MemoryType, NewMemory
 from bench import minds
 from bench.figures import quantile

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from apps.memories.services.scan import Found, Query
+from apps.memories.services.recall.scan import Found, Query
 from arbor.memory.fusion import rank
 from arbor.memory.weights import NAMES, Weights
 

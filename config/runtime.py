@@ -14,7 +14,7 @@ from arbor.runtime import AgentRuntime
 from config.away import why_away
 
 if TYPE_CHECKING:
-    from apps.agents.services.runtime import Runtime
+    from apps.fleet.runtime import Runtime
 
 #: Who the record of acts names when the program does not say.
 ACTOR = "program"
@@ -31,7 +31,7 @@ def open_runtime(*, tenant: str, actor: str = ACTOR) -> AgentRuntime:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     # Sets Django up, once per process.
     importlib.import_module("workers.app")
-    services = importlib.import_module("apps.agents.services.runtime")
+    services = importlib.import_module("apps.fleet.runtime")
     tenants = importlib.import_module("apps.tenants.services")
     try:
         found = tenants.tenant_by_slug(tenant)

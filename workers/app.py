@@ -50,7 +50,6 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     worker_consumer="workers.broker:Consumer",
     worker_send_task_events=True,
-    task_send_sent_event=True,
     task_track_started=False,
     worker_soft_shutdown_timeout=5,
     worker_cancel_long_running_tasks_on_connection_loss=False,

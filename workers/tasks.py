@@ -18,14 +18,14 @@ from apps.heartbeats.services.errand_prompts import empty_prompts
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeats
-from apps.memories.services.activation import trim_activations
-from apps.memories.services.buffer_promotion import tend_buffers
-from apps.memories.services.clustering import tend_clusters
-from apps.memories.services.embedding_backlog import embed_backlog
-from apps.memories.services.forgetting import clean_up_memories, fade_memories, keep_quotas
-from apps.memories.services.health_watch import watch_health
-from apps.memories.services.neighborhoods import refresh_neighborhoods
-from apps.memories.services.upkeep import expire_memories, trim_embedding_cache
+from apps.memories.services.clusters.job import tend_clusters
+from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
+from apps.memories.services.jobs.health_watch import watch_health
+from apps.memories.services.jobs.upkeep import expire_memories, trim_embedding_cache
+from apps.memories.services.recall.activation import trim_activations
+from apps.memories.services.retention.forgetting import clean_up_memories, fade_memories, keep_quotas
+from apps.memories.services.retention.promotion import tend_buffers
 from apps.queues import TENANT_HEADER, Task
 from arbor.errors import TenantRequired
 from workers.app import app

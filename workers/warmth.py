@@ -6,18 +6,23 @@ time, and 60 MB that children now share.
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import structlog
 from celery.signals import worker_init
 
-from apps.memories.services.embedding import ask, embedder
+from apps.memories.services.embedding.embedding import ask, embedder
 from apps.queues import Queue
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
 from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
 
 log = structlog.get_logger(__name__)
+
+#: How many more objects there are before the garbage collector looks for cycles among the new ones. A batch of heartbeats
+#: has thousands at a time, nearly all without cycles: at Python's 2,000 the collector took 0.5 ms of each heartbeat.
+_COLLECTED_AFTER = 50_000
 
 
 @worker_init.connect
@@ -32,3 +37,11 @@ def _warm_up(sender: Any, **_: Any) -> None:
     except (ConfigurationInvalid, EmbeddingFailed) as error:
         # Heartbeats say so themselves, each on its record.
         log.warning("embedder_not_loaded", error=str(error))
+
+
+@worker_init.connect
+def _collect_seldom(**_: Any) -> None:
+    """Leave what is loaded alone, which stays for good, and look for cycles less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECTED_AFTER)

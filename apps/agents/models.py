@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from apps.tenants.fields import TenantOneToOne
+from apps.tenants.fields import PackedJSON, TenantOneToOne
 from apps.tenants.models import TenantModel
 from arbor.agents.lifecycle import AgentStatus
 from arbor.ids import uuid7
@@ -96,7 +96,7 @@ class AgentState(TenantModel):
     #: Heartbeats in a row whose reply could not be used.
     nops = models.IntegerField(default=0)
     #: `arbor.heartbeat.working_memory.WorkingMemory` as JSON, at most 64 KB.
-    working_memory = models.JSONField(default=dict)
+    working_memory = PackedJSON(default=dict)
     #: `arbor.selves.drives.Drives` as JSON: the level of each and when it was last satisfied; empty: at their baselines.
     drives = models.JSONField(default=dict, db_default={})
     #: `arbor.selves.emotions.Mood` as JSON: valence, arousal, and when that was so; empty: the baseline.

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from apps.agents.services.lifecycle import pause_agent, resume_agent, start_agent, stop_agent, wake_agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.fleet.lifecycle import pause_agent, resume_agent, start_agent, stop_agent, wake_agent
 from apps.heartbeats.services.schedule import tick_now
 from arbor.agents.lifecycle import TRANSITIONS, AgentStatus, LifecycleVerb
 from arbor.errors import NotFound

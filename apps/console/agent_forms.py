@@ -14,9 +14,9 @@ from unfold.widgets import (
 )
 
 from apps.agents.models import Agent, BuiltinTemplate, Template
-from apps.agents.services.creation import LONGEST_INTERVAL, create_agent
-from apps.agents.services.lifecycle import destroy_agent, start_agent
 from apps.agents.services.profile import NAME_LENGTH
+from apps.fleet.creation import LONGEST_INTERVAL, create_agent
+from apps.fleet.lifecycle import destroy_agent, start_agent
 from apps.tenants.scope import APP
 from arbor.errors import AlreadyExists, Invalid, TransitionIllegal
 

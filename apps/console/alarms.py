@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from apps.console.fleet import Fleet
-from apps.memories.services.health import Health
+from apps.console.pages.fleet import Fleet
+from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
 from arbor.memory.health import State
 

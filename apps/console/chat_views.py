@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods
 
 from apps.agents.services.profile import agent_by_id
 from apps.console.access import access_of, actor_of, holds
-from apps.console.chat_page import read_chat
+from apps.console.pages.chat import read_chat
 from apps.console.views import refuse
 from apps.contacts.services.chat import end_session, hear, open_session
 from apps.tenants.models import Role

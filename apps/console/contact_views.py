@@ -15,11 +15,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.access import actor_of, holds
-from apps.console.message_page import read_inbox
+from apps.console.pages.message import read_inbox
 from apps.console.views import refuse
 from apps.contacts.services.channels import remove_channel, switch_channel
-from apps.contacts.services.inbox import answer_message, mark_read
+from apps.contacts.services.inbox import mark_read
 from apps.contacts.services.outbox import cancel_message, retry_message
+from apps.fleet.contact import answer_message
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound, PermissionDenied

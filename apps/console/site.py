@@ -14,9 +14,9 @@ from apps.console.access import access_of, is_platform_operator, tenants_of_requ
 from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, show_inbox
-from apps.console.fleet import read_fleet
+from apps.console.pages.fleet import read_fleet
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
-from apps.memories.services.health import read_health
+from apps.memories.services.jobs.health import read_health
 
 
 class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]

@@ -13,23 +13,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from backports.zstd import CompressionParameter, ZstdCompressor, ZstdDecompressor, ZstdDict, ZstdError
+
 from apps.tenants.encoding import encoded, from_json
 
 #: The JSON text itself follows.
 PLAIN = b"\x00"
-#: A zlib stream of the text follows.
+#: A zlib stream of the text follows, without and with FIRST_DICTIONARY: read, and not written any more.
 DEFLATED = b"\x01"
-#: A zlib stream of the text follows that begins with DICTIONARY. Another dictionary is another form.
 DEFLATED_BY_DICTIONARY = b"\x02"
+#: A zstd frame of the text follows that was compressed with DICTIONARY. Another dictionary is another form.
+ZSTD = b"\x03"
 
-#: What the situations and prompts of all agents have in common. It is part of the form: what was packed with it can only
-#: be read with these very bytes, so the file never changes. Decision 0015 says how it was made.
-DICTIONARY = Path(__file__).with_name("packing_dictionary.txt")
+#: What the situations and prompts of all agents have in common. A dictionary is part of its form: what was packed with it
+#: can only be read with these very bytes, so the files never change. Decision 0015 says how they were made.
+DICTIONARY = Path(__file__).with_name("packing_dictionary.zstd")
+FIRST_DICTIONARY = Path(__file__).with_name("packing_dictionary.txt")
 
-#: Shorter texts gain nothing by compression, or by the dictionary.
-_SHORT = 128
-_LONG = 4096
-_LEVEL = 1
+#: Shorter texts gain nothing by compression.
+_SHORT = 64
+_OPTIONS: dict[int, int] = {CompressionParameter.compression_level: 3, CompressionParameter.checksum_flag: 1}
 _FORM = re.compile(rb"[\x00-\x08]")
 
 
@@ -45,10 +48,7 @@ def pack_text(text: bytes) -> bytes:
     """Return JSON text packed."""
     if len(text) < _SHORT:
         return PLAIN + text
-    if len(text) < _LONG:
-        return DEFLATED + zlib.compress(text, _LEVEL)
-    stream = zlib.compressobj(_LEVEL, zdict=_dictionary())
-    return DEFLATED_BY_DICTIONARY + stream.compress(text) + stream.flush()
+    return ZSTD + _compressor().compress(text, ZstdCompressor.FLUSH_FRAME)
 
 
 def unpack(packed: bytes) -> Any:
@@ -81,21 +81,23 @@ def sql_literal(value: Any) -> str:
 def _split(packed: bytes) -> tuple[bytes, bytes]:
     """Return the first packed text, and what follows it."""
     form = packed[:1]
-    if form == DEFLATED_BY_DICTIONARY:
-        return _inflate(packed, zlib.decompressobj(zdict=_dictionary()))
-    if form == DEFLATED:
-        return _inflate(packed, zlib.decompressobj())
+    if form == ZSTD:
+        return _decompressed(packed, ZstdDecompressor(_dictionary().as_digested_dict))
     if form == PLAIN:
         following = _FORM.search(packed, 1)
         end = following.start() if following else len(packed)
         return packed[1:end], packed[end:]
-    raise ValueError(f"packed JSON begins with its form, 0 to 2, not with {form!r}")
+    if form == DEFLATED:
+        return _decompressed(packed, zlib.decompressobj())
+    if form == DEFLATED_BY_DICTIONARY:
+        return _decompressed(packed, zlib.decompressobj(zdict=FIRST_DICTIONARY.read_bytes()))
+    raise ValueError(f"packed JSON begins with its form, 0 to 3, not with {form!r}")
 
 
-def _inflate(packed: bytes, stream: Any) -> tuple[bytes, bytes]:
+def _decompressed(packed: bytes, stream: Any) -> tuple[bytes, bytes]:
     try:
         text: bytes = stream.decompress(packed[1:])
-    except zlib.error as error:
+    except (ZstdError, zlib.error) as error:
         raise ValueError(f"packed JSON cannot be read: {error}") from error
     if not stream.eof:
         raise ValueError("packed JSON ends too early")
@@ -111,5 +113,11 @@ def _value(text: bytes) -> Any:
 
 
 @cache
-def _dictionary() -> bytes:
-    return DICTIONARY.read_bytes()
+def _compressor() -> ZstdCompressor:
+    """Return the compressor of this process; each of its frames stands alone, and it makes one at a time."""
+    return ZstdCompressor(options=_OPTIONS, zstd_dict=_dictionary().as_digested_dict)
+
+
+@cache
+def _dictionary() -> ZstdDict:
+    return ZstdDict(DICTIONARY.read_bytes())

@@ -10,7 +10,8 @@ from arbor.errors import Invalid
 from arbor.heartbeat.quoting import clip
 from arbor.memory.code import code_blocks
 from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, appraise
-from arbor.memory.phrases import WordLists, fold, tokens_of
+from arbor.memory.lexical import fold
+from arbor.memory.phrases import WordLists, tokens_of
 from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType
 
 #: The longest that a person says at once, in characters; longer texts are read with `arbor memory ingest`.

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from arbor.clock import when
 from arbor.contacts.chat import ANSWER_LENGTH
 from arbor.contacts.chat_prompt import ChatView
 from arbor.contacts.values import Speaker
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.json_text import Broken, find_objects, storable
 from arbor.heartbeat.quoting import clip
-from arbor.heartbeat.sections.text import when
 
 _KEYS = ("reply", "thinking")
 #: Memories that the rule names, and of each so many characters.

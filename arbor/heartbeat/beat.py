@@ -273,6 +273,16 @@ class Beat:
         return self.view
 
     @property
+    def energy(self) -> float:
+        """Return the energy that earlier turns have left, or the one that the beat began with."""
+        return self.situation.energy if self.energy_end is None else self.energy_end
+
+    @property
+    def situation_now(self) -> Situation:
+        """Return what the agent sees, with the energy that is left. What is stored keeps the energy of the beginning."""
+        return self.situation.model_copy(update={"energy": self.energy})
+
+    @property
     def now(self) -> datetime:
         """Return the time of this leg."""
         assert self.moment is not None

@@ -139,7 +139,7 @@ def texts_to_check(decisions: Sequence[Decision]) -> tuple[str, ...]:
     )
 
 
-def texts_of(params: Mapping[str, Any]) -> Iterator[str]:
+def texts_of(params: dict[str, Any]) -> Iterator[str]:
     """Yield every text among an action's parameters."""
     yield from _texts(params, _DEEPEST)
 
@@ -148,7 +148,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         if value.strip():
             yield value
-    elif depth and isinstance(value, Mapping):
+    elif depth and isinstance(value, dict):
         for each in value.values():
             yield from _texts(each, depth - 1)
     elif depth and isinstance(value, list | tuple):

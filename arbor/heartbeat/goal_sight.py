@@ -63,14 +63,16 @@ def scale_of(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: dateti
     )
 
 
-def circumstances_of(seen: Mapping[str, Any], genome: AgentGenome | None) -> Circumstances:
+def circumstances_of(
+    seen: Mapping[str, Any], genome: AgentGenome | None, *, exhausted_beats: int
+) -> Circumstances:
     """Return what the rules of injection need besides what the situation shows: columns of `CIRCUMSTANCES_SEEN`."""
     well, dealings = seen["standing"]
     return Circumstances(
         role=genome.role if genome else None,
         risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED,
         stale_beats=seen["stale_beats"],
-        exhausted_beats=seen["exhausted_beats"],
+        exhausted_beats=exhausted_beats,
         standing=well / dealings if dealings else None,
         dealings=dealings,
     )

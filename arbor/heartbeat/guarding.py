@@ -145,7 +145,7 @@ def _crossings_of(
     return [FreeCrossing(path=path, value=value, crossed=_view(each), reason=reason) for each in found]
 
 
-def about(params: Mapping[str, Any]) -> str:
+def about(params: dict[str, Any]) -> str:
     """Return what an action is about, in at most 120 characters: the first of its texts that is not an id; or nothing."""
     for text in texts_of(params):
         if " " in text.strip() or not _ID.fullmatch(text.strip()):

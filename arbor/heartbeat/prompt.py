@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from arbor.heartbeat import sections
 from arbor.heartbeat.context_budget import estimate_tokens, room_of, shares
@@ -92,8 +93,7 @@ FURTHER_FORMAT: Mapping[str, str] = MappingProxyType(
 CLOSING = "What do you do in this heartbeat? Answer with the JSON object only."
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PromptSection:
+class PromptSection(NamedTuple):
     """One section of a prompt; `tokens` is an estimate, `cut` counts the entries for which there was no room."""
 
     name: str
@@ -150,14 +150,9 @@ def build_prompt(
         system=_join(system),
         user=_join(user),
         sections=tuple(
-            PromptSection(
-                name=section.name,
-                text=section.text,
-                tokens=estimate_tokens(section.text),
-                cut=fitted.cut.get(section.name, 0),
-            )
-            for section in (*system, *user)
-            if section.text
+            PromptSection(name, text, tokens=estimate_tokens(text), cut=fitted.cut.get(name, 0))
+            for name, text in (*system, *user)
+            if text
         ),
         percepts=tuple(each.id for each in fitted.situation.percepts[-SHOWN_PERCEPTS:]),
     )

@@ -44,7 +44,7 @@ def stored_sections(
     number, start = 0, 0
     for section in sections:
         text = section["text"]
-        place = parts[number][1].find(text, start)
+        place = _place(parts[number][1], text, start)
         if place < 0 and number == 0:
             number, start = 1, 0
             place = parts[1][1].find(text)
@@ -52,9 +52,16 @@ def stored_sections(
             stored.append(dict(section))
             continue
         start = place + len(text)
-        entry = {name: value for name, value in section.items() if name != "text"}
-        stored.append({**entry, "part": parts[number][0], "from": place, "to": start})
+        entry = {**section, "part": parts[number][0], "from": place, "to": start}
+        del entry["text"]
+        stored.append(entry)
     return stored
+
+
+def _place(prompt: str, text: str, start: int) -> int:
+    """Return where a section's text is, from `start` on; -1 if it is not. Most begin after an empty line: no search."""
+    following = start + 2
+    return following if prompt.startswith(text, following) else prompt.find(text, start)
 
 
 def sections_of(sections: Any, request: Any) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ import re
 
 #: What is longer is no word; a cut need not spare it.
 _LAST_WORD = re.compile(r"\s\S{1,40}\Z")
-_INNER = str.maketrans("“”", "‘’")
 
 
 def clip(text: str, longest: int) -> str:
@@ -26,4 +25,5 @@ def closed(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Return the text as a quotation: what it quotes itself stands in single marks."""
-    return f"“{closed(text).translate(_INNER)}”"
+    inner = closed(text).replace("“", "‘").replace("”", "’")
+    return f"“{inner}”"

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from arbor.clock import when
 from arbor.errors import WorkingMemoryOverflow
 from arbor.heartbeat.quoting import clip
 
@@ -109,10 +110,7 @@ class WorkingMemory(BaseModel):
         room -= _size(head)
         tail = list(reversed(_fitting(reversed(tail), room)))
         room -= _size(tail)
-        thoughts = [
-            f"thought at {thought.at.astimezone(UTC):%Y-%m-%d %H:%M}: {_entry(thought.text)}"
-            for thought in self.thoughts
-        ]
+        thoughts = [f"thought at {when(thought.at)}: {_entry(thought.text)}" for thought in self.thoughts]
         kept = list(reversed(_fitting(reversed(thoughts), room)))
         return "\n".join([*head, *kept, *tail])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
+
+from arbor.memory.lexical import fold
 
 #: Different wordings that a memory keeps beside its own.
 WORDINGS_KEPT = 8
@@ -15,7 +16,6 @@ FILLERS = frozenset(_FILLERS.split())
 #: "A few" are more than few.
 _AFTER_A = frozenset({"few", "little"})
 
-_APOSTROPHES = str.maketrans("’‘ʼ＇", "''''")
 # A sign may change everything ("-5", "C#", "3 €", a thumb up or down, a question mark); what only parts a text does not.
 _PARTS = re.compile(
     r"\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?"  # 12,000.50
@@ -44,7 +44,7 @@ def says_the_same(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=2_000)
 def _claims(text: str) -> tuple[str, ...]:
-    folded = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
+    folded = fold(text)
     said: list[str] = []
     for part in _PARTS.findall(folded):
         said.extend(_spelt_out(part))

@@ -42,6 +42,9 @@ LEAST_DEVIATION = 1e-6
 #: More than the error of a sum of thirteen terms.
 _ROUNDING = 1e-9
 _DAY = 86_400 * 1_000_000
+#: The places beside a turn, one below the other: 1, -1, 2, -2 for a REACH of 2.
+_BESIDE = np.array([[sign * step] for step in range(1, REACH + 1) for sign in (1, -1)])
+_LINES = np.arange(len(_BESIDE))[:, None]
 #: Between the numbers of two sessions' first places: no turn is beside one of another session.
 _SESSION_ROOM = 1 << 33
 
@@ -92,12 +95,13 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
     """Return the `limit` candidates with the highest sum of terms, as `rank` does."""
     if not len(candidates) or limit < 1:
         return []
-    totals = np.sum(list(terms.values()), axis=0)
+    columns = np.array(list(terms.values()))
+    totals = columns.sum(axis=0)
     best = np.arange(len(totals))
     if limit < len(totals):
-        best = np.flatnonzero(totals >= np.partition(totals, -limit)[-limit])
+        best = (totals >= np.partition(totals, -limit)[-limit]).nonzero()[0]
     best = best[np.lexsort((candidates.ids[best, 1], candidates.ids[best, 0], -totals[best]))[:limit]]
-    receipts = zip(*(values[best].tolist() for values in terms.values()), strict=True)
+    receipts = columns[:, best].T.tolist()
     return [
         Ranked(
             index=index, id=memory_id, score=total, terms=ScoreTerms(**dict(zip(terms, receipt, strict=True)))
@@ -149,7 +153,7 @@ def contenders(
     """
     if len(candidates) <= limit:
         return np.arange(len(candidates))
-    steady = np.sum(list(lasting.values()), axis=0)
+    steady = np.array(list(lasting.values())).sum(axis=0)
     least = steady + weights.importance * candidates.importance
     most = steady + (weights.importance + weights.recency + weights.activation)
     # Sums in another order differ in their last bits.
@@ -188,7 +192,9 @@ def deviations(similarity: Numbers, background: Background) -> Numbers:
     if not background.deviation > LEAST_DEVIATION:
         return np.zeros(len(similarity))
     nearer = (similarity - background.mean) / background.deviation / DEVIATIONS
-    return np.clip(np.nan_to_num(nearer, nan=0.0), 0.0, 1.0)
+    # Of a number and NaN, `fmax` returns the number.
+    nearness: Numbers = np.minimum(np.fmax(nearer, 0.0), 1.0)
+    return nearness
 
 
 def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbers:
@@ -206,19 +212,13 @@ def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbe
     first = np.ones(len(places), dtype=np.bool_)
     first[1:] = places[1:] != places[:-1]
     places, lenders = places[first], within[order[first]]
-    for step in range(1, REACH + 1):
-        share = np.full(len(lenders), weights.neighbours / step)
-        lent[within] += _found(places, share * fit[lenders], own + step)
-        if step == 1:
-            share = share + weights.answer * candidates.asks[lenders]
-        lent[within] += _found(places, share * fit[lenders], own - step)
+    # One line for each place beside a turn; at a place that is not there, nobody lends.
+    wanted = own + _BESIDE
+    at = np.minimum(places.searchsorted(wanted), len(places) - 1)
+    share = weights.neighbours / abs(_BESIDE) + (_BESIDE == -1) * (weights.answer * candidates.asks[lenders])
+    given = np.where(places[at] == wanted, (share * fit[lenders])[_LINES, at], 0.0)
+    lent[within] = given.sum(axis=0)
     return lent
-
-
-def _found(places: Places, values: Numbers, wanted: Places) -> Numbers:
-    """Return the value at each wanted place, 0 where `places`, which are in order, do not have it."""
-    at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-    return np.where(places[at] == wanted, values[at], 0.0)
 
 
 def _association(links: Links, fit: Numbers) -> Numbers:

@@ -41,7 +41,7 @@ _WORDS = re.compile(
     r"|\d+(?:\.\d+)+"  # 3.5, 1.2.3
     r"|[^\W_]+(?:'[^\W_]+)*"  # don't, o'clock, café, gpt4
 )
-_APOSTROPHES = str.maketrans("’‘ʼ＇", "''''")
+_APOSTROPHES = "’‘ʼ＇"
 #: Scripts that write words without spaces: Thai, Lao, Khmer, kana, Han.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 #: The most that a term weighs in a stored vector, and what "said by" weighs there.
@@ -64,14 +64,19 @@ class QueryTerm:
 
 def words_of(text: str) -> Iterator[str]:
     """Yield the text's words: case folded, without possessives, stop words included."""
-    for word in _WORDS.findall(_folded(text)):
+    for word in _WORDS.findall(fold(text)):
         yield from _parts_of(word)
 
 
-def _folded(text: str) -> str:
+def fold(text: str) -> str:
+    """Return the text as it is compared: compatible characters, plain apostrophes, no capitals."""
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
+    text = unicodedata.normalize("NFKC", text)
+    # Some characters are replaced ten times as fast as all are translated.
+    for apostrophe in _APOSTROPHES:
+        text = text.replace(apostrophe, "'")
+    return text.casefold()
 
 
 def _parts_of(word: str) -> Iterable[str]:
@@ -137,7 +142,7 @@ def document_vector(text: str, *, speaker: str = "") -> dict[int, float]:
 
 def _places_in(text: str) -> Iterator[int]:
     """Return the places of a text's terms, in order, as often as they occur."""
-    words = _WORDS.findall(_folded(text))
+    words = _WORDS.findall(fold(text))
     # Words that are none would fill the cache.
     short = max(map(len, words), default=0) <= 2 * _LONGEST_WORD
     return chain.from_iterable(map(_places_of if short else _places_of.__wrapped__, words))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,13 +11,12 @@ from typing import Any, Self
 import yaml
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.lexical import term_of
+from arbor.memory.lexical import fold, term_of
 
 #: Where a clause ends; a sentence ends at the first three.
 SENTENCE_ENDS = frozenset(".!?")
 CLAUSE_ENDS = SENTENCE_ENDS | frozenset(":;,—–")
 _TOKENS = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[.!?:;,—–]")
-_APOSTROPHES = str.maketrans("’‘ʼ＇", "''''")
 
 #: The one in C, where there is one: ten times as fast.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -27,13 +25,6 @@ _LONGEST = 100
 _MOST = 5_000
 #: Lists whose words stand for all of their inflections.
 _STEMS = frozenset({"decision", "approval", "money", "action", "error"})
-
-
-def fold(text: str) -> str:
-    """Return the text as it is compared: compatible characters, plain apostrophes, no capitals."""
-    if text.isascii():
-        return text.lower()
-    return unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).casefold()
 
 
 def tokens_of(folded: str) -> list[str]:

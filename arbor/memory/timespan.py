@@ -54,6 +54,13 @@ _RELATIVE = re.compile(
     r"|(?P<count>\d{1,2}|an?|one|two|three|four|five|six) (?P<units>day|week|month|year)s? ago)\b",
     re.IGNORECASE,
 )
+#: A part of whatever the others read; most queries have none.
+_MENTION = re.compile(
+    "|".join(
+        (r"\d", *_MONTHS, *_SEASONS, "today", "tonight", "yesterday", "last", "past", "previous", "ago")
+    ),
+    re.IGNORECASE,
+)
 #: A query that names a time does so early; a pasted page of dates is not a query.
 _READ_CHARACTERS = 1_000
 
@@ -97,7 +104,10 @@ def mentioned_span(text: str, *, now: datetime) -> TimeSpan | None:
     or LATEST where it lies beyond. Raises Invalid for a `now` without time zone.
     """
     now = min(max(check_moment("now", now), EARLIEST), LATEST)
-    dated, rest = _find_dated(text[:_READ_CHARACTERS])
+    text = text[:_READ_CHARACTERS]
+    if not _MENTION.search(text):
+        return None
+    dated, rest = _find_dated(text)
     year = next((int(year) for parts in dated if (year := parts.get("year"))), None)
     spans = [span for parts in dated if (span := _read_dated(parts, year, now)) is not None]
     spans += [_read_relative(match, now) for match in _RELATIVE.finditer(rest)]
@@ -112,9 +122,13 @@ def mentioned_span(text: str, *, now: datetime) -> TimeSpan | None:
 def _find_dated(text: str) -> tuple[list[dict[str, str | None]], str]:
     """Return the parts of each date found, and the text without them."""
     found: list[dict[str, str | None]] = []
+
+    def taken(match: re.Match[str]) -> str:
+        found.append(match.groupdict())
+        return " · "
+
     for pattern in _DATED:
-        found += [match.groupdict() for match in pattern.finditer(text)]
-        text = pattern.sub(" · ", text)
+        text = pattern.sub(taken, text)
     return found, text
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -60,17 +60,18 @@ class Crossing:
 
 
 def check(
-    texts: Sequence[str], boundaries: Iterable[BoundaryRule], vectors: Mapping[str, Vector]
+    texts: Sequence[str], boundaries: Collection[BoundaryRule], vectors: Mapping[str, Vector]
 ) -> list[Crossing]:
     """Return which boundaries the texts cross, the most important first, each boundary once for a text.
 
     `vectors` are those of texts and examples, by text, all of one model; what has none is held against patterns alone.
     """
     plain = [_plain(text) for text in texts]
+    near = _nearness(texts, boundaries, vectors)
     found = []
     for boundary in boundaries:
         for place, text in enumerate(texts):
-            why = _by_pattern(plain[place], boundary) or _by_meaning(text, boundary, vectors)
+            why = _by_pattern(plain[place], boundary) or _by_meaning(boundary, near.get(text, {}))
             if why:
                 found.append(Crossing(boundary=boundary, text=place, why=why))
     return sorted(found, key=lambda each: (-each.boundary.importance, each.boundary.name, each.text))
@@ -138,21 +139,30 @@ def _first_meant(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -
     return next((each for each in pattern.finditer(plain) if not is_negated(plain, *each.span())), None)
 
 
-def _by_meaning(text: str, boundary: BoundaryRule, vectors: Mapping[str, Vector]) -> str:
-    own = vectors.get(text)
-    if own is None:
-        return ""
-    examples = [example for example in boundary.examples if example in vectors]
+def _nearness(
+    texts: Sequence[str], boundaries: Collection[BoundaryRule], vectors: Mapping[str, Vector]
+) -> Mapping[str, Mapping[str, float]]:
+    """Return the nearness in meaning of each text to each example, -1 to 1, as far as both have vectors."""
+    known = [text for text in dict.fromkeys(texts) if text in vectors]
+    examples = [
+        example for boundary in boundaries if known for example in boundary.examples if example in vectors
+    ]
     if not examples:
-        return ""
+        return {}
+    own = np.asarray([vectors[text] for text in known], dtype=np.float32)
     rows = np.asarray([vectors[example] for example in examples], dtype=np.float32)
-    row = np.asarray(own, dtype=np.float32)
-    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(row)
-    nearness = (rows @ row) / np.where(lengths > 0, lengths, 1.0)
-    nearest = int(nearness.argmax())
-    if not nearness[nearest] > SIMILARITY:
+    lengths = np.outer(np.linalg.norm(own, axis=1), np.linalg.norm(rows, axis=1))
+    near = (own @ rows.T) / np.where(lengths > 0, lengths, 1.0)
+    return {
+        text: dict(zip(examples, row, strict=True)) for text, row in zip(known, near.tolist(), strict=True)
+    }
+
+
+def _by_meaning(boundary: BoundaryRule, near: Mapping[str, float]) -> str:
+    nearest = max((each for each in boundary.examples if each in near), key=near.__getitem__, default=None)
+    if nearest is None or not near[nearest] > SIMILARITY:
         return ""
-    return f"it means much the same as “{examples[nearest]}” ({nearness[nearest]:.2f})"
+    return f"it means much the same as “{nearest}” ({near[nearest]:.2f})"
 
 
 @lru_cache(maxsize=64)

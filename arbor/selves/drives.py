@@ -130,14 +130,18 @@ class Drives(BaseModel):
 
 def read_drives(stored: Mapping[str, Any] | None, now: datetime) -> Drives:
     """Return the drives that were stored; one that is missing or cannot be read stands at its baseline from now on."""
-    states = {}
     known = (stored or {}).get("states") or {}
-    for drive in Drive:
-        try:
-            states[drive] = DriveState.model_validate(known[drive.value])
-        except (KeyError, TypeError, ValidationError):
-            states[drive] = DriveState(at=now)
-    return Drives(states=states)
+    try:
+        return Drives.model_validate({"states": {drive: known[drive] for drive in Drive}})
+    except (KeyError, TypeError, ValidationError):
+        return Drives(states={drive: _read_state(known, drive, now) for drive in Drive})
+
+
+def _read_state(known: Any, drive: Drive, now: datetime) -> DriveState:
+    try:
+        return DriveState.model_validate(known[drive])
+    except (KeyError, TypeError, ValidationError):
+        return DriveState(at=now)
 
 
 def in_touch(drives: Drives, contact: datetime | None) -> Drives:

@@ -15,7 +15,7 @@ from rich.text import Text
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.inline import fleet_is_live
-from apps.memories.services.ingest import ingest
+from apps.memories.services.store.ingest import ingest
 from apps.providers import default_model
 from apps.tenants.models import Tenant
 from config.cli.agents.heartbeats import follow_beat, run_beat

@@ -12,8 +12,8 @@ import click
 from rich.markup import escape
 
 from apps.agents.models import Agent
-from apps.console.pipeline_picture import draw_pipeline
-from apps.console.pipeline_svg import svg_of
+from apps.console.pictures.pipeline import draw_pipeline
+from apps.console.pictures.pipeline_svg import svg_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
 from arbor.heartbeat.rehearsal import Rehearsal, Script, rehearse

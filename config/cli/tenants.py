@@ -11,7 +11,7 @@ from django.db.models import Count
 
 from apps.agents.models import Agent
 from apps.audit.services import across_tenants
-from apps.tenants.administration import (
+from apps.fleet.administration import (
     admit_member,
     create_account,
     limit_tenant,

@@ -9,13 +9,13 @@ from pathlib import Path
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent
-from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import start_agent
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.fleet.administration import admit_member, open_tenant
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import start_agent
 from apps.heartbeats.models import HeartbeatSchedule
-from apps.memories.services.ingest import ingest
+from apps.memories.services.store.ingest import ingest
 from apps.providers import default_model
-from apps.tenants.administration import admit_member, open_tenant
 from apps.tenants.models import Role, Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.lifecycle import AgentStatus

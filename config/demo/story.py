@@ -12,15 +12,15 @@ from django.db import OperationalError, ProgrammingError
 from django.db.models import Count
 
 from apps.agents.models import Agent, AgentState, BuiltinTemplate
-from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import destroy_agent, start_agent
+from apps.fleet.administration import open_tenant
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import destroy_agent, start_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.memories.models import Cluster, Edge, Episode, Memory
-from apps.memories.services.clustering import order_clusters
-from apps.memories.services.clusters import cluster_members
-from apps.memories.services.recall import recall
-from apps.tenants.administration import open_tenant
+from apps.memories.services.clusters.clusters import cluster_members
+from apps.memories.services.clusters.job import order_clusters
+from apps.memories.services.recall.doors import recall
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug

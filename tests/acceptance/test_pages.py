@@ -17,13 +17,13 @@ from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
 from django.core.wsgi import get_wsgi_application
 
 from apps.agents.models import Agent
-from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import start_agent
 from apps.agents.services.templates import seed_builtin_templates
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import start_agent
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.inline import beat_now
 from apps.memories.models import Cluster, Episode, Memory, Upkeep
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
 from apps.queues import captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction

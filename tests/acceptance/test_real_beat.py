@@ -10,10 +10,10 @@ import pytest
 
 from apps import providers
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.contact import tell_agent
-from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import start_agent
 from apps.agents.services.templates import add_template
+from apps.fleet.contact import tell_agent
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import start_agent
 from apps.goals.models import Goal
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry

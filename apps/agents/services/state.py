@@ -11,8 +11,10 @@ from django.db import connections
 
 from apps.agents.models import AgentState
 from apps.tenants.encoding import to_json
+from apps.tenants.packing import pack_text
 from apps.tenants.scope import APP
 from apps.tenants.statements import change
+from arbor.heartbeat.working_memory import WorkingMemory, as_stored
 
 #: Columns that a heartbeat writes.
 _COLUMNS = (
@@ -33,10 +35,15 @@ _COLUMNS = (
 )
 
 
+def packed_memory(memory: WorkingMemory) -> str:
+    """Return a working memory as `write_states` takes it. Raises WorkingMemoryOverflow above 64 KB."""
+    return f"\\x{pack_text(as_stored(memory).encode()).hex()}"
+
+
 def write_states(columns: Mapping[UUID, Mapping[str, Any]]) -> None:
     """Write columns of agents' states, in the open transaction; None leaves a column as it is. One statement for all.
 
-    `working_memory` is given as JSON text, other columns of JSON as values. Raises KeyError for a column that no
+    `working_memory` is given packed, other columns of JSON as values. Raises KeyError for a column that no
     heartbeat writes.
     """
     rows = [
@@ -54,10 +61,7 @@ def write_states(columns: Mapping[UUID, Mapping[str, Any]]) -> None:
 def _statement() -> str:
     connection = connections[APP]
     kinds = {name: AgentState._meta.get_field(name).db_type(connection) for name in _COLUMNS}
-    # JSON text within JSON comes as a string of it.
-    kinds["working_memory"] = "text"
-    given = {name: f"r.{name}" for name in _COLUMNS} | {"working_memory": "r.working_memory::jsonb"}
-    changes = ", ".join(f"{name} = coalesce({given[name]}, s.{name})" for name in _COLUMNS)
+    changes = ", ".join(f"{name} = coalesce(r.{name}, s.{name})" for name in _COLUMNS)
     columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
     return (
         f"UPDATE agents_agentstate s SET {changes}"  # noqa: S608 (our own names)

@@ -26,7 +26,7 @@ from apps.heartbeats.services.calls import fulfil_call
 from apps.heartbeats.services.errands import Errand, write_errand
 from apps.heartbeats.services.purposes import subject_of_turn
 from apps.heartbeats.services.usage import day_of
-from apps.memories.services.appraisal import word_lists
+from apps.memories.services.store.appraisal import word_lists
 from apps.queues import Message, Task, enqueue
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import current_tenant, tenant_transaction

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import structlog
 
-from apps.memories.services.embedding import embed_query
-from apps.memories.services.minds import model_of
+from apps.memories.services.embedding.embedding import embed_query
+from apps.memories.services.embedding.minds import model_of
 from apps.selves.models import Boundary
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed

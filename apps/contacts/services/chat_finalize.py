@@ -16,8 +16,8 @@ from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat_boundaries import boundaries_crossed
 from apps.contacts.services.chat_feeling import feel_turn, note_crossings
 from apps.contacts.services.chat_timer import resume_timer
-from apps.memories.services.code import keep_code
-from apps.memories.services.remember import Embedded, embed_memories, store
+from apps.memories.services.store.remember import Embedded, embed_memories, store
+from apps.memories.services.store.snippets import keep_code
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.contacts.chat_reply import ChatReply

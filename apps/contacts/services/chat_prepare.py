@@ -19,9 +19,9 @@ from apps.contacts.services.chat_boundaries import boundaries_crossed
 from apps.contacts.services.chat_feeling import mood_of
 from apps.contacts.services.chat_finalize import crossing_detail
 from apps.goals.models import Goal
-from apps.memories.services.code import QUERY_LENGTH as CODE_QUERY_LENGTH
-from apps.memories.services.code import find_code
-from apps.memories.services.recall import recall
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.store.snippets import QUERY_LENGTH as CODE_QUERY_LENGTH
+from apps.memories.services.store.snippets import find_code
 from apps.providers import default_model
 from apps.selves.models import Belief, IdentityAspect, Preference
 from apps.selves.services.sight import ASPECTS_SHOWN, BELIEFS_SHOWN
@@ -119,10 +119,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         ),
         model=models[0],
         models_left=models[1:],
-        sections=[
-            {"name": each.name, "text": each.text, "tokens": each.tokens, "cut": each.cut}
-            for each in prompt.sections
-        ],
+        sections=[section._asdict() for section in prompt.sections],
         recalled=[{"id": str(memory.id), "score": round(memory.score, 4)} for memory in relevant],
         crossings=[crossing_detail(each, withheld=False) for each in crossed],
     )

@@ -1,4 +1,4 @@
-"""The inbox: what agents wrote to the people of their tenant, read and answered there."""
+"""The inbox: what agents wrote to the people of their tenant, read there."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.agents.services.contact import tell_agent
 from apps.contacts.models import OutboxMessage
-from apps.heartbeats.models import Percept
 from arbor.contacts.values import ChannelKind
 from arbor.errors import NotFound
 
-#: Of the message that is answered, so much stands above the answer.
-QUOTED_LENGTH = 400
 #: The navigation says "99+" beyond.
 COUNTED_AT_MOST = 100
 
@@ -52,21 +48,3 @@ def mark_read(*, message_id: UUID) -> OutboxMessage:
         message.read_at = timezone.now()
         message.save(update_fields=["read_at"])
     return message
-
-
-@transaction.atomic
-def answer_message(*, message_id: UUID, text: str, actor: str) -> Percept:
-    """Answer a message: its agent is told the answer, with the beginning of what it answers. It counts as read.
-
-    Raises NotFound, Invalid.
-    """
-    message = mark_read(message_id=message_id)
-    said = f"{quoted(message)}\n{text.strip()}" if text.strip() else ""
-    return tell_agent(agent_id=message.agent_id, text=said, actor=actor, message_id=message.id)
-
-
-def quoted(message: OutboxMessage) -> str:
-    """Return the beginning of a message as mails quote it."""
-    begun = " ".join(message.content.split())
-    cut = begun if len(begun) <= QUOTED_LENGTH else f"{begun[: QUOTED_LENGTH - 1].rstrip()}…"
-    return f"> {cut}"

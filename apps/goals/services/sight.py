@@ -8,7 +8,6 @@ from uuid import UUID
 
 from apps.goals.services.loading import EXPERIENCED
 from apps.tenants.statements import fetch
-from arbor.goals.injection import EXHAUSTED_BEATS
 
 #: Of each goal, an agent sees the last so many notes.
 NOTES_SHOWN = 3
@@ -91,16 +90,11 @@ GOALS_SEEN = f"""
     s.learned::json AS learned,
     ({EXPERIENCED}) AS experienced
 """  # noqa: S608 (our own statements)
-#: What the rules look at by which goals come by themselves (`arbor.goals.injection`), besides the columns of the self.
-CIRCUMSTANCES_SEEN = f"""
-    CASE WHEN coalesce(p.budget, 'energy') = 'energy' THEN (SELECT count(*) FROM (
-        SELECT energy_end FROM heartbeats_heartbeat
-        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' AND trigger <> 'cycle'
-        ORDER BY started_at DESC LIMIT {EXHAUSTED_BEATS}
-    ) beat WHERE beat.energy_end < 1) ELSE 0 END AS exhausted_beats,
+#: What the rules look at by which goals come by themselves (`arbor.goals.injection`), besides the self and the latest beats.
+CIRCUMSTANCES_SEEN = """
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel
         WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS standing
-"""  # noqa: S608 (our own number)
+"""
 _OF_AGENTS = f"""
 SELECT a.id, {GOALS_SEEN} FROM agents_agent a
 LEFT JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.heartbeats.actions.context import ActionContext
-from apps.memories.services.graph import connect
+from apps.memories.services.graph.relations import connect
 from apps.selves.services.evidence import note_evidence
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer

@@ -8,11 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
-from apps.memories.services import revising, theming
-from apps.memories.services.archive import archive
-from apps.memories.services.clusters import cluster_members
-from apps.memories.services.nodes import id_of
-from apps.memories.services.walks import find_connected
+from apps.memories.services.clusters import naming as theming
+from apps.memories.services.clusters.clusters import cluster_members
+from apps.memories.services.graph.nodes import id_of
+from apps.memories.services.graph.walks import find_connected
+from apps.memories.services.retention.archive import archive
+from apps.memories.services.store import revision as revising
 from apps.selves.services.looking import belief_of
 from apps.selves.services.proposals import keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision

@@ -6,7 +6,7 @@ from apps.contacts.models import OutboxMessage
 from apps.contacts.services.limits import posted_refusals
 from apps.contacts.services.outbox import Letter, post
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
-from apps.memories.services.remember import store
+from apps.memories.services.store.remember import store
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.quoting import clip

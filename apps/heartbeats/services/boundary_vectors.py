@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from apps.memories.services.embedding import embed_query
+from apps.memories.services.embedding.embedding import embed_query
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.selves.boundary_check import Vector

@@ -25,7 +25,7 @@ from arbor.models.ports import CallPurpose, ModelReply
 log = structlog.get_logger(__name__)
 
 #: The result of one of several calls waits for others so long before they are stored.
-GATHERED_FOR_S = 0.015
+GATHERED_FOR_S = 0.05
 
 #: Runs a function in a thread of its own.
 type Submit = Callable[[Callable[[], None]], object]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any
@@ -13,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from apps.agents.services.dormancy import make_dormant
-from apps.agents.services.state import write_states
+from apps.agents.services.state import packed_memory, write_states
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.links import link_memories
@@ -22,11 +21,12 @@ from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher
 from apps.heartbeats.services.members import Member
 from apps.heartbeats.services.usage import write_levels
-from apps.memories.services.activation import note_recalls
-from apps.memories.services.buffer import hold_for
-from apps.memories.services.code import keep_code
-from apps.memories.services.provenance import Tie, draw_ties
+from apps.memories.services.recall.activation import note_recalls
+from apps.memories.services.retention.buffer import hold_for
+from apps.memories.services.store.provenance import Tie, draw_ties
+from apps.memories.services.store.snippets import keep_code
 from apps.selves.models import Experience
+from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch, insert_rows
 from arbor.errors import TransitionIllegal
@@ -42,11 +42,12 @@ from arbor.heartbeat.merging import (
     merged_stale_beats,
 )
 from arbor.heartbeat.steps.recording import NOPS_TO_DORMANCY, NOPS_TO_WARN
-from arbor.heartbeat.working_memory import WorkingMemory, as_stored
+from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.ids import uuid7
 from arbor.memory.relations import Relation
 from arbor.pipeline.engine import Outcome, ProgressStatus
 from arbor.selves.experiences import ABOUT_LENGTH
+from arbor.values import replace
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +68,7 @@ WHERE p.tenant_id = %(tenant)s AND p.id = r.id AND p.id = ANY(%(ids)s::uuid[])
 """
 # Somebody may have talked to an agent while it thought, or given it ticks: read again, and merged.
 _STATES = """
-SELECT agent_id, energy, ticks_left, bonus_actions, mood::json, stale_beats, nops, working_memory::json
+SELECT agent_id, energy, ticks_left, bonus_actions, mood::json, stale_beats, nops, working_memory
 FROM agents_agentstate WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
 ORDER BY agent_id FOR UPDATE
 """
@@ -238,7 +239,7 @@ def _columns(
     mood: Mapping[str, Any],
     stale_beats: int,
     nops: int,
-    working_memory: Mapping[str, Any],
+    working_memory: bytes,
 ) -> dict[str, Any]:
     """Return the columns of the agent's state that the beat writes, and remember them as found for its next leg."""
     beat = member.beat
@@ -278,7 +279,7 @@ def _columns(
     if afterwards is not None:
         memory = merged_memory(
             afterwards.working_memory,
-            now=WorkingMemory.model_validate(working_memory or {}),
+            now=WorkingMemory.model_validate_json(unpack_text(working_memory)),
             found_talked=found.talked,
             since=beat.situation.environment.now,
         )
@@ -286,7 +287,7 @@ def _columns(
             "beats": afterwards.beats,
             "nops": 0,
             "last_beat_at": beat.now,
-            "working_memory": as_stored(memory),
+            "working_memory": packed_memory(memory),
         }
     return columns
 
@@ -306,10 +307,9 @@ def _remember_left(member: Member, written: Mapping[str, Any]) -> None:
         stale_beats=left.stale_beats,
         mood=mood,
     )
-    if mood is not None:
-        # Its share of the change is in it.
-        beat = replace(beat, state=replace(left, mood=mood), moved=None)
-    checkpoint = replace(progress.checkpoint, state=replace(beat, found=found))
+    # Its share of the change is in the mood that was written.
+    ours: dict[str, Any] = {} if mood is None else {"state": replace(left, mood=mood), "moved": None}
+    checkpoint = replace(progress.checkpoint, state=replace(beat, found=found, **ours))
     member.progress = replace(progress, checkpoint=checkpoint)
 
 

@@ -17,12 +17,11 @@ from apps.heartbeats.services.errands import Errand, ask
 from apps.heartbeats.services.lost_errands import recover_errands
 from apps.heartbeats.services.purposes import subject_of_episode, subject_of_memories
 from apps.heartbeats.services.usage import day_of
-from apps.memories.services.chores import Chore, agents_with, waiting_memories
-from apps.memories.services.episodes import close_episodes
-from apps.memories.services.extraction import extract_by_rule
-from apps.memories.services.remember import lock_minds
-from apps.memories.services.rounds import Round, make_round
-from apps.memories.services.summaries import (
+from apps.memories.services.graph.extraction import extract_by_rule
+from apps.memories.services.jobs.chores import Chore, agents_with, waiting_memories
+from apps.memories.services.jobs.episodes import close_episodes
+from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.jobs.summaries import (
     Summary,
     Unsummarized,
     agents_with_unsummarized,
@@ -30,6 +29,7 @@ from apps.memories.services.summaries import (
     store_summaries,
     unsummarized_episodes,
 )
+from apps.memories.services.store.remember import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.memory.errands import Excerpt, errand_request, left_out_of_prompt

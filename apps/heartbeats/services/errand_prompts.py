@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.memories.services.rounds import Round, make_round
+from apps.memories.services.jobs.rounds import Round, make_round
 from apps.tenants.packing import sql_literal
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.services.summaries import reset_failures
+from apps.memories.services.jobs.summaries import reset_failures
 from apps.tenants.statements import fetch
 
 _RETRY = """

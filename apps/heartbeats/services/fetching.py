@@ -22,13 +22,13 @@ from apps.heartbeats.services.boundary_vectors import example_vectors
 from apps.heartbeats.services.members import Member
 from apps.heartbeats.services.questions import asked_before
 from apps.memories.models import Memory
-from apps.memories.services.buffer import BufferSearch, search_buffers
-from apps.memories.services.embedding import embed_for_storage, embed_query, embeds_here
-from apps.memories.services.partial import on_the_tip_of_the_tongue
-from apps.memories.services.placement import ToRemember
-from apps.memories.services.provenance import require_memories
-from apps.memories.services.recall import Recaller
-from apps.memories.services.writer import MemoryWriter
+from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
+from apps.memories.services.recall.doors import Recaller
+from apps.memories.services.recall.tip_of_the_tongue import on_the_tip_of_the_tongue
+from apps.memories.services.retention.buffer import BufferSearch, search_buffers
+from apps.memories.services.store.placement import ToRemember
+from apps.memories.services.store.provenance import require_memories
+from apps.memories.services.store.writer import MemoryWriter
 from apps.selves.services import proposals
 from apps.selves.services.peers import note_meetings
 from apps.selves.services.promotion import look_for_proposals
@@ -117,7 +117,7 @@ class Fetcher:
         """Read what of each query is to be embedded, in the open transaction. One statement for all agents at most."""
         wanted = [(each.agent_id, text) for each in asked for text in each.need.queries]
         if wanted:
-            meanings = self._recaller.meaning_texts(wanted, self._now)
+            meanings = self._recaller.meaning_texts(wanted)
             self._meanings |= dict(zip(wanted, meanings, strict=True))
 
     def embed(self, asked: Sequence[Asked]) -> list[Any]:

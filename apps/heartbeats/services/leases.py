@@ -213,7 +213,8 @@ def _ending(agent: BeatingAgent, beat: OpenBeat | None, lease: Lease) -> Member:
 
 def _take_over(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
     """Go on with a heartbeat whose worker lost its lease."""
-    Heartbeat.objects.filter(id=beat.id).update(epoch=lease.epoch)
+    if beat.epoch != lease.epoch:
+        Heartbeat.objects.filter(id=beat.id).update(epoch=lease.epoch)
     if beat.status != HeartbeatStatus.WAITING:
         return Due(lease=lease, agent=agent, open=beat)
     return _resume(agent, beat, lease) or _ask_again(agent, beat, lease)

@@ -27,7 +27,7 @@ def load_agent(agent_id: UUID) -> LoadedAgent:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     status, nops, ticks_left = row
     seen, now = see(agent_id), datetime.now(UTC)
-    genome = AgentGenome.model_validate(seen["genome"]) if seen["genome"] else None
+    genome = AgentGenome.model_validate_json(seen["genome"]) if seen["genome"] not in (None, "{}") else None
     return LoadedAgent(
         id=agent_id,
         public_id=seen["public_id"],

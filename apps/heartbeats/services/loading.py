@@ -17,6 +17,7 @@ from apps.heartbeats.services.leases import resolve
 from apps.heartbeats.services.members import Due, Member
 from apps.heartbeats.services.possible import missing_actions
 from apps.heartbeats.services.pulse import (
+    exhausted_of,
     glances_of,
     limits_of,
     presence_of,
@@ -27,11 +28,10 @@ from apps.heartbeats.services.pulse import (
 from apps.heartbeats.services.schedule import JITTER
 from apps.heartbeats.services.sight import see_agents
 from apps.heartbeats.services.usage import budget_status
-from apps.memories.services.appraisal import word_lists
-from apps.memories.services.embedding import embeds_here
+from apps.memories.services.embedding.embedding import embeds_here
+from apps.memories.services.store.appraisal import word_lists
 from apps.providers import default_model
 from apps.selves.services.views import view_self
-from apps.tenants.encoding import from_json, to_json
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
 from arbor.agents.character import Character, to_system_prompt
@@ -128,7 +128,7 @@ def _begun(due: Due, seen: _Seen, rules: Rules, now: datetime) -> Member:
     budget = _budget(seen, due.lease.trigger)
     mind = seen["mind"]
     model = EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
-    genome, character = _person(to_json(seen["character"]), to_json(seen["genome"]), seen["name"])
+    genome, character = _person(seen["character"], seen["genome"], seen["name"])
     missing = missing_actions(has_public_channel=seen["has_public_channel"])
     handle = seen["model"] or rules.default_model
     situation = _situation(seen, budget, genome, handle, missing, now)
@@ -172,9 +172,9 @@ def _budget(seen: _Seen, trigger: str) -> BudgetTerms | None:
 
 
 @lru_cache(maxsize=_PERSONS_CACHED)
-def _person(character: str, genome: str, name: str) -> tuple[AgentGenome | None, str]:
+def _person(character: str, genome: str | None, name: str) -> tuple[AgentGenome | None, str]:
     """Return the genome, if there is one, and the system prompt of an agent, from JSON: they last for life."""
-    born_with = AgentGenome.model_validate_json(genome) if from_json(genome) else None
+    born_with = AgentGenome.model_validate_json(genome) if genome not in (None, "{}") else None
     described = Character.model_validate_json(character)
     return born_with, to_system_prompt(described, name=name, genome=born_with)
 
@@ -226,7 +226,7 @@ def _opening(seen: _Seen, situation: Situation, genome: AgentGenome | None, now:
         idle_beats=pulse["idle_beats"],
         held=seen["held"],
         mood=mood if mood is not None else (seen["last_beat"] or {}).get("emotional_valence"),
-        circumstances=circumstances_of(seen, genome),
+        circumstances=circumstances_of(seen, genome, exhausted_beats=exhausted_of(pulse)),
         scale=scale_of(seen, traits=genome.traits if genome else None, now=now),
     )
 

@@ -14,7 +14,7 @@ from apps.heartbeats.services.call_leases import LeasedCall
 from apps.heartbeats.services.errands import stumble
 from apps.heartbeats.services.schedule import fulfil_message
 from apps.heartbeats.services.usage import day_of
-from apps.memories.services.rounds import Round, make_round
+from apps.memories.services.jobs.rounds import Round, make_round
 from apps.queues import enqueue
 from apps.tenants.packing import unpack
 from apps.tenants.scope import tenant_transaction

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from arbor.goals.injection import EXHAUSTED_BEATS
 from arbor.heartbeat.failure_modes import (
     BEATS_WATCHED,
     NARRATIVES_READ,
@@ -30,28 +31,28 @@ _EPISODES = 3 * UNSUMMARIZED_EPISODES
 _NARRATIVE = 600
 _REASON = 60
 
-# `a` is the agent's row, `s` its state, `p` its policy, `t` its tenant. Stories and actions are large, and stored apart:
-# only those of the latest few beats are fetched; receipts have none. What a beat turned to stands in what it recalled,
-# asked, wrote about, reflected on or looked at again. Other budgets, and cycles, count in the columns of energy what is
-# no energy.
+#: Parameters of actions that name what a beat turned to: it recalled, asked, wrote about, reflected on or looked at it again.
+_TOPICS = frozenset({"query", "queries", "question", "topic", "focus", "id"})
+
+# `a` is the agent's row, `s` its state, `p` its policy, `t` its tenant, `schedule` its schedule, `waiting` what it has not
+# taken in. Stories and actions are large, and stored apart: only those of the latest few beats are fetched; receipts have
+# none. A beat is an array, in the order in which `glances_of` unpacks it. Other budgets, and cycles, count in the columns
+# of energy what is no energy.
 PULSE_SEEN = """
     json_build_object(
-        'interval_s', (SELECT interval_s FROM heartbeats_heartbeatschedule WHERE tenant_id = a.tenant_id AND agent_id = a.id),
-        'talks', (SELECT coalesce(paused_until > now(), false) FROM heartbeats_heartbeatschedule
-            WHERE tenant_id = a.tenant_id AND agent_id = a.id),
-        'policy', (SELECT to_json(p) FROM (
-            SELECT adaptive, active_from, active_until, time_zone, daily_beats, daily_tokens, daily_usd::text
-            FROM agents_agentpolicy WHERE tenant_id = a.tenant_id AND agent_id = a.id) p),
+        'interval_s', schedule.interval_s, 'talks', coalesce(schedule.paused_until > now(), false),
+        'policy', CASE WHEN p.agent_id IS NOT NULL THEN json_build_object(
+            'adaptive', p.adaptive, 'active_from', p.active_from, 'active_until', p.active_until, 'time_zone', p.time_zone,
+            'daily_beats', p.daily_beats, 'daily_tokens', p.daily_tokens, 'daily_usd', p.daily_usd::text) END,
         'tenant', CASE WHEN num_nonnulls(t.daily_beats, t.daily_tokens, t.daily_usd) > 0 THEN json_build_object(
             'daily_beats', t.daily_beats, 'daily_tokens', t.daily_tokens, 'daily_usd', t.daily_usd::text) END,
         'used', (SELECT to_json(u) FROM (
             SELECT beats, tokens, cost_usd::text AS usd, level FROM heartbeats_dailyusage
             WHERE tenant_id = a.tenant_id AND agent_id = a.id AND day = (now() AT TIME ZONE 'UTC')::date) u),
-        'idle_beats', s.idle_beats, 'nops', s.nops, 'drives', s.drives, 'reached_out_at', s.last_reach_out_at,
+        'idle_beats', s.idle_beats, 'nops', s.nops, 'reached_out_at', s.last_reach_out_at,
         'reached_out', (SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage WHERE tenant_id = a.tenant_id AND agent_id = a.id
             AND created_at > now() - interval '24 hours' AND audience = 'user'),
-        'percepts', (SELECT count(*) FROM (SELECT FROM heartbeats_percept WHERE tenant_id = a.tenant_id
-            AND agent_id = a.id AND heartbeat_id IS NULL LIMIT %(pulse_counted)s) w),
+        'percepts', waiting.percepts,
         'stuck', (SELECT count(*) FROM goals_intent WHERE tenant_id = a.tenant_id AND agent_id = a.id
             AND status = 'locked' AND locked_at < now() - %(pulse_stuck)s),
         'stale', (SELECT count(*) FROM (SELECT FROM memories_upkeep WHERE tenant_id = a.tenant_id AND agent_id = a.id
@@ -59,21 +60,16 @@ PULSE_SEEN = """
         'unsummarized', (SELECT count(*) FROM (SELECT ended_at, summarized_at FROM memories_episode
             WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY last_at DESC LIMIT %(pulse_episodes)s) w
             WHERE w.ended_at IS NOT NULL AND w.summarized_at IS NULL),
-        'beats', (SELECT coalesce(json_agg(beat ORDER BY beat.place), '[]') FROM (
-            SELECT place, status, mode,
-                CASE WHEN status = 'failed' THEN left(reason, %(pulse_reason)s) ELSE '' END AS reason,
-                CASE WHEN status = 'done' AND lived <= %(pulse_told)s THEN left(narrative, %(pulse_narrative)s)
-                    ELSE '' END AS narrative,
-                CASE WHEN status = 'done' AND lived <= %(pulse_told)s THEN jsonb_path_query_array(actions,
-                    '$[*] ? (@.verdict == "run").params.keyvalue()
-                        ? (@.key like_regex "^(query|queries|question|topic|focus|id)$").value[*] ? (@.type() == "string")')
-                    ELSE '[]' END AS topics
-            FROM (SELECT row_number() OVER (ORDER BY started_at DESC) AS place,
-                count(*) FILTER (WHERE status = 'done') OVER (ORDER BY started_at DESC) AS lived, b.* FROM (
+        'beats', (SELECT coalesce(json_agg(json_build_array(status, mode,
+                CASE WHEN status = 'failed' THEN left(reason, %(pulse_reason)s) END,
+                CASE WHEN told THEN left(narrative, %(pulse_narrative)s) END,
+                CASE WHEN told THEN jsonb_path_query_array(actions, '$[*] ? (@.verdict == "run").params') END)), '[]')
+            FROM (SELECT b.*, status = 'done' AND %(pulse_told)s >=
+                count(*) FILTER (WHERE status = 'done') OVER (ORDER BY started_at DESC) AS told FROM (
                 SELECT status, mode, reason, narrative, actions, started_at
                 FROM heartbeats_heartbeat WHERE tenant_id = a.tenant_id AND agent_id = a.id AND ended_at IS NOT NULL
-                ORDER BY started_at DESC LIMIT %(pulse_watched)s) b) numbered
-        ) beat),
+                ORDER BY started_at DESC LIMIT %(pulse_watched)s) b ORDER BY started_at DESC) watched
+        ),
         'energy', CASE WHEN coalesce(p.budget, 'energy') = 'energy' THEN (
             SELECT coalesce(json_agg(json_build_array(b.energy_start, b.energy_end)), '[]') FROM (
                 SELECT energy_start, energy_end FROM heartbeats_heartbeat
@@ -119,19 +115,31 @@ def glances_of(pulse: Mapping[str, Any]) -> list[BeatGlance]:
     """Return the latest beats, newest first."""
     return [
         BeatGlance(
-            status=beat["status"],
-            mode=beat["mode"],
-            narrative=beat["narrative"],
-            topics=tuple(str(topic) for topic in beat["topics"]),
-            reason=beat["reason"],
+            status=status,
+            mode=mode,
+            reason=reason or "",
+            narrative=narrative or "",
+            topics=tuple(text for params in acted or () for text in _topics(params)),
         )
-        for beat in pulse["beats"]
+        for status, mode, reason, narrative, acted in pulse["beats"]
     ]
+
+
+def _topics(params: Mapping[str, Any]) -> list[str]:
+    """Return what an action with these parameters turned to."""
+    values = [value for name, value in params.items() if name in _TOPICS]
+    listed = [text for value in values for text in (value if isinstance(value, list) else [value])]
+    return [text for text in listed if isinstance(text, str)]
 
 
 def spending_of(pulse: Mapping[str, Any]) -> list[tuple[float, float]]:
     """Return the energy at start and end of the latest beats that were lived, newest first; none under another budget."""
     return [(start, end) for start, end in pulse["energy"] or () if start is not None and end is not None]
+
+
+def exhausted_of(pulse: Mapping[str, Any]) -> int:
+    """Return how many of the latest beats that were lived ended without energy; none under another budget."""
+    return sum(end is not None and end < 1 for _, end in (pulse["energy"] or ())[:EXHAUSTED_BEATS])
 
 
 def rhythm_of(pulse: Mapping[str, Any]) -> Rhythm:

@@ -11,16 +11,16 @@ from typing import Any
 from uuid import UUID
 
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer, store_silence
-from apps.memories.services.chores import MAX_TRIES, Chore, end_waiting, note_left_out
-from apps.memories.services.extraction import extract_left_out, store_concepts
-from apps.memories.services.summaries import (
+from apps.memories.services.graph.extraction import extract_left_out, store_concepts
+from apps.memories.services.jobs.chores import MAX_TRIES, Chore, end_waiting, note_left_out
+from apps.memories.services.jobs.summaries import (
     Embedded,
     Summary,
     embed_summaries,
     note_failed_summary,
     store_summaries,
 )
-from apps.memories.services.weighing import store_weights
+from apps.memories.services.store.weighing import store_weights
 from arbor.contacts.chat_reply import read_chat_reply
 from arbor.memory.errand_replies import Answers, read_concepts, read_scores, read_summary
 from arbor.models.ports import CallPurpose

@@ -9,8 +9,9 @@ from uuid import UUID
 from apps.contacts.services.limits import PUBLISHED_SEEN
 from apps.goals.services.sight import CIRCUMSTANCES_SEEN, GOALS_SEEN, goal_values
 from apps.heartbeats.services.pulse import PULSE_SEEN, pulse_values
-from apps.memories.services.activation import THEMES, theme_values
+from apps.memories.services.recall.activation import THEMES, theme_values
 from apps.selves.services.sight import SELF_SEEN, self_values
+from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import run
 from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
@@ -22,13 +23,13 @@ QUOTED = 200
 
 # Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
 _SIGHT = f"""
-SELECT a.id, a.name, a.public_id, a.model, a.character::json, a.genome::json, a.allowed_actions::json, t.slug AS tenant,
-    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.tier_models::json, p.follow_ups, s.beats, s.working_memory::json, s.last_user_contact_at,
+SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
+    s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.tier_models::json, p.follow_ups, s.beats, s.working_memory, s.last_user_contact_at,
     {GOALS_SEEN},
     {CIRCUMSTANCES_SEEN},
     {PUBLISHED_SEEN},
     {PULSE_SEEN},
-    (SELECT coalesce(json_agg(percept ORDER BY percept.at), '[]') FROM (
+    CASE WHEN waiting.percepts = 0 THEN '[]' ELSE (SELECT json_agg(percept ORDER BY percept.at) FROM (
         SELECT w.id, w.kind, w.content, w.at, w.urgent, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id,
             CASE WHEN w.kind NOT IN ('user_message', 'peer_message') THEN w.detail ELSE '{{}}' END AS detail, coalesce((
                 SELECT left(coalesce(nullif(m.subject, ''), m.content), %(quoted)s) FROM contacts_outboxmessage m
@@ -37,9 +38,8 @@ SELECT a.id, a.name, a.public_id, a.model, a.character::json, a.genome::json, a.
         FROM heartbeats_percept w LEFT JOIN agents_agent o ON o.tenant_id = w.tenant_id AND o.id = w.peer_id
         WHERE w.tenant_id = a.tenant_id AND w.agent_id = a.id AND w.heartbeat_id IS NULL
         ORDER BY w.kind = 'user_message' DESC, w.urgent DESC, w.at LIMIT %(percepts)s
-    ) percept) AS percepts,
-    (SELECT count(*) FROM (SELECT FROM heartbeats_percept WHERE tenant_id = a.tenant_id AND agent_id = a.id
-        AND heartbeat_id IS NULL AND kind = 'user_message' LIMIT %(percepts)s + 1) w) AS user_messages,
+    ) percept) END AS percepts,
+    least(waiting.user_messages, %(percepts)s + 1) AS user_messages,
     (SELECT coalesce(json_agg(memory ORDER BY memory.at), '[]') FROM (
         SELECT id, type, content, role, occurred_at AS at, importance FROM memories_memory
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'active' AND type = 'episodic'
@@ -66,6 +66,13 @@ FROM agents_agent a
 JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
 JOIN tenants_tenant t ON t.id = a.tenant_id
 LEFT JOIN agents_agentpolicy p ON p.tenant_id = a.tenant_id AND p.agent_id = a.id
+LEFT JOIN heartbeats_heartbeatschedule schedule ON schedule.tenant_id = a.tenant_id AND schedule.agent_id = a.id
+CROSS JOIN LATERAL (
+    SELECT count(*) AS percepts, count(*) FILTER (WHERE kind = 'user_message') AS user_messages FROM (
+        SELECT kind FROM heartbeats_percept WHERE tenant_id = a.tenant_id AND agent_id = a.id AND heartbeat_id IS NULL
+        ORDER BY kind = 'user_message' DESC LIMIT %(pulse_counted)s
+    ) percept
+) waiting
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
 """  # noqa: S608 (our own statements)
 # Parts of it are also read for one agent alone; here that agent is the row's.
@@ -97,4 +104,5 @@ def see(agent_id: UUID) -> dict[str, Any]:
 
 def _by_agent(cursor: Any) -> dict[UUID, dict[str, Any]]:
     names = [column.name for column in cursor.description]
-    return {row[0]: dict(zip(names, row, strict=True)) for row in cursor.fetchall()}
+    seen = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return {agent["id"]: agent | {"working_memory": unpack(agent["working_memory"])} for agent in seen}

@@ -11,7 +11,7 @@ from django.db import connections
 from apps.contacts.services.figures import installation_figures
 from apps.heartbeats.models import HeartbeatStatus, Process
 from apps.heartbeats.services.processes import living_processes
-from apps.memories.services.health import read_health
+from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
 from apps.tenants.scope import OPS
 from arbor.agents.lifecycle import AgentStatus
@@ -75,7 +75,7 @@ class Fleet:
     queues: dict[str, int]
     workers: list[dict[str, Any]]
     backlogs: dict[str, int]
-    #: How maintenance is doing: `apps.memories.services.health.Health.as_json`.
+    #: How maintenance is doing: `apps.memories.services.jobs.health.Health.as_json`.
     maintenance: dict[str, Any]
     #: Messages of agents: `apps.contacts.services.figures.OutboxFigures`.
     outbox: dict[str, Any]

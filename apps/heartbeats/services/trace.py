@@ -50,7 +50,7 @@ def step_json(step: StepRecord) -> dict[str, Any]:
         "sequence": step.seq,
         "node": step.node,
         "handler": step.handler,
-        "outcome": "waiting" if step.suspended else step.outcome.value,
+        "outcome": "waiting" if step.suspended else str(step.outcome),
         "changed": step.changed,
         "started_at": step.started_at,
         "duration_ms": round(step.duration_ms, 3),

@@ -37,7 +37,7 @@ type LeaseToken = tuple[UUID, int]
 
 #: A leg is cut at about so many milliseconds: what it has locked, others wait for.
 LEG_MS = 150.0
-#: The weight of the latest leg in the pace of this process.
+#: The weight of the latest leg in the pace of this process, if it was a full one.
 _LATEST = 0.2
 
 
@@ -53,8 +53,9 @@ class Pace:
         return max(1, min(MOST_TOGETHER, int(LEG_MS / max(self._ms_each, 1.0))))
 
     def count(self, *, heartbeats: int, elapsed_ms: float) -> None:
-        """Take the time of a leg into account."""
-        self._ms_each += _LATEST * (elapsed_ms / heartbeats - self._ms_each)
+        """Take the time of a leg into account, by its heartbeats: in a small batch each takes longer."""
+        weight = _LATEST * min(1.0, heartbeats / MOST_TOGETHER)
+        self._ms_each += weight * (elapsed_ms / heartbeats - self._ms_each)
 
 
 _pace = Pace()
@@ -199,7 +200,7 @@ class _Leg:
             self._fetcher.members = members
             self._thoughts = [self._thinking(member) for member in members]
             if len(members) < len(self._leases):
-                log.info("messages_stale", stale=len(self._leases) - len(members))
+                log.debug("messages_stale", stale=len(self._leases) - len(members))
             if not members:
                 return set()
             for thought in self._thoughts:

@@ -7,7 +7,7 @@ from datetime import datetime
 from types import MappingProxyType
 from uuid import UUID
 
-from apps.memories.services.remember import store
+from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from apps.selves.services.aspects import take_aspect
 from apps.selves.services.beliefs import hold_belief, revise_belief

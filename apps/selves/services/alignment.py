@@ -9,7 +9,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from apps.memories.models import Memory
-from apps.memories.services.words import lock_minds
+from apps.memories.services.store.words import lock_minds
 from apps.tenants.statements import fetch
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import Relation

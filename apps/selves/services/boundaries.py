@@ -10,8 +10,8 @@ from django.db import transaction
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.minds import model_of
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.minds import model_of
 from apps.selves.models import Boundary
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, LimitReached, NotFound

@@ -17,7 +17,7 @@ from arbor.heartbeat.self_views import (
     ProposalView,
 )
 from arbor.heartbeat.steps.feeling import USER
-from arbor.selves.drives import Drive, in_touch, read_drives
+from arbor.selves.drives import URGENT, Drive, in_touch, read_drives
 from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
 
@@ -25,11 +25,11 @@ from arbor.selves.trust import trust
 def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
     """Return the situation's fields about the self, by name, from what `see` read."""
     drives = in_touch(read_drives(seen["drives"], now), seen["last_user_contact_at"])
-    urgent = drives.urgent(now)
+    levels = {drive: drives.level(drive, now) for drive in Drive}
     mood = read_mood(seen["mood"], baseline=baseline_of([seen["tone"] or ""]), now=now)
     return {
         "drives": [
-            DriveView(name=drive, level=drives.level(drive, now), urgent=drive in urgent) for drive in Drive
+            DriveView(name=drive, level=level, urgent=level >= URGENT) for drive, level in levels.items()
         ],
         "mood": MoodView(valence=mood.valence, arousal=mood.arousal),
         "stale_beats": seen["stale_beats"],

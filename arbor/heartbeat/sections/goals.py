@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from arbor.clock import when
 from arbor.goals.feeling import in_a_word
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
-from arbor.heartbeat.sections.text import Data, line, when
+from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.situation import Situation
 
 # What is left out is counted in the text. Goals: the origin of seed 000.

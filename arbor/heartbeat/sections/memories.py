@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arbor.heartbeat.sections.text import Data, line, when
+from arbor.clock import when
+from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.situation import HeldView, MemoryView, ThemeView
 from arbor.heartbeat.working_memory import WorkingMemory
 

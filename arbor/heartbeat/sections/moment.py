@@ -8,13 +8,14 @@ from datetime import UTC
 from types import MappingProxyType
 from typing import Any
 
+from arbor.clock import when
 from arbor.contacts.cooldown import spoken
 from arbor.goals.injection import calls_for_work
 from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
 from arbor.heartbeat.failure_modes import Notice
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.sections.text import Data, line, when
+from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.situation import Environment, LastBeat, PerceptView, Situation
 
 # Percepts: the origin of seed 000.
@@ -77,7 +78,7 @@ SPENDING: Mapping[BudgetKind, str] = MappingProxyType(
 
 def timing(situation: Situation) -> str:
     now = situation.environment.now.astimezone(UTC)
-    return f"## Now\n{now:%A}, {now:%Y-%m-%d %H:%M} UTC. You are {situation.name}; this is your heartbeat {situation.beat_number}."
+    return f"## Now\n{now:%A}, {when(now)} UTC. You are {situation.name}; this is your heartbeat {situation.beat_number}."
 
 
 def environment(environment: Environment) -> str:

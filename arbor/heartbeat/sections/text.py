@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 LINE_LENGTH = 400
@@ -34,7 +33,3 @@ def line(text: str, longest: int = LINE_LENGTH) -> str:
     """Return a text for one entry: its further lines indented, so that they cannot pass for entries; cut if long."""
     text = "\n    ".join(text.strip().splitlines())
     return text if len(text) <= longest else f"{text[:longest]}… (cut; {len(text)} characters in all)"
-
-
-def when(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"

@@ -72,7 +72,7 @@ def act(beat: Beat) -> Steps[Beat]:
     denied = [
         _denial(beat, decision) for decision in beat.decisions if decision.verdict is Verdict.NOT_PERMITTED
     ]
-    energy = beat.situation.energy
+    energy = beat.energy
     for result in results:
         energy = beat.budget.spend(energy, result.cost)
     # A beat may take several turns: it has rested as often as in all of them.
@@ -135,7 +135,7 @@ def serve(doing: Doing, decision: Decision) -> Act:
     beat = doing.beat
     result: ActionResult = yield Service(
         decision=decision,
-        situation=beat.situation,
+        situation=beat.situation_now,
         vectors=beat.vectors,
         model=beat.embedding_model,
     )

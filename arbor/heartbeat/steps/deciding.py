@@ -24,7 +24,7 @@ def decide(beat: Beat) -> NodeResult[Beat]:
         beat.said.actions,
         registry=ACTIONS,
         allowed=[*beat.allowed, *beat.missing],
-        energy=beat.situation.energy,
+        energy=beat.energy,
         budget=beat.budget,
         missing=beat.missing,
         # An action's place in its beat names it: a further turn counts on.

@@ -20,8 +20,7 @@ def follow_up(beat: Beat) -> NodeResult[Beat]:
     if beat.failure:
         return NodeResult(state=_failed(beat), changed=(f"turn {beat.turn} came to nothing",))
     results = beat.present.results
-    energy = beat.energy_end if beat.energy_end is not None else beat.situation.energy
-    situation = beat.situation.model_copy(update={"energy": energy})
+    situation = beat.situation_now
     if not goes_on(situation, results, turn=beat.turn, most=beat.turns_allowed):
         return NodeResult(state=_whole(beat))
     text = follow_up_text(situation, results, turn=beat.turn + 1, most=beat.turns_allowed, nonce=beat.mark)
@@ -30,7 +29,7 @@ def follow_up(beat: Beat) -> NodeResult[Beat]:
         return NodeResult(state=_whole(beat), changed=("the model has no room for a further turn",))
     merged = merge_replies(beat.earlier_reply, beat.said)
     noted = {note.text for note in merged.memory_notes}
-    beat = taken_in(replace(beat, view=situation))
+    beat = taken_in(beat)
     further = replace(
         beat,
         goes_on=True,
@@ -65,13 +64,13 @@ def _room(beat: Beat) -> int:
 
 def _whole(beat: Beat) -> Beat:
     """Return the beat with all turns as one, for those who look at the whole of it."""
-    return _at_start(replace(beat, goes_on=False, reply=merge_replies(beat.earlier_reply, beat.said)))
+    return replace(beat, goes_on=False, reply=merge_replies(beat.earlier_reply, beat.said))
 
 
 def _failed(beat: Beat) -> Beat:
     """Return the beat with the turns before: what they did is done, and that the last one failed is on record."""
     lost = Dropped(path=f"turn {beat.turn}", value="", reason=beat.failure)
-    beat = replace(
+    return replace(
         beat,
         goes_on=False,
         failure="",
@@ -79,11 +78,3 @@ def _failed(beat: Beat) -> Beat:
         reply=beat.earlier_reply or Reply(),
         present=TurnRecord(dropped=[lost]),
     )
-    return _at_start(beat)
-
-
-def _at_start(beat: Beat) -> Beat:
-    """Return the beat with the energy that it began with in its situation: its results say what it spent."""
-    if beat.turn <= 1 or beat.energy_start is None:
-        return beat
-    return beat.with_view(energy=beat.energy_start)

@@ -41,10 +41,7 @@ def build_the_prompt(beat: Beat) -> NodeResult[Beat]:
         window=window,
         reply_tokens=beat.rules.reply_tokens,
     )
-    sections: tuple[dict[str, Any], ...] = tuple(
-        {"name": section.name, "text": section.text, "tokens": section.tokens, "cut": section.cut}
-        for section in prompt.sections
-    )
+    sections = tuple(section._asdict() for section in prompt.sections)
     beat = replace(
         beat,
         view=_taking_in(situation, prompt.percepts),
@@ -120,7 +117,7 @@ class Think:
             max_tokens=beat.rules.reply_tokens,
             temperature=TEMPERATURE,
             # Only the reflex policy reads the situation itself.
-            context=situation.model_dump(mode="json") if situation.model_is_reflex else {},
+            context=beat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
         )
         # The schema is made again where it is sent: it is the largest part, and the same from beat to beat.
         question = Question(

@@ -27,18 +27,16 @@ class IdLookup:
     @classmethod
     def of(cls, highs: npt.NDArray[np.uint64], lows: npt.NDArray[np.uint64]) -> Self:
         """Return the lookup of rows with these ids."""
-        order = np.argsort(lows)
+        order = lows.argsort()
         return cls(lows=lows[order], highs=highs[order], rows=order)
 
     def with_rows(self, highs: npt.NDArray[np.uint64], lows: npt.NDArray[np.uint64], first: int) -> Self:
         """Return the lookup with more rows, numbered from `first`."""
-        order = np.argsort(lows)
-        at = np.searchsorted(self.lows, lows[order])
-        return type(self)(
-            lows=np.insert(self.lows, at, lows[order]),
-            highs=np.insert(self.highs, at, highs[order]),
-            rows=np.insert(self.rows, at, order + first),
-        )
+        lows, highs = np.concatenate([self.lows, lows]), np.concatenate([self.highs, highs])
+        rows = np.concatenate([self.rows, np.arange(first, first + len(lows) - len(self.lows))])
+        # Stable sorting takes a run that is in order as it is.
+        order = lows.argsort(kind="stable")
+        return type(self)(lows=lows[order], highs=highs[order], rows=rows[order])
 
     def rows_of(self, ids: Halves, *, among: Flags) -> Places:
         """Return the row of each id that is among these rows; -1 where there is none."""
@@ -75,31 +73,33 @@ class TurnLookup:
     @classmethod
     def of(cls, session: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> Self:
         """Return the lookup of rows in these sessions, at these positions."""
-        rows = np.flatnonzero(session != UNNAMED)
-        keys = turn_keys(session[rows], position[rows])
-        order = np.argsort(keys, kind="stable")
-        return cls(keys=keys[order], rows=rows[order])
+        nothing = np.empty(0, dtype=np.int64)
+        return cls(keys=nothing, rows=nothing).with_rows(session, position, 0)
 
     def with_rows(self, session: npt.NDArray[np.int32], position: npt.NDArray[np.int32], first: int) -> Self:
         """Return the lookup with more rows, numbered from `first`."""
-        more = self.of(session, position)
-        at = np.searchsorted(self.keys, more.keys, side="right")
-        return type(self)(
-            keys=np.insert(self.keys, at, more.keys), rows=np.insert(self.rows, at, more.rows + first)
-        )
+        more = (session != UNNAMED).nonzero()[0]
+        if not len(more):
+            return self
+        keys = np.concatenate([self.keys, turn_keys(session[more], position[more])])
+        rows = np.concatenate([self.rows, more + first])
+        order = keys.argsort(kind="stable")
+        return type(self)(keys=keys[order], rows=rows[order])
 
     def rows_beside(self, keys: Places, *, reach: int, most: int, among: Flags | None) -> Places:
         """Return the rows within `reach` places of these turns, at most `most` for each turn, in no order.
 
         Stretches do not overlap: each begins where the one before it ends.
         """
+        if not len(keys):
+            return np.empty(0, dtype=np.int64)
         seeds = np.unique(keys)
         since = seeds - reach
         since[1:] = np.maximum(since[1:], seeds[:-1] + reach + 1)
-        starts = np.searchsorted(self.keys, since)
-        lengths = np.maximum(np.searchsorted(self.keys, seeds + reach, side="right") - starts, 0)
-        stretch = np.repeat(np.arange(len(seeds)), lengths)
-        firsts = np.cumsum(lengths) - lengths
+        starts = self.keys.searchsorted(since)
+        lengths = np.maximum(self.keys.searchsorted(seeds + reach, side="right") - starts, 0)
+        stretch = np.arange(len(seeds)).repeat(lengths)
+        firsts = lengths.cumsum() - lengths
         rows: Places = self.rows[np.arange(len(stretch)) - (firsts - starts)[stretch]]
         if among is not None:
             passing = among[rows]

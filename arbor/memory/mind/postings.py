@@ -33,9 +33,9 @@ class Postings:
 
         Each product and each sum is rounded to single precision, in the order of the terms: as the database does it.
         """
-        wanted = np.array(sorted(query), dtype=np.int32)
-        starts = np.searchsorted(self.terms, wanted)
-        ends = np.searchsorted(self.terms, wanted, side="right")
+        wanted = np.array(sorted(query) if len(self.terms) else (), dtype=np.int32)
+        starts = self.terms.searchsorted(wanted)
+        ends = self.terms.searchsorted(wanted, side="right")
         for term, start, end in zip(wanted.tolist(), starts.tolist(), ends.tolist(), strict=True):
             if start < end:
                 # A row has a term once.

@@ -1,6 +1,6 @@
 """The search of a mind's image: every memory scored, and the candidates of a recall chosen as the scan chooses them.
 
-`apps/memories/services/scan.py` asks the same of the database. Two steps, for what lies between them is not in the image:
+`apps/memories/services/recall/scan.py` asks the same of the database. Two steps, for what lies between them is not in the image:
 `choose` finds what fits by itself and who lends, `complete` adds what the lenders' neighborhoods bring to mind.
 """
 
@@ -65,11 +65,11 @@ class Search:
 class Choice:
     """The memories that fit by themselves, and those of them that lend along their neighborhoods."""
 
-    #: In order, and the cosine of each with the query's vector.
-    rows: Places
+    #: Of all rows, which were chosen, and the cosine with the query's vector of those that were.
+    chosen: Flags
     similarity: Numbers
     background: Background
-    #: The best fit first, with the fit of each.
+    #: In no order, with the fit of each.
     lenders: Places
     fits: Numbers
     #: What passes the filter and has not expired; None: every row.
@@ -88,21 +88,24 @@ class Ties:
 
 def choose(search: Search) -> Choice:
     """Return the nearest by meaning, the best by words, and the best of the time that is spoken of."""
-    image, limit = search.image, search.request.limit
-    kept = max(SEEDS, limit)
+    image = search.image
+    kept = max(SEEDS, search.request.limit)
     passing = passing_rows(image, search.request.only, now=microseconds(search.request.now))
     words = image.word_scores(search.lexical)
     similarity, near, background = _by_meaning(search, passing, kept)
-    said = np.flatnonzero(words > 0 if passing is None else (words > 0) & passing)
-    best = [near, _first(-words[said], said, kept, image)]
+    said = (words > 0 if passing is None else (words > 0) & passing).nonzero()[0]
+    chosen = np.zeros(len(image), dtype=np.bool_)
+    chosen[near] = True
+    chosen[_first(-words[said], said, kept, image)] = True
     if (around := search.reading.span.around() if search.reading.span else None) is not None:
         since, until = map(microseconds, around)
-        best.append(_timely(search, passing, words, similarity, background, since=since, until=until))
-    rows = np.unique(np.concatenate(best))
-    exact = _similarities(search, rows)
-    lenders, fits = _lenders(search, rows, words, deviations(exact, background))
+        chosen[_timely(search, passing, words, similarity, background, since=since, until=until)] = True
+    rows = chosen.nonzero()[0]
+    exact = np.full(len(image), np.nan)
+    exact[rows] = _similarities(search, rows)
+    lenders, fits = _lenders(search, rows, words, deviations(exact[rows], background))
     return Choice(
-        rows=rows,
+        chosen=chosen,
         similarity=exact,
         background=background,
         lenders=lenders,
@@ -114,17 +117,21 @@ def choose(search: Search) -> Choice:
 
 def complete(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Candidates, Links]:
     """Return the rows of all candidates, the candidates, which nobody has used yet, and what some lend others."""
-    rows = _with_company(search, choice, choice.rows, ties)
+    rows = _with_company(search, choice, choice.chosen, ties)
     if len(rows) < min(search.request.limit, search.documents):
         # Too little fits at all: what happened last comes with it.
-        rows = _with_company(search, choice, np.union1d(choice.rows, _recent(search, choice.passing)), ties)
+        chosen = choice.chosen.copy()
+        chosen[_recent(search, choice.passing)] = True
+        rows = _with_company(search, choice, chosen, ties)
     return rows, _candidates(search, choice, rows), _links(search.image, rows, ties)
 
 
-def _with_company(search: Search, choice: Choice, chosen: Places, ties: Ties) -> Places:
+def _with_company(search: Search, choice: Choice, chosen: Flags, ties: Ties) -> Places:
     """Return the chosen rows with the turns beside them and with what they bring to mind."""
-    beside = _beside(search, chosen, choice.passing)
-    return np.unique(np.concatenate([chosen, beside, _reminded(search, choice, chosen, ties)]))
+    together = chosen.copy()
+    together[_beside(search, chosen.nonzero()[0], choice.passing)] = True
+    together[_reminded(search, choice, chosen, ties)] = True
+    return together.nonzero()[0]
 
 
 def _by_meaning(
@@ -136,7 +143,7 @@ def _by_meaning(
         return None, nothing, Background(mean=0.0, deviation=0.0)
     image = search.image
     similarity = image.similarities(search.vector)
-    near = np.flatnonzero(image.embedded if passing is None else image.embedded & passing)
+    near = (image.embedded if passing is None else image.embedded & passing).nonzero()[0]
     if not len(near):
         return similarity, nothing, Background(mean=0.0, deviation=0.0)
     known = similarity if len(near) == len(similarity) else similarity[near]
@@ -148,15 +155,19 @@ def _by_meaning(
         # So far as the rounding of the sums allows another order.
         edge = np.partition(known, -kept)[-kept] - 2 * image.similarity_error(search.vector)
         near = near[known >= edge]
-    return similarity, _first(-image.exact_similarities(near, search.vector), near, kept, image), background
+        near = _first(-image.exact_similarities(near, search.vector), near, kept, image)
+    return similarity, near, background
 
 
 def _first(values: npt.NDArray[Any], rows: Places, count: int, image: MindImage) -> Places:
-    """Return the `count` of these rows that have the least values, equal ones in the order of their ids."""
-    if len(rows) > count:
-        edge = np.partition(values, count - 1)[count - 1]
-        kept = values <= edge
-        rows, values = rows[kept], values[kept]
+    """Return the `count` of these rows that have the least values, of equal ones those whose ids come first; in no order."""
+    if len(rows) <= count:
+        return rows
+    edge = np.partition(values, count - 1)[count - 1]
+    kept = values <= edge
+    rows, values = rows[kept], values[kept]
+    if len(rows) == count:
+        return rows
     order = np.lexsort((image.rows["low"][rows], image.rows["high"][rows], values))
     return rows[order[:count]]
 
@@ -198,9 +209,9 @@ def _lenders(
 ) -> tuple[Places, Numbers]:
     """Return those of the chosen rows that fit best, and their fits."""
     fit = search.weights.words * words[rows].astype(np.float64) + search.weights.meaning * meaning
-    lending = rows[fit > 0]
-    lenders = _first(-fit[fit > 0], lending, LENDERS, search.image)
-    return lenders, fit[np.searchsorted(rows, lenders)]
+    lending = fit > 0
+    lenders = _first(-fit[lending], rows[lending], LENDERS, search.image)
+    return lenders, fit[rows.searchsorted(lenders)]
 
 
 def _similarities(search: Search, rows: Places) -> Numbers:
@@ -209,7 +220,7 @@ def _similarities(search: Search, rows: Places) -> Numbers:
     return search.image.exact_similarities(rows, search.vector)
 
 
-def _reminded(search: Search, choice: Choice, rows: Places, ties: Ties) -> Places:
+def _reminded(search: Search, choice: Choice, chosen: Flags, ties: Ties) -> Places:
     """Return the rows that were not chosen and are lent most, by any one neighborhood."""
     if not len(ties.share):
         return np.empty(0, dtype=np.int64)
@@ -219,9 +230,8 @@ def _reminded(search: Search, choice: Choice, rows: Places, ties: Ties) -> Place
     lenders = image.by_id.rows_of(ties.lender, among=image.active)
     fits = dict(zip(choice.lenders.tolist(), choice.fits.tolist(), strict=True))
     worth: dict[int, float] = {}
-    chosen = set(rows.tolist())
     for row, lender, share in zip(borrowers.tolist(), lenders.tolist(), ties.share.tolist(), strict=True):
-        if row >= 0 and row not in chosen and lender in fits:
+        if row >= 0 and not chosen[row] and lender in fits:
             worth[row] = max(worth.get(row, 0.0), fits[lender] * share)
     reminded = np.fromiter(worth, dtype=np.int64, count=len(worth))
     return _first(-np.array(list(worth.values())), reminded, REMINDED, image)
@@ -238,14 +248,13 @@ def _beside(search: Search, rows: Places, passing: Flags | None) -> Places:
 
 def _candidates(search: Search, choice: Choice, rows: Places) -> Candidates:
     found = search.image.rows[rows]
-    similarity = np.full(len(rows), np.nan)
-    known = np.isin(rows, choice.rows, assume_unique=True)
-    similarity[known] = choice.similarity
-    similarity[~known] = _similarities(search, rows[~known])
+    similarity = choice.similarity[rows]
+    if search.vector is not None and len(beside := (~choice.chosen[rows]).nonzero()[0]):
+        similarity[beside] = _similarities(search, rows[beside])
     occurred = found["occurred"].copy()
     nothing = np.zeros(len(rows))
     return Candidates(
-        ids=np.stack([found["high"], found["low"]], axis=1),
+        ids=search.image.ids_of(rows),
         words=choice.words[rows].astype(np.float64),
         similarity=similarity,
         session=found["session"].astype(np.int64) - 1,

@@ -12,9 +12,9 @@ import click
 from rich.markup import escape
 
 from apps.agents.models import Agent
-from apps.agents.services.contact import tell_agent
-from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import (
+from apps.fleet.contact import tell_agent
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import (
     destroy_agent,
     pause_agent,
     resume_agent,

@@ -11,7 +11,7 @@ import click
 from django.conf import settings
 
 from apps.agents.models import AgentPolicy
-from apps.agents.services.policy import FIELDS, policy_of, set_policy
+from apps.fleet.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
 from arbor.heartbeat.budgets import ByActions, ByTicks, budget_of
 from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION

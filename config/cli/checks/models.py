@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from apps.memories.services import embedders
-from apps.memories.services.embedding_backlog import embedding_backlog
+from apps.memories.services.embedding import embedders
+from apps.memories.services.embedding.backlog import embedding_backlog
 from apps.providers import default_model, model_for
 from arbor.embedding.models import AtStorage
 from arbor.errors import ArborError, ConfigurationInvalid

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.markup import escape
 
 from apps.contacts.models import OutboxMessage
-from apps.contacts.services.inbox import answer_message, count_unread, inbox, mark_read
+from apps.contacts.services.inbox import count_unread, inbox, mark_read
+from apps.fleet.contact import answer_message
 from apps.tenants.scope import tenant_transaction
 from config.cli.columns import OutputColumn, facts, listing, of_tenants
 from config.cli.kit import Output

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from apps.memories.services.archive import archive, purge, restore
-from apps.memories.services.forgetting import plan_forgetting
+from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.retention.forgetting import plan_forgetting
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.forgetting import Reason
 from config.cli.columns import OutputColumn, listing, number

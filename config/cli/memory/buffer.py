@@ -11,9 +11,9 @@ import structlog
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import BufferItem
-from apps.memories.services.buffer import hold, search_buffer
-from apps.memories.services.buffer_promotion import promote
-from apps.memories.services.search import embed_asked
+from apps.memories.services.recall.search import embed_asked
+from apps.memories.services.retention.buffer import hold, search_buffer
+from apps.memories.services.retention.promotion import promote
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import ToHold

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.markup import escape
 
 from apps.memories.models import CodeSnippet
-from apps.memories.services.code import find_code
+from apps.memories.services.store.snippets import find_code
 from config.cli.columns import OutputColumn, facts, listing
 from config.cli.kit import Output
 from config.cli.lookup import find_id

@@ -10,14 +10,14 @@ from rich.tree import Tree
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.services.concepts import (
+from apps.memories.services.graph.concepts import (
     ConceptNode,
     concept_tree,
     concepts_of,
     link_memory_to_concept,
     memories_of_concept,
 )
-from apps.memories.services.ontology import merge_concepts, set_parent
+from apps.memories.services.graph.ontology import merge_concepts, set_parent
 from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_memories

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import click
 
-from apps.memories.services.create import Creation, create_memories
+from apps.memories.services.store.create import Creation, create_memories
 from apps.selves.models import Belief
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.details import (

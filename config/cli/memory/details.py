@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
-from apps.console.memory_page import MemoryPage, read_memory
+from apps.console.pages.memory import MemoryPage, read_memory
 from apps.memories.models import Memory
 from apps.selves.services.resonance import Resonance, resonance_of
 from config.cli.kit import Output

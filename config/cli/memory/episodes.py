@@ -6,7 +6,7 @@ from rich.console import Group
 from rich.markup import escape
 
 from apps.memories.models import Episode
-from apps.memories.services.episodes import episode_memories
+from apps.memories.services.jobs.episodes import episode_memories
 from config.cli.columns import OutputColumn, facts, listing, table_of
 from config.cli.kit import Output
 from config.cli.lookup import find_episode

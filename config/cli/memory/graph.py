@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from apps.memories.services.walks import (
+from apps.memories.services.graph.walks import (
     find_causes,
     find_connected,
     find_contradictions,

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group
 from rich.markup import escape
 
-from apps.memories.services.health import read_health
+from apps.memories.services.jobs.health import read_health
 from arbor.memory.health import State
 from config.cli.kit import ExitCode, Output
 from config.cli.output import table

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from apps.memories.models import Concept, Memory, MemoryConcept
-from apps.memories.services.search import search_similar_memories
+from apps.memories.services.recall.search import search_similar_memories
 from arbor.memory.values import MemoryType
 from config.cli.columns import OutputColumn, facts, listing, number
 from config.cli.kit import Output

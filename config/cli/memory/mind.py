@@ -9,8 +9,8 @@ from rich.markup import escape
 from apps.agents.models import AgentState
 from apps.heartbeats.services.mind import Rebuilt, rebuild_mind
 from apps.heartbeats.services.thoughts import thoughts_of
-from apps.memories.services.activation import activated_clusters, activated_memories
-from apps.memories.services.nodes import labels_of
+from apps.memories.services.graph.nodes import labels_of
+from apps.memories.services.recall.activation import activated_clusters, activated_memories
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.relations import NodeKind
 from arbor.memory.walks import Node

@@ -11,9 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from apps.memories.services.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
-from apps.memories.services.partial import tip_of_the_tongue_about
-from apps.memories.services.recall import recall
+from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.tip_of_the_tongue import tip_of_the_tongue_about
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.values import MemoryType

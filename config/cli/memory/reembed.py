@@ -17,9 +17,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from apps.memories.services.minds import checked, installation_model
-from apps.memories.services.reembed import Move, OnProgress, Reembedding, find_moves
-from apps.memories.services.takeover import TakenOver
+from apps.memories.services.embedding.minds import checked, installation_model
+from apps.memories.services.embedding.reembed import Move, OnProgress, Reembedding, find_moves
+from apps.memories.services.embedding.takeover import TakenOver
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.models import EmbeddingModel
 from config.cli.kit import Output

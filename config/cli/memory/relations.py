@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.services.graph import relate, unrelate
+from apps.memories.services.graph.relations import relate, unrelate
 from arbor.memory.relations import Relation
 from config.cli.kit import Output
 from config.cli.lookup import find_node

@@ -8,15 +8,15 @@ from rich.markup import escape
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Cluster
-from apps.memories.services.activation import activated_clusters
-from apps.memories.services.clusters import (
+from apps.memories.services.clusters.clusters import (
     assign_memory_to_clusters,
     cluster_members,
     find_related_clusters,
     name_cluster,
     recalculate_cluster,
 )
-from apps.memories.services.partial import tip_of_the_tongue_about
+from apps.memories.services.recall.activation import activated_clusters
+from apps.memories.services.recall.tip_of_the_tongue import tip_of_the_tongue_about
 from arbor.memory.recall_request import check_query
 from config.cli.columns import OutputColumn, facts, listing, number, signed, table_of
 from config.cli.kit import Output

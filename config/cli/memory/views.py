@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from apps.memories.services.ingest import Ingested
-from apps.memories.services.partial import PartialActivation
+from apps.memories.services.recall.tip_of_the_tongue import PartialActivation
+from apps.memories.services.store.ingest import Ingested
 from arbor.memory.episodes import EpisodeTerms
 from arbor.memory.values import Recalled, ScoreTerms
 from config.cli.output import console, stamp, table

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.creation import create_agent
 from apps.agents.services.templates import seed_builtin_templates
+from apps.fleet.creation import create_agent
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 

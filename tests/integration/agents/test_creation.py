@@ -11,11 +11,11 @@ from django.conf import settings
 from django.db import connections
 
 from apps.agents.models import Agent, AgentKey, AgentState
-from apps.agents.services import creation
-from apps.agents.services.creation import create_agent
 from apps.agents.services.profile import system_prompt_of
 from apps.agents.services.templates import add_template, find_template
 from apps.audit.models import AuditAction, AuditEvent
+from apps.fleet import creation
+from apps.fleet.creation import create_agent
 from apps.goals.models import Goal
 from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
 from apps.memories.models import Memory

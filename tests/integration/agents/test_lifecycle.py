@@ -13,10 +13,12 @@ from django.db import connections
 from django.utils import timezone
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services import lifecycle
-from apps.agents.services.contact import tell_agent
 from apps.agents.services.dormancy import make_dormant
-from apps.agents.services.lifecycle import (
+from apps.agents.services.profile import agent_by_name
+from apps.audit.models import AuditAction, AuditEvent
+from apps.fleet import lifecycle
+from apps.fleet.contact import tell_agent
+from apps.fleet.lifecycle import (
     destroy_agent,
     pause_agent,
     resume_agent,
@@ -24,8 +26,6 @@ from apps.agents.services.lifecycle import (
     stop_agent,
     wake_agent,
 )
-from apps.agents.services.profile import agent_by_name
-from apps.audit.models import AuditAction, AuditEvent
 from apps.heartbeats.models import HeartbeatSchedule, Percept, ScheduleState
 from apps.tenants.checks import tenant_models
 from apps.tenants.models import Tenant, TenantStatus

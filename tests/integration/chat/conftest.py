@@ -15,8 +15,8 @@ from apps.contacts.services.chat import open_session, say
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import ExternalCall
-from apps.memories.services.code import keep_code
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
+from apps.memories.services.store.snippets import keep_code
 from apps.selves.models import IdentityAspect, Preference
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState

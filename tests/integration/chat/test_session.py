@@ -12,7 +12,7 @@ from django.db import connections
 from django.db.models import F
 
 from apps.agents.models import Agent, AgentState
-from apps.console.fleet import read_fleet
+from apps.console.pages.fleet import read_fleet
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import end_session, hear, open_session
 from apps.contacts.services.chat_sweep import LONGEST_WAIT, tend_chats
@@ -22,7 +22,7 @@ from apps.heartbeats.services.schedule import _CLAIM_DUE
 from apps.heartbeats.services.status import fleet_status
 from apps.heartbeats.services.thoughts import thoughts_of
 from apps.memories.models import CodeSnippet, Memory
-from apps.memories.services.archive import archive, purge
+from apps.memories.services.retention.archive import archive, purge
 from apps.queues import Task
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
@@ -307,7 +307,7 @@ def test_what_came_with_the_template_and_is_still_in_mind_outlives_a_rebuilding(
 
 
 def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    from apps.agents.services.contact import tell_agent
+    from apps.fleet.contact import tell_agent
 
     scripted(REST)
     with tenant_transaction(agent.tenant_id):

@@ -8,7 +8,7 @@ import pytest
 
 from apps import web
 from apps.memories.models import EmbedderFault, Mind
-from apps.memories.services import embedding
+from apps.memories.services.embedding import embedding
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.ports import HashEmbedder

@@ -10,7 +10,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster, Edge, Episode, Memory
-from apps.memories.services.activation import note_recall
+from apps.memories.services.recall.activation import note_recall
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from config.cli.output import short

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apps.memories.services import reembed
+from apps.memories.services.embedding import reembed
 from tests.integration.cli.conftest import Arbor
 
 

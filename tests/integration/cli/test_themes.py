@@ -11,9 +11,9 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster
-from apps.memories.services import partial
-from apps.memories.services.clustering import order_clusters
-from apps.memories.services.remember import store
+from apps.memories.services.clusters.job import order_clusters
+from apps.memories.services.recall import tip_of_the_tongue as partial
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from tests.integration.cli.conftest import Arbor

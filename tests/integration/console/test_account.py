@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.test import Client
 from django.urls import reverse
 
-from apps.tenants.administration import create_account
+from apps.fleet.administration import create_account
 from apps.tenants.models import User
 
 OLD, NEW = "a long river to the sea", "a longer river to the sea"

@@ -11,8 +11,8 @@ from django.urls import reverse
 from apps.agents.models import Agent
 from apps.agents.services.templates import seed_builtin_templates
 from apps.audit.models import AuditAction, AuditEvent
+from apps.fleet.administration import suspend_tenant
 from apps.queues import captured
-from apps.tenants.administration import suspend_tenant
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus

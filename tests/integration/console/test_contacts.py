@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.audit.models import AuditAction, AuditEvent
-from apps.console.message_page import LISTED
+from apps.console.pages.message import LISTED
 from apps.contacts.models import Channel, OutboxMessage
-from apps.contacts.services.inbox import QUOTED_LENGTH
+from apps.fleet.contact import QUOTED_LENGTH
 from apps.heartbeats.models import Percept, PerceptKind
 from apps.queues import Task, captured
 from apps.tenants.scope import tenant_transaction

@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.console.neighborhood_picture import LABEL, WIDTH, Neighbor, draw_neighborhood
+from apps.console.pictures.neighborhood import LABEL, WIDTH, Neighbor, draw_neighborhood
 from arbor.memory.neighborhood import KEPT
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from apps.console.pipeline_picture import BOX_HEIGHT, BOX_WIDTH, Box, Passage, draw_pipeline
+from apps.console.pictures.pipeline import BOX_HEIGHT, BOX_WIDTH, Box, Passage, draw_pipeline
 from arbor.pipeline.graph import heartbeat_text
 
 TEXT = """digraph own {

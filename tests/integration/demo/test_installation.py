@@ -8,11 +8,11 @@ import pytest
 from django.utils import timezone
 
 from apps.agents.models import Agent
-from apps.agents.services.lifecycle import destroy_agent
 from apps.agents.services.templates import seed_builtin_templates
+from apps.fleet.administration import resume_tenant, suspend_tenant
+from apps.fleet.lifecycle import destroy_agent
 from apps.heartbeats.models import HeartbeatSchedule
 from apps.memories.models import Memory
-from apps.tenants.administration import resume_tenant, suspend_tenant
 from apps.tenants.models import Role
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import all_slugs, create_tenant, tenant_by_slug, tenants_of

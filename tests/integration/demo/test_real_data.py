@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import start_agent
 from apps.agents.services.templates import seed_builtin_templates
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import start_agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.inline import beat_now
 from apps.memories.models import Memory
-from apps.memories.services.ingest import ingest
-from apps.memories.services.recall import recall
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.store.ingest import ingest
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.conversation import ConversationFormat

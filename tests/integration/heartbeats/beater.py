@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.agents.models import Agent
 from apps.heartbeats.services.schedule import tick_now
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.memory.values import NewMemory

@@ -12,9 +12,9 @@ from django.db import connections
 
 from apps import providers
 from apps.agents.models import Agent
-from apps.agents.services.creation import create_agent
-from apps.agents.services.lifecycle import start_agent
 from apps.agents.services.templates import seed_builtin_templates
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import start_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule

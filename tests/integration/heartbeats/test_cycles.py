@@ -8,12 +8,12 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
+from apps.fleet.administration import suspend_tenant
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services import cycles
 from apps.heartbeats.services.cycles import allocate, run_ticks
 from apps.heartbeats.services.schedule import tick_now
-from apps.tenants.administration import suspend_tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, ModelUnavailable, TransitionIllegal

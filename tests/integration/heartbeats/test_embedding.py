@@ -18,7 +18,7 @@ from apps.heartbeats.models import HeartbeatStatus, ScheduleState
 from apps.heartbeats.services.fetching import Asked, Fetcher
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Memory, Mind
-from apps.memories.services import embedding
+from apps.memories.services.embedding import embedding
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.adapters.embedders import connect_embedder

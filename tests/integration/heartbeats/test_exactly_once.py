@@ -11,7 +11,7 @@ from django.db import connections
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.lifecycle import pause_agent
+from apps.fleet.lifecycle import pause_agent
 from apps.heartbeats.models import (
     CallStatus,
     ExternalCall,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
-from apps.console.call_page import read_call
+from apps.console.pages.call import read_call
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
@@ -17,7 +17,7 @@ from apps.heartbeats.services import calls
 from apps.heartbeats.services.schedule import tick_now
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import Memory
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock

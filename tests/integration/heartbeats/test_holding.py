@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.contact import tell_agent
+from apps.fleet.contact import tell_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.memories.models import BufferItem, Memory
-from apps.memories.services.buffer_promotion import tend_buffers
+from apps.memories.services.retention.promotion import tend_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from tests.integration.heartbeats.beater import Beater, Script

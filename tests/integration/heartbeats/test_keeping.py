@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.contact import tell_agent
+from apps.fleet.contact import tell_agent
 from apps.memories.models import (
     Edge,
     Memory,
 )
-from apps.memories.services.graph import relate
+from apps.memories.services.graph.relations import relate
 from apps.selves.services.beliefs import hold_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.steps.orientation import BEATS_SESSION

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.contact import tell_agent
-from apps.agents.services.policy import set_policy
 from apps.contacts.services.chat import end_session, say
+from apps.fleet.contact import tell_agent
+from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept, Trigger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from apps.agents.models import Agent
-from apps.agents.services.contact import tell_agent
+from apps.fleet.contact import tell_agent
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.perception import perceive
 from apps.tenants.scope import tenant_transaction

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.policy import set_policy
+from apps.fleet.policy import set_policy
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.pulse import glances_of, spending_of
+from apps.heartbeats.services.pulse import exhausted_of, glances_of, spending_of
 from apps.heartbeats.services.sight import see
 from apps.memories.models import Episode
 from apps.tenants.models import Tenant
@@ -118,10 +118,10 @@ def test_unused_energy_is_noticed_over_receipts(agent: Agent) -> None:
 def test_another_budget_knows_neither_unused_nor_exhausted_energy(agent: Agent, budget: str) -> None:
     with tenant_transaction(agent.tenant_id):
         live(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
-        assert see(agent.id)["exhausted_beats"] == 3
+        assert exhausted_of(see(agent.id)["pulse"]) == 3
         assert NoticeKind.HOARDING in noticed(agent)
         set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
-        assert see(agent.id)["exhausted_beats"] == 0
+        assert exhausted_of(see(agent.id)["pulse"]) == 0
         assert NoticeKind.HOARDING not in noticed(agent)
 
 
@@ -130,6 +130,6 @@ def test_what_cycles_paid_with_is_no_energy(agent: Agent) -> None:
         lived = {"energy_start": 20.0, "energy_end": 12.0}
         live(agent, [lived, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
         found = see(agent.id)
-        assert found["exhausted_beats"] == 0
+        assert exhausted_of(found["pulse"]) == 0
         assert spending_of(found["pulse"]) == [(20.0, 12.0)] * 24
         assert NoticeKind.HOARDING not in noticed(agent)

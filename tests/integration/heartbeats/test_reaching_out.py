@@ -12,11 +12,11 @@ from django.db import connections
 from django.utils import timezone
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.contact import tell_agent
 from apps.agents.services.dormancy import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import add_channel
+from apps.fleet.contact import tell_agent
 from apps.heartbeats.models import HeartbeatSchedule, HeartbeatStatus, Percept, Trigger
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Memory

@@ -20,9 +20,9 @@ from apps.memories.models import (
     MemoryAccess,
     Upkeep,
 )
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.neighborhoods import refresh_neighborhoods
-from apps.memories.services.recall import Recaller
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
+from apps.memories.services.recall.doors import Recaller
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.memory.recall_request import RecallRequest

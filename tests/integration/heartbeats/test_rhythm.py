@@ -14,8 +14,9 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.policy import set_policy
 from apps.audit.models import AuditAction, AuditEvent
+from apps.fleet.administration import limit_tenant
+from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent, Satisfaction
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import (
@@ -30,7 +31,6 @@ from apps.heartbeats.models import (
 )
 from apps.heartbeats.services import usage
 from apps.heartbeats.services.perception import perceive
-from apps.tenants.administration import limit_tenant
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid

@@ -11,8 +11,8 @@ import pytest
 from django.db import OperationalError
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.runtime import Runtime
 from apps.audit.models import AuditAction, AuditEvent
+from apps.fleet.runtime import Runtime
 from apps.goals.services.goals import create_goal
 from apps.goals.services.plans import add_plan
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState

@@ -14,7 +14,7 @@ from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept
 from apps.heartbeats.services import walk
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.schedule import tick_now
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.heartbeat.beat import Beat

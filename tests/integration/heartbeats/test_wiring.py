@@ -6,9 +6,9 @@ import json
 from uuid import UUID
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.contact import tell_agent
-from apps.agents.services.policy import set_policy
 from apps.audit.models import AuditEvent
+from apps.fleet.contact import tell_agent
+from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.heartbeats.models import ExternalCall, HeartbeatStatus, LedgerEntry, Percept
 from apps.heartbeats.services.trace import steps_of

@@ -10,8 +10,8 @@ from django.db.models import F
 from apps.agents.models import Agent
 from apps.heartbeats.models import ExternalCall, LedgerEntry
 from apps.memories.models import Episode, Memory, MemoryConcept, Upkeep
-from apps.memories.services.episodes import close_episodes
-from apps.memories.services.remember import remember
+from apps.memories.services.jobs.episodes import close_episodes
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import NewMemory
 

@@ -16,9 +16,9 @@ from apps.heartbeats.services.consolidation import EXTRACT_BATCH, consolidate, t
 from apps.heartbeats.services.errand_prompts import empty_prompts
 from apps.heartbeats.services.errands import WAITS
 from apps.heartbeats.services.lost_errands import recover_errands
-from apps.memories.services.archive import archive, purge
-from apps.memories.services.concepts import memories_of_concept
-from apps.memories.services.remember import remember
+from apps.memories.services.graph.concepts import memories_of_concept
+from apps.memories.services.retention.archive import archive, purge
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ModelRequest, ScriptedModel

@@ -17,9 +17,9 @@ from apps.heartbeats.services import consolidation
 from apps.heartbeats.services.consolidation import tend_episodes
 from apps.heartbeats.services.lost_errands import recover_errands
 from apps.memories.models import Episode, Memory
-from apps.memories.services.embedding_backlog import embed_backlog
-from apps.memories.services.episodes import close_episodes, episode_memories, recall_episodes
-from apps.memories.services.remember import remember
+from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.jobs.episodes import close_episodes, episode_memories, recall_episodes
+from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.errors import Invalid, NotFound

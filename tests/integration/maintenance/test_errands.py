@@ -23,7 +23,7 @@ from apps.heartbeats.services.errands import WAITS
 from apps.heartbeats.services.failed_errands import failed_errands, retry_failed_errands
 from apps.heartbeats.services.lost_errands import recover_errands
 from apps.heartbeats.services.usage import day_of
-from apps.memories.services.summaries import MAX_FAILURES
+from apps.memories.services.jobs.summaries import MAX_FAILURES
 from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelRefused, ModelUnavailable

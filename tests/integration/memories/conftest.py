@@ -15,7 +15,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory, MemoryAccess, Term
-from apps.memories.services import embedding
+from apps.memories.services.embedding import embedding
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.adapters.embedders import connect_embedder

@@ -8,10 +8,10 @@ from apps.agents.models import Agent
 from apps.memories.models import (
     NextEmbedding,
 )
-from apps.memories.services.minds import model_of
-from apps.memories.services.reembed import Reembedding, find_moves
-from apps.memories.services.remember import remember
-from apps.memories.services.takeover import TakenOver
+from apps.memories.services.embedding.minds import model_of
+from apps.memories.services.embedding.reembed import Reembedding, find_moves
+from apps.memories.services.embedding.takeover import TakenOver
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.values import NewMemory

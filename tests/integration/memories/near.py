@@ -12,7 +12,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Edge, Episode, Memory, Upkeep
-from apps.memories.services.neighborhoods import refresh_batch
+from apps.memories.services.graph.neighborhoods import refresh_batch
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.neighborhood import neighborhood
 from arbor.memory.relations import NodeKind, Relation

@@ -9,10 +9,10 @@ import numpy as np
 
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, ClusterMember, Mind, Upkeep
-from apps.memories.services.clustering import (
+from apps.memories.services.clusters.job import (
     order_clusters,
 )
-from apps.memories.services.remember import store
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.clusters import Vectors
 from tests.integration.memories.conftest import NOON, a_memory

@@ -11,16 +11,16 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Activation, Cluster, ClusterMember, Memory, Upkeep
-from apps.memories.services import activation
-from apps.memories.services.activation import (
+from apps.memories.services.recall import activation
+from apps.memories.services.recall.activation import (
     activated_clusters,
     activated_memories,
     note_recall,
     note_recalls,
     trim_activations,
 )
-from apps.memories.services.recall import recall
-from apps.memories.services.remember import remember
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.activation import MOST_REACHED, level_after, sources, spread

@@ -19,10 +19,10 @@ from apps.memories.models import (
     MemoryAccess,
     Upkeep,
 )
-from apps.memories.services.activation import note_recall
-from apps.memories.services.archive import MOST_AT_ONCE, archive, purge, restore
-from apps.memories.services.recall import recall
-from apps.memories.services.remember import remember, store
+from apps.memories.services.recall.activation import note_recall
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.retention.archive import MOST_AT_ONCE, archive, purge, restore
+from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ArborError, Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.content import content_hash

@@ -12,9 +12,12 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import BufferItem, Memory, Mind
-from apps.memories.services import buffer
-from apps.memories.services.archive import archive, purge
-from apps.memories.services.buffer import (
+from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.minds import installation_model
+from apps.memories.services.retention import buffer
+from apps.memories.services.retention.archive import archive, purge
+from apps.memories.services.retention.buffer import (
     BufferSearch,
     Holding,
     hold,
@@ -22,10 +25,7 @@ from apps.memories.services.buffer import (
     search_buffer,
     search_buffers,
 )
-from apps.memories.services.buffer_promotion import promote, tend_buffers
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.embedding_backlog import embed_backlog
-from apps.memories.services.minds import installation_model
+from apps.memories.services.retention.promotion import promote, tend_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.buffer import ToHold

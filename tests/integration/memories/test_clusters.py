@@ -10,15 +10,15 @@ from pgvector import HalfVector
 
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, Memory, Mind
-from apps.memories.services import clustering
-from apps.memories.services.archive import archive
-from apps.memories.services.clustering import (
-    tend_clusters,
-)
-from apps.memories.services.clusters import (
+from apps.memories.services.clusters import job as clustering
+from apps.memories.services.clusters.clusters import (
     name_cluster,
 )
-from apps.memories.services.remember import store
+from apps.memories.services.clusters.job import (
+    tend_clusters,
+)
+from apps.memories.services.retention.archive import archive
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConfigurationInvalid, Invalid
 from tests.integration.memories.conftest import a_memory, at_once

@@ -9,19 +9,19 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import ClusterMember, ClusterRelation, Edge, Memory
-from apps.memories.services.archive import archive, restore
-from apps.memories.services.clustering import (
-    tend_agent,
-    tend_clusters,
-)
-from apps.memories.services.clusters import (
+from apps.memories.services.clusters.clusters import (
     assign_memory_to_clusters,
     cluster_members,
     find_related_clusters,
     mark_clusters_stale,
     recalculate_cluster,
 )
-from apps.memories.services.remember import remember, store
+from apps.memories.services.clusters.job import (
+    tend_agent,
+    tend_clusters,
+)
+from apps.memories.services.retention.archive import archive, restore
+from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from tests.integration.memories.conftest import a_memory, at_once

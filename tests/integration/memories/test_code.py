@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apps.agents.models import Agent
 from apps.memories.models import CodeSnippet
-from apps.memories.services.code import SaidTexts, store_code
+from apps.memories.services.store.snippets import SaidTexts, store_code
 from apps.tenants.scope import tenant_transaction
 
 ADD = "```python\ndef add(a, b):\n    return a + b\n```"

@@ -10,7 +10,7 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Concept, Edge, Memory, MemoryConcept
-from apps.memories.services.concepts import (
+from apps.memories.services.graph.concepts import (
     ConceptNode,
     concept_tree,
     concepts_of,
@@ -18,8 +18,8 @@ from apps.memories.services.concepts import (
     link_memory_to_concept,
     memories_of_concept,
 )
-from apps.memories.services.ontology import merge_concepts, set_parent
-from apps.memories.services.remember import store
+from apps.memories.services.graph.ontology import merge_concepts, set_parent
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.values import MemoryStatus

@@ -9,7 +9,7 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Edge, MemoryConcept, Practice
-from apps.memories.services.create import (
+from apps.memories.services.store.create import (
     Creation,
     create_episodic_memory,
     create_memories,
@@ -17,8 +17,8 @@ from apps.memories.services.create import (
     create_semantic_memory,
     create_strategic_memory,
 )
-from apps.memories.services.practice import record_outcome
-from apps.memories.services.provenance import add_source
+from apps.memories.services.store.practice import record_outcome
+from apps.memories.services.store.provenance import add_source
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.ids import uuid7

@@ -13,9 +13,9 @@ from django.db.models.functions import Now
 
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import EmbeddingCacheEntry
-from apps.memories.services import upkeep
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.upkeep import trim_embedding_cache
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.jobs import upkeep
+from apps.memories.services.jobs.upkeep import trim_embedding_cache
 from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.embedding.ports import HashEmbedder

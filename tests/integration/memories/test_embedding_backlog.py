@@ -14,15 +14,16 @@ from django.db.models import F
 
 from apps.agents.models import Agent
 from apps.memories.models import BufferItem, EmbedderFault, EmbeddingCacheEntry, Episode, Mind, Upkeep
-from apps.memories.services import embedding, embedding_backlog
-from apps.memories.services.embedders import check_embedder, embedder_faults, other_models
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.embedding_backlog import embed_backlog
-from apps.memories.services.embedding_backlog import embedding_backlog as count_backlog
-from apps.memories.services.minds import open_mind
-from apps.memories.services.recall import recall
-from apps.memories.services.remember import store
-from apps.memories.services.upkeep import expire_memories
+from apps.memories.services.embedding import backlog as embedding_backlog
+from apps.memories.services.embedding import embedding
+from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.embedding.backlog import embedding_backlog as count_backlog
+from apps.memories.services.embedding.embedders import check_embedder, embedder_faults, other_models
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.minds import open_mind
+from apps.memories.services.jobs.upkeep import expire_memories
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.adapters.embedders import connect_embedder

@@ -16,8 +16,9 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal
 from apps.memories.models import Edge, Memory, MemoryAccess, Mind
-from apps.memories.services import forgetting
-from apps.memories.services.forgetting import (
+from apps.memories.services.jobs.upkeep import expire_memories
+from apps.memories.services.retention import forgetting
+from apps.memories.services.retention.forgetting import (
     Plan,
     clean_up_memories,
     fade_memories,
@@ -25,8 +26,7 @@ from apps.memories.services.forgetting import (
     plan_forgetting,
     take_mind,
 )
-from apps.memories.services.remember import store
-from apps.memories.services.upkeep import expire_memories
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.forgetting import Policy, Reason
 from arbor.memory.retention import Retention

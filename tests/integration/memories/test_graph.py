@@ -12,14 +12,14 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.goals.models import Goal
 from apps.memories.models import Concept, Edge
-from apps.memories.services import nodes
-from apps.memories.services.archive import archive, purge
-from apps.memories.services.graph import (
+from apps.memories.services.graph import nodes
+from apps.memories.services.graph.relations import (
     connect,
     relate,
     unrelate,
 )
-from apps.memories.services.walks import find_connected, find_supporting_evidence
+from apps.memories.services.graph.walks import find_connected, find_supporting_evidence
+from apps.memories.services.retention.archive import archive, purge
 from apps.selves.models import Belief
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound

@@ -11,13 +11,13 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, PlatformEvent
 from apps.memories.models import BufferItem, Episode, JobRun, Memory, Mind, Upkeep
-from apps.memories.services import health as health_module
-from apps.memories.services.buffer import hold
-from apps.memories.services.health import Health, read_health
-from apps.memories.services.health_watch import watch_health
-from apps.memories.services.remember import store
-from apps.memories.services.rounds import Round
-from apps.memories.services.runs import expect_runs, note_run
+from apps.memories.services.jobs import health as health_module
+from apps.memories.services.jobs.health import Health, read_health
+from apps.memories.services.jobs.health_watch import watch_health
+from apps.memories.services.jobs.rounds import Round
+from apps.memories.services.jobs.runs import expect_runs, note_run
+from apps.memories.services.retention.buffer import hold
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.memory.buffer import ToHold
 from arbor.memory.health import Figure, Limit, Metric, State

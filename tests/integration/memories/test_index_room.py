@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from django.db import connections
 
-from apps.memories.services.embedding import embedder
-from apps.memories.services.literals import MAX_DIMENSION, fitting, halfvec_texts, sparsevec_text
+from apps.memories.services.embedding.embedding import embedder
+from apps.memories.services.embedding.literals import MAX_DIMENSION, fitting, halfvec_texts, sparsevec_text
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.lexical import MAX_TERMS, document_vector
 from arbor.memory.values import SESSION_LENGTH

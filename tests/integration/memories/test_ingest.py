@@ -11,9 +11,9 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
-from apps.memories.services import ingest as ingesting
-from apps.memories.services.ingest import Ingested, ingest
-from apps.memories.services.recall import recall
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.store import ingest as ingesting
+from apps.memories.services.store.ingest import Ingested, ingest
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConversationInvalid, NotFound
 from arbor.ids import uuid7

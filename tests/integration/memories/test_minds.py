@@ -12,9 +12,14 @@ from django.db import connection
 
 from apps.agents.models import Agent
 from apps.memories.models import Mind
-from apps.memories.services import embedding
-from apps.memories.services.embedding import embed_for_storage, embed_query, embed_texts, embedder_for
-from apps.memories.services.minds import (
+from apps.memories.services.embedding import embedding
+from apps.memories.services.embedding.embedding import (
+    embed_for_storage,
+    embed_query,
+    embed_texts,
+    embedder_for,
+)
+from apps.memories.services.embedding.minds import (
     QUERY_VECTOR,
     installation_model,
     model_of,
@@ -97,7 +102,7 @@ def test_an_address_is_used_for_its_own_model_alone(settings: Any, monkeypatch: 
         urls[name] = url
         return HashEmbedder(dimension)
 
-    monkeypatch.setattr("apps.memories.services.embedding.connect_embedder", connect)
+    monkeypatch.setattr("apps.memories.services.embedding.embedding.connect_embedder", connect)
     settings.ARBOR_EMBEDDING_MODEL = "tei/new"
     settings.ARBOR_EMBEDDING_URL = "http://new.invalid"
     settings.ARBOR_EMBEDDING_URLS = {"tei/old": "http://old.invalid"}

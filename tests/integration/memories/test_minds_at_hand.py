@@ -14,18 +14,18 @@ import pytest
 from django.db import connections, transaction
 
 from apps.agents.models import Agent
-from apps.agents.services.lifecycle import destroy_agent
+from apps.fleet.administration import resume_tenant, suspend_tenant
+from apps.fleet.lifecycle import destroy_agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services import minds_at_hand
-from apps.memories.services.archive import archive, purge, restore
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.minds import model_of
-from apps.memories.services.minds_at_hand import MindsAtHand
-from apps.memories.services.recall import Recaller, recall
-from apps.memories.services.remember import remember, store
-from apps.memories.services.revising import doubt, revise, weigh_anew
-from apps.memories.services.upkeep import expire_memories
-from apps.tenants.administration import resume_tenant, suspend_tenant
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.minds import model_of
+from apps.memories.services.jobs.upkeep import expire_memories
+from apps.memories.services.recall import minds_at_hand
+from apps.memories.services.recall.doors import Recaller, recall
+from apps.memories.services.recall.minds_at_hand import MindsAtHand
+from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.store.remember import remember, store
+from apps.memories.services.store.revision import doubt, revise, weigh_anew
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall_request import RecallRequest
@@ -479,7 +479,7 @@ def look(agent: Agent, text: str) -> list[Recalled]:
 
 def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
     """Recall so often, and return how many minds are at hand then."""
-    monkeypatch.setattr("apps.memories.services.recall.MINDS", minds)
+    monkeypatch.setattr("apps.memories.services.recall.doors.MINDS", minds)
     for _ in range(times):
         with tenant_transaction(agent.tenant_id):
             Recaller().recall([RecallRequest(agent_id=agent.id, text="boat", limit=3, now=NOON)])

@@ -10,14 +10,15 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory, Upkeep
-from apps.memories.services import neighborhoods, vectors
-from apps.memories.services.archive import archive, restore
-from apps.memories.services.neighborhoods import (
+from apps.memories.services.embedding import vectors
+from apps.memories.services.graph import neighborhoods
+from apps.memories.services.graph.neighborhoods import (
     mark_stale,
     refresh_batch,
     refresh_neighborhoods,
 )
-from apps.memories.services.remember import remember
+from apps.memories.services.retention.archive import archive, restore
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.relations import NodeKind
 from tests.integration.memories.conftest import a_memory, at_once

@@ -9,13 +9,13 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, Mind
-from apps.memories.services.clustering import order_clusters
-from apps.memories.services.partial import (
+from apps.memories.services.clusters.job import order_clusters
+from apps.memories.services.recall.tip_of_the_tongue import (
     find_partial_activations,
     on_the_tip_of_the_tongue,
     tip_of_the_tongue_about,
 )
-from apps.memories.services.remember import store
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.clusters import Vectors

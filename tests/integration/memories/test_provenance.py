@@ -8,8 +8,8 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Edge, Upkeep
-from apps.memories.services.provenance import Tie, draw_ties
-from apps.memories.services.remember import store
+from apps.memories.services.store.provenance import Tie, draw_ties
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.relations import Relation
 from tests.integration.memories.conftest import a_memory

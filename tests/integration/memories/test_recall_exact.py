@@ -17,8 +17,8 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services.recall import recall
-from apps.memories.services.remember import store
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.filters import RecallFilter
 from arbor.memory.neighborhood import HIGHEST

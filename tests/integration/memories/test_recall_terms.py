@@ -11,8 +11,8 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services.recall import recall
-from apps.memories.services.remember import remember
+from apps.memories.services.recall.doors import recall
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.neighborhood import HIGHEST

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from apps.agents.models import Agent
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.minds_at_hand import MindsAtHand
-from apps.memories.services.recall import Recaller
-from apps.memories.services.remember import remember, store
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.recall.doors import Recaller
+from apps.memories.services.recall.minds_at_hand import MindsAtHand
+from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
 from tests.integration.memories.both_ways import at_hand, scanning
@@ -47,7 +47,7 @@ def test_each_agent_is_answered_as_if_it_were_asked_alone(mind: Agent, other_min
 def test_no_request_asks_nothing(mind: Agent, statements: list[str]) -> None:
     with tenant_transaction(mind.tenant_id):
         assert Recaller().recall([]) == []
-        assert Recaller().meaning_texts([], NOON) == []
+        assert Recaller().meaning_texts([]) == []
     assert statements == []
 
 
@@ -71,7 +71,7 @@ def test_meaning_texts_of_several_agents_take_one_statement(
     statements.clear()
     with tenant_transaction(mind.tenant_id):
         asked = [(mind.id, "Ada's boat"), (other_mind.id, "Ada's boat"), (other_mind.id, "Grace's boat")]
-        assert Recaller().meaning_texts(asked, NOON) == ["boat", "Ada's boat", "boat"]
+        assert Recaller().meaning_texts(asked) == ["boat", "Ada's boat", "boat"]
     assert len(statements) == 1
 
 
@@ -82,7 +82,7 @@ def test_recalling_about_words_that_were_read_does_not_read_them_again(
     keep(other_mind, *OTHER)
     recaller = Recaller()
     with tenant_transaction(mind.tenant_id), scanning():
-        recaller.meaning_texts([(mind.id, "the boat in the shed"), (other_mind.id, "the library")], NOON)
+        recaller.meaning_texts([(mind.id, "the boat in the shed"), (other_mind.id, "the library")])
         statements.clear()
         recaller.recall([RecallRequest(agent_id=mind.id, text="the shed", limit=3, now=NOON)])
         assert statistics_read(statements) == 0

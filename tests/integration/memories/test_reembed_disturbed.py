@@ -13,12 +13,12 @@ from apps.memories.models import (
     Memory,
     NextEmbedding,
 )
-from apps.memories.services import embedding, reembed
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.embedding_backlog import embed_backlog
-from apps.memories.services.recall import recall
-from apps.memories.services.reembed import Reembedding, find_moves
-from apps.memories.services.takeover import take_over
+from apps.memories.services.embedding import embedding, reembed
+from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.reembed import Reembedding, find_moves
+from apps.memories.services.embedding.takeover import take_over
+from apps.memories.services.recall.doors import recall
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, ConfigurationInvalid, EmbeddingFailed

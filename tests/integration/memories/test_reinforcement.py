@@ -12,9 +12,9 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import MemoryAccess, Upkeep
-from apps.memories.services.archive import archive
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.remember import Remembered, remember, store
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.retention.archive import archive
+from apps.memories.services.store.remember import Remembered, remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound

@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from apps.agents.models import Agent
-from apps.memories.services import rounds
-from apps.memories.services.rounds import make_round
+from apps.memories.services.jobs import rounds
+from apps.memories.services.jobs.rounds import make_round
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory

@@ -12,10 +12,10 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory, MemoryAccess
-from apps.memories.services import search
-from apps.memories.services.embedding import embed_texts
-from apps.memories.services.remember import remember
-from apps.memories.services.search import Similar, search_similar_memories
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.recall import search
+from apps.memories.services.recall.search import Similar, search_similar_memories
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid

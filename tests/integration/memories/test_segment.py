@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.agents.models import Agent
 from apps.memories.models import Episode, Memory
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.values import MemoryType, NewMemory

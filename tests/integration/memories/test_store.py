@@ -9,8 +9,8 @@ import pytest
 from django.db import transaction
 
 from apps.agents.models import Agent
-from apps.memories.services.remember import Remembered, remember, store
-from apps.memories.services.upkeep import expire_memories
+from apps.memories.services.jobs.upkeep import expire_memories
+from apps.memories.services.store.remember import Remembered, remember, store
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ContentInvalid, TenantRequired

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import Memory
-from apps.memories.services.remember import store
-from apps.memories.services.upkeep import expire_memories
+from apps.memories.services.jobs.upkeep import expire_memories
+from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import MemoryStatus, NewMemory

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from apps.agents.models import Agent
 from apps.memories.models import Concept, Edge, MemoryConcept
-from apps.memories.services import walks
-from apps.memories.services.walks import (
+from apps.memories.services.graph import walks
+from apps.memories.services.graph.walks import (
     find_causes,
     find_connected,
     find_contradictions,

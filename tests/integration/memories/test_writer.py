@@ -12,12 +12,12 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory, Mind
-from apps.memories.services import appraisal
-from apps.memories.services.archive import archive
-from apps.memories.services.minds import installation_model
-from apps.memories.services.placement import Remembered, ToRemember
-from apps.memories.services.remember import store
-from apps.memories.services.writer import MemoryWriter
+from apps.memories.services.embedding.minds import installation_model
+from apps.memories.services.retention.archive import archive
+from apps.memories.services.store import appraisal
+from apps.memories.services.store.placement import Remembered, ToRemember
+from apps.memories.services.store.remember import store
+from apps.memories.services.store.writer import MemoryWriter
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound

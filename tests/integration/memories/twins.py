@@ -14,9 +14,9 @@ import numpy as np
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import Edge, Episode, Memory, MemoryAccess, Mind, Upkeep
-from apps.memories.services.archive import archive
-from apps.memories.services.placement import Remembered
-from apps.memories.services.remember import store
+from apps.memories.services.retention.archive import archive
+from apps.memories.services.store.placement import Remembered
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.clusters import Vectors

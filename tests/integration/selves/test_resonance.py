@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apps.agents.models import Agent
-from apps.memories.services.graph import relate
+from apps.memories.services.graph.relations import relate
 from apps.selves.services.aspects import drop_aspect
 from apps.selves.services.resonance import resonance_of
 from apps.tenants.models import Tenant

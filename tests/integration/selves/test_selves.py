@@ -12,10 +12,10 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Memory
-from apps.memories.services.create import create_semantic_memory
-from apps.memories.services.graph import relate, unrelate
-from apps.memories.services.provenance import add_source
-from apps.memories.services.words import lock_minds
+from apps.memories.services.graph.relations import relate, unrelate
+from apps.memories.services.store.create import create_semantic_memory
+from apps.memories.services.store.provenance import add_source
+from apps.memories.services.store.words import lock_minds
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.alignment import alignments
 from apps.selves.services.aspects import drop_aspect, revise_aspect, take_aspect

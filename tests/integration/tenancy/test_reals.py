@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from psycopg import ClientCursor
 
-from apps.memories.services.literals import halfvec_texts
+from apps.memories.services.embedding.literals import halfvec_texts
 from apps.tenants.postgresql.reals import Reals
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ import pytest
 from celery import Celery
 
 from apps.memories.models import JobRun
-from apps.memories.services.rounds import Round
+from apps.memories.services.jobs.rounds import Round
 from apps.queues import Task
 from workers import runs as runs_of_jobs
 from workers import tasks

@@ -50,7 +50,7 @@ def test_an_embedder_that_cannot_be_had_keeps_no_pool_from_beginning(
     celery: Celery, cold: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "apps.memories.services.embedding.installation_model",
+        "apps.memories.services.embedding.embedding.installation_model",
         lambda: EmbeddingModel(name="nobody/knows", dimension=256),
     )
     assert begin(celery, Queue.HEARTBEAT) == (1, 0)

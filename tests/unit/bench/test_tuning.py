@@ -7,7 +7,7 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.memories.services.scan import Found, Query
+from apps.memories.services.recall.scan import Found, Query
 from arbor.memory.candidates import Candidate, Candidates, Links
 from arbor.memory.fusion import Background
 from arbor.memory.query import Reading
@@ -43,7 +43,7 @@ def asked(*, words: float, lent: float) -> Asked:
     )
     query = Query(
         request=RecallRequest(agent_id=UUID(int=9), text="?", limit=2, now=NOW),
-        reading=Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None),
+        reading=Reading(lexical={}, speakers=frozenset(), span=None),
         documents=3,
     )
     found = Found(

@@ -15,7 +15,9 @@ import pytest
 from apps.heartbeats.services.cycles import MOST_TICKS
 from apps.heartbeats.services.perception import TOLD
 from apps.heartbeats.services.thoughts import RING
-from apps.memories.services import code, reembed, walks
+from apps.memories.services import code
+from apps.memories.services.embedding import reembed
+from apps.memories.services.graph import walks
 from apps.tenants.models import Role
 from config.cli.commands import agent, memory, processes, tenant
 from config.cli.kit import Run

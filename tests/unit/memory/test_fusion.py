@@ -51,7 +51,7 @@ def ranked(
     mood: float | None = None,
     **asked: object,
 ) -> dict[int, Ranked]:
-    nothing = Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None)
+    nothing = Reading(lexical={}, speakers=frozenset(), span=None)
     reading = replace(nothing, **asked)  # type: ignore[arg-type]
     found = rank(
         Candidates.of(candidates),
@@ -195,7 +195,7 @@ def test_nothing_is_ranked_when_nothing_is_there_or_wanted() -> None:
 
 
 def test_vectors_that_are_all_alike_tell_nothing() -> None:
-    reading = Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None)
+    reading = Reading(lexical={}, speakers=frozenset(), span=None)
     flat = Background(mean=0.7, deviation=0.0)
     found = rank(Candidates.of(some({"similarity": 0.7})), reading=reading, background=flat, now=NOW, limit=1)
     assert found[0].terms.meaning == 0
@@ -222,7 +222,6 @@ CANDIDATES = st.builds(
 )
 BACKGROUNDS = st.builds(Background, mean=st.floats(-1, 1), deviation=st.floats(0, 1))
 READING = Reading(
-    meaning_text="?",
     lexical={},
     speakers=frozenset({"caroline"}),
     span=TimeSpan(start=NOW - timedelta(days=9), end=NOW),
@@ -368,7 +367,7 @@ def test_whoever_use_can_bring_among_the_best_is_a_contender() -> None:
             )
             for number in range(1, 200)
         ]
-        reading = Reading(meaning_text="?", lexical={}, speakers=frozenset(), span=None)
+        reading = Reading(lexical={}, speakers=frozenset(), span=None)
         asked: dict[str, Any] = {"reading": reading, "background": BACKGROUND, "weights": DEFAULT_WEIGHTS}
         candidates = Candidates.of(bare)
         places = contenders(

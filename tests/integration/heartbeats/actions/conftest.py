@@ -13,7 +13,7 @@ from apps.contacts.models import Channel
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Cluster, ClusterMember
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.contacts.values import Audience, ChannelKind

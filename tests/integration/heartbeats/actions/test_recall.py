@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.memories.services.remember import remember
+from apps.memories.services.store.remember import remember
 from arbor.memory.values import MemoryType, NewMemory
 from tests.integration.heartbeats.actions.conftest import Beat, act, outcome_of, reply
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent, AgentState
-from apps.agents.services.contact import tell_agent
-from apps.memories.services.remember import remember
+from apps.fleet.contact import tell_agent
+from apps.memories.services.store.remember import remember
 from apps.selves.models import (
     Proposal,
 )

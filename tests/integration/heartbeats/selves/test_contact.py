@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from apps.agents.models import Agent
-from apps.agents.services.contact import tell_agent
+from apps.fleet.contact import tell_agent
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import HeartbeatStatus, PerceptKind, Trigger
 from apps.heartbeats.services.perception import perceive

@@ -57,7 +57,9 @@ def test_a_beat_goes_on_with_what_its_actions_brought() -> None:
     assert beat.earlier.deeds == [FOUND]
     assert beat.earlier_reply is not None
     assert beat.earlier_reply.thinking == "Who?"
-    assert beat.situation.energy == 9.0
+    assert (beat.energy, beat.situation_now.energy) == (9.0, 9.0)
+    # The situation is stored already, and is not written again.
+    assert beat.situation.energy == 10.0
     # Notes are stored at the end.
     assert beat.vectors == {"a note": [1.0]}
     assert (beat.effects.heard, beat.heard) == ((UUID(int=50),), True)
@@ -97,7 +99,6 @@ def test_a_beat_of_two_turns_ends_as_one() -> None:
             earlier_reply=Reply(thinking="Who?"),
             present=present,
             reply=Reply(thinking="Ines."),
-            view=situation(percepts=HEARD, energy=9.0),
         )
     )
 

@@ -34,7 +34,7 @@ def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", 
     return Search(
         image=image,
         request=request,
-        reading=Reading(meaning_text=text, lexical={1: 0.5}, speakers=frozenset(), span=span),
+        reading=Reading(lexical={1: 0.5}, speakers=frozenset(), span=span),
         lexical={1: 0.5},
         vector=query,
         documents=len(memories),
@@ -59,10 +59,11 @@ def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
     far = [{"id": number, "vector": vector(100 + number)} for number in range(1, 2 * SEEDS)]
     asked = search(*far, {"id": 500, "vector": vector(7)}, said(600), said(601, words={1: 2.0}), near=7)
     choice = choose(asked)
-    chosen = [each.int for each in whole(asked.image.ids_of(choice.rows))]
+    chosen = [each.int for each in whole(asked.image.ids_of(np.flatnonzero(choice.chosen)))]
     assert len(chosen) == SEEDS + 2
     assert {500, 600, 601} <= set(chosen)
-    assert [each.int for each in whole(asked.image.ids_of(choice.lenders))][:2] == [601, 600]
+    lenders = choice.lenders[np.argsort(-choice.fits)]
+    assert [each.int for each in whole(asked.image.ids_of(lenders))][:2] == [601, 600]
     assert choice.background.deviation > 0
 
 

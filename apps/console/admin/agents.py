@@ -1,0 +1,229 @@
+"""Agents in the operator's console: a list with acts, and a page for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import ChoicesDropdownFilter
+
+from apps.agents.models import Agent
+from apps.console import cells
+from apps.console.access import actor_of, holds
+from apps.console.acts import carry_out
+from apps.console.agent_forms import DestroyAgentForm, NewAgentForm
+from apps.console.listing import ConsoleAdmin, is_list
+from apps.console.pages.agent import read_agent
+from apps.tenants.models import Role
+from apps.tenants.scope import APP
+from arbor.errors import Invalid
+from arbor.heartbeat.energy import MAX_ENERGY
+
+#: An act upon more than these is the command line's business.
+SELECTED_AT_MOST = 200
+
+
+@admin.register(Agent)
+class AgentAdmin(ConsoleAdmin):
+    """Agents: a list with acts, and a page of their own."""
+
+    list_display = (
+        "name_and_id",
+        "status_badge",
+        "template",
+        "energy",
+        "beats",
+        "last_beat",
+        "next_beat",
+        "model_shown",
+    )
+    list_display_links = ("name_and_id",)
+    list_filter = (("status", ChoicesDropdownFilter),)
+    search_fields = ("name", "public_id__startswith")
+    search_help_text = "A name, or the beginning of a public id"
+    ordering = ("name",)
+    actions = ("beat_selected", "start_selected", "pause_selected", "resume_selected", "stop_selected")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
+        """Read what the list shows, or one agent's page, in one query."""
+        agents: QuerySet[Agent] = super().get_queryset(request).select_related("state", "schedule")
+        if not is_list(request):
+            return agents
+        return agents.defer("character", "genome", "pipeline", "state__working_memory")
+
+    def has_operate_permission(self, request: HttpRequest, _object_id: Any = None) -> bool:
+        """Let operators act."""
+        return holds(request, Role.OPERATOR)
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Let operators make agents."""
+        return holds(request, Role.OPERATOR)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Let owners end agents for good."""
+        return holds(request, Role.OWNER)
+
+    # --- Pages -----------------------------------------------------------------------------------------
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the agent's own page."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        agent = self.get_object(request, object_id)
+        if agent is None:
+            missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return missing
+        page = read_agent(agent, may_operate=self.has_operate_permission(request))
+        return self._page(
+            request,
+            "console/agent.html",
+            title=agent.name,
+            original=agent,
+            page=page,
+            may_destroy=self.has_delete_permission(request),
+        )
+
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Make an agent."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = NewAgentForm(request.POST if request.method == "POST" else None)
+        if form.is_valid() and (agent := form.create(actor=actor_of(request))):
+            messages.success(request, f"{agent.name} is {agent.status}.")
+            return HttpResponseRedirect(cells.page_of("agents_agent", agent.id))
+        return self._page(request, "console/agent_new.html", title="New agent", form=form)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """End an agent for good, once its name was typed."""
+        if not self.has_delete_permission(request):
+            raise PermissionDenied
+        agent = self.get_object(request, object_id)
+        if agent is None:
+            missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return missing
+        form = DestroyAgentForm(request.POST if request.method == "POST" else None)
+        if form.is_valid() and form.destroy(agent=agent, actor=actor_of(request)) is not None:
+            messages.success(request, f"{agent.name} is destroyed, and all that was its own.")
+            return HttpResponseRedirect(reverse("admin:agents_agent_changelist"))
+        return self._page(request, "console/agent_destroy.html", title="Destroy", original=agent, form=form)
+
+    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+        request.current_app = self.admin_site.name
+        every = self.admin_site.each_context(request)
+        return TemplateResponse(request, template, {**every, "opts": self.opts, **context})
+
+    # --- Columns ---------------------------------------------------------------------------------------
+
+    @admin.display(description="agent", ordering="name")
+    def name_and_id(self, agent: Agent) -> SafeString:
+        """Name it."""
+        return cells.titled(agent.name, cells.mono(agent.public_id, shown=18))
+
+    @admin.display(description="status", ordering="status")
+    def status_badge(self, agent: Agent) -> SafeString:
+        """Show whether it lives."""
+        return cells.badge(agent.status)
+
+    @admin.display(description="template")
+    def template(self, agent: Agent) -> str:
+        """Name what it was made from."""
+        return f"{agent.template_name} {agent.template_version}"
+
+    @admin.display(description="energy")
+    def energy(self, agent: Agent) -> SafeString | str:
+        """Show its energy."""
+        state = _related(agent, "state")
+        return cells.meter(state.energy, MAX_ENERGY) if state else "–"
+
+    @admin.display(description="beats")
+    def beats(self, agent: Agent) -> str:
+        """Count its heartbeats."""
+        state = _related(agent, "state")
+        return f"{state.beats:,}" if state else "–"
+
+    @admin.display(description="last beat")
+    def last_beat(self, agent: Agent) -> SafeString | str:
+        """Say when it beat last."""
+        state = _related(agent, "state")
+        return cells.when(state.last_beat_at) if state else "–"
+
+    @admin.display(description="next beat")
+    def next_beat(self, agent: Agent) -> SafeString | str:
+        """Say when it beats next."""
+        schedule = _related(agent, "schedule")
+        if schedule is None:
+            return "–"
+        return cells.due(schedule.due_at) if schedule.state == "idle" else cells.badge(schedule.state)
+
+    @admin.display(description="model")
+    def model_shown(self, agent: Agent) -> str:
+        """Name its own model."""
+        return agent.model or "the installation's"
+
+    # --- Acts ------------------------------------------------------------------------------------------
+
+    @admin.action(description="Beat now", permissions=["operate"])
+    def beat_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Let them beat at once."""
+        self._act_on_selected(request, queryset, "tick")
+
+    @admin.action(description="Start", permissions=["operate"])
+    def start_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Start them."""
+        self._act_on_selected(request, queryset, "start")
+
+    @admin.action(description="Pause", permissions=["operate"])
+    def pause_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Pause them."""
+        self._act_on_selected(request, queryset, "pause")
+
+    @admin.action(description="Resume", permissions=["operate"])
+    def resume_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Resume them."""
+        self._act_on_selected(request, queryset, "resume")
+
+    @admin.action(description="Stop", permissions=["operate"])
+    def stop_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        """Stop them."""
+        self._act_on_selected(request, queryset, "stop")
+
+    def _act_on_selected(self, request: HttpRequest, queryset: QuerySet[Agent], verb: str) -> None:
+        agents = list(queryset.order_by("id")[: SELECTED_AT_MOST + 1])
+        if len(agents) > SELECTED_AT_MOST:
+            messages.error(request, f"Nothing was done: choose at most {SELECTED_AT_MOST} agents at a time.")
+            return
+        done = 0
+        for agent in agents:
+            try:
+                with transaction.atomic(using=APP):
+                    carry_out(verb=verb, agent_id=agent.id, actor=actor_of(request))
+                done += 1
+            except Invalid as refusal:
+                messages.warning(request, f"{agent.name}: {refusal}.")
+        if done:
+            messages.success(request, f"Done for {done} agent{'s' if done != 1 else ''}.")
+
+
+def _related(agent: Agent, name: str) -> Any:
+    """Return a row that exists once for each agent, or none: it is joined, never asked for one by one."""
+    return agent._state.fields_cache.get(name)

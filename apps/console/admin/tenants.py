@@ -1,0 +1,123 @@
+"""Tenants, their members and users in the operator's console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin
+from django.contrib.auth.models import Group
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record_platform
+from apps.console import cells
+from apps.console.access import actor_of, is_platform_operator
+from apps.console.listing import ConsoleAdmin, PlatformAdmin
+from apps.tenants.models import Membership, Tenant, User
+from apps.tenants.scope import OPS
+
+# Roles in tenants decide what a person may do; Django's groups would be a second, idle answer.
+assert admin.site.get_model_admin(Group).__class__ is GroupAdmin
+admin.site.unregister(Group)
+
+
+@admin.register(Tenant)
+class TenantAdmin(PlatformAdmin):
+    """All tenants of the installation, by name. What they hold is seen only by looking into one, with a reason."""
+
+    list_display = ("name", "slug", "status_badge", "created_at")
+    search_fields = ("slug", "name")
+    ordering = ("slug",)
+    fields = ("name", "slug", "status", "daily_beats", "daily_tokens", "daily_usd", "created_at")
+    list_before_template = "console/parts/visit.html"
+    change_form_outer_before_template = "console/parts/visit.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
+        """Read as the operations role: the serving role sees one tenant only."""
+        return Tenant.objects.using(OPS).order_by("slug")
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """List them; a list of all tenants is put on record."""
+        if is_platform_operator(request):
+            record_platform(
+                action=AuditAction.CROSS_TENANT_VIEW,
+                actor=actor_of(request),
+                message="listed the tenants of the installation",
+            )
+        response: HttpResponse = super().changelist_view(request, extra_context)
+        return response
+
+    @admin.display(description="status")
+    def status_badge(self, tenant: Tenant) -> SafeString:
+        """Show whether its agents beat."""
+        return cells.badge(tenant.status)
+
+
+@admin.register(Membership)
+class MembershipAdmin(ConsoleAdmin):
+    """The people of the tenant, and what they may do there."""
+
+    list_display = ("person", "role_badge", "created_at")
+    search_fields = ("user__username",)
+    ordering = ("user__username",)
+    sortable_by = ()
+    fields = ("user", "role", "created_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        """Read the tenant's members, whose manager raises without a tenant."""
+        members: QuerySet[Membership] = Membership.objects.select_related("user").order_by("user__username")
+        return members
+
+    @admin.display(description="person")
+    def person(self, membership: Membership) -> str:
+        """Name them."""
+        return membership.user.get_username()
+
+    @admin.display(description="role")
+    def role_badge(self, membership: Membership) -> SafeString:
+        """Show what they may do."""
+        return cells.badge(membership.role, "calm")
+
+
+@admin.register(User)
+class UserAdmin(PlatformAdmin):
+    """Everybody who signs in."""
+
+    list_display = ("username", "full_name", "active", "installation", "last_login", "date_joined")
+    search_fields = ("username", "email")
+    ordering = ("username",)
+    fields = (
+        "username",
+        "first_name",
+        "last_name",
+        "email",
+        "is_active",
+        "is_staff",
+        "is_superuser",
+        "last_login",
+        "date_joined",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """Leave password hashes where they are."""
+        return User.objects.defer("password").order_by("username")
+
+    @admin.display(description="name")
+    def full_name(self, user: User) -> str:
+        """Show their full name."""
+        return user.get_full_name() or "–"
+
+    @admin.display(description="signs in", boolean=True)
+    def active(self, user: User) -> bool:
+        """Show whether they may sign in."""
+        return user.is_active
+
+    @admin.display(description="runs the installation", boolean=True)
+    def installation(self, user: User) -> bool:
+        """Show whether they run the installation."""
+        return user.is_superuser

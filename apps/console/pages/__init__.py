@@ -1,0 +1,1 @@
+"""Read what the pages of single things show."""

@@ -1,0 +1,264 @@
+"""What an agent's page shows. A fixed number of queries; looking changes nothing, access counts included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+
+from apps.agents.models import Agent, AgentKey, AgentState
+from apps.agents.services.profile import system_prompt_of
+from apps.console.acts import Act, possible_acts
+from apps.console.pages.fleet import last_beats
+from apps.console.pages.memory_panel import MemoryPanel, read_memory_panel
+from apps.console.pages.rhythm_panel import RhythmPanel, read_rhythm_panel
+from apps.contacts.models import OutboxMessage
+from apps.goals.models import Goal, Intent
+from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept
+from apps.memories.models import Memory
+from apps.providers import default_model
+from apps.selves.services.inner_state import InnerState, read_inner_state
+from arbor.goals.intents import IntentStatus
+from arbor.goals.values import GoalState
+from arbor.heartbeat.energy import MAX_ENERGY
+from arbor.models.handles import Provider
+
+STRIP_CELLS = 60
+BEATS_LISTED = 8
+MEMORIES_LISTED = 8
+GOALS_LISTED = 60
+INTENTS_LISTED = 12
+PERCEPTS_LISTED = 5
+MESSAGES_LISTED = 5
+
+#: The gauge is a half circle of this radius; its length is what the energy's share is taken of.
+GAUGE_RADIUS = 42.0
+GAUGE_LENGTH = GAUGE_RADIUS * 3.14159
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thought:
+    """Something the agent thought."""
+
+    text: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mind:
+    """The working memory."""
+
+    thoughts: Sequence[Thought] = ()
+    concerns: Sequence[str] = ()
+    curiosity: Sequence[str] = ()
+    engagement: float | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether nothing is on the agent's mind."""
+        return not (self.thoughts or self.concerns or self.curiosity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """The goals of one state."""
+
+    state: str
+    goals: Sequence[Goal]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Branch:
+    """A goal with goals above or below it, and how deep it stands."""
+
+    goal: Goal
+    depth: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentPage:
+    """An agent, as its page shows it."""
+
+    agent: Agent
+    state: AgentState | None
+    schedule: HeartbeatSchedule | None
+    key: str
+    model: str
+    own_model: bool
+    strip: Sequence[Heartbeat]
+    beats: Sequence[Heartbeat]
+    mind: Mind
+    columns: Sequence[Column]
+    tree: Sequence[Branch]
+    intents: Sequence[Intent]
+    percepts: Sequence[Percept]
+    memories: Sequence[Memory]
+    memory: MemoryPanel
+    inner: InnerState | None
+    rhythm: RhythmPanel
+    messages: Sequence[OutboxMessage]
+    system_prompt: str
+    acts: Sequence[Act]
+    energy: float
+    energy_max: float
+    gauge: float
+    gauge_length: float = round(GAUGE_LENGTH, 1)
+
+    @property
+    def is_reflex(self) -> bool:
+        """Tell whether rules decide for it, not a language model."""
+        return self.model.startswith(f"{Provider.REFLEX}/")
+
+    @property
+    def last(self) -> Heartbeat | None:
+        """Return its last heartbeat."""
+        return self.strip[-1] if self.strip else None
+
+
+def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
+    """Read what belongs to the agent, in the current tenant; its state and schedule come with it, joined."""
+    state: AgentState | None = getattr(agent, "state", None)
+    beats = last_beats([agent.id], each=STRIP_CELLS).get(agent.id, [])
+    energy = state.energy if state else 0.0
+    goals = _goals(agent)
+    memories = Memory.objects.filter(agent_id=agent.id)
+    return AgentPage(
+        agent=agent,
+        state=state,
+        schedule=getattr(agent, "schedule", None),
+        key=_public_key(agent),
+        model=agent.model or default_model(),
+        own_model=bool(agent.model),
+        strip=beats,
+        beats=_latest_beats(agent),
+        mind=_mind(state.working_memory if state else {}),
+        columns=_columns(goals),
+        tree=_tree(goals),
+        intents=list(
+            Intent.objects.filter(
+                agent_id=agent.id, status__in=[IntentStatus.PENDING, IntentStatus.LOCKED]
+            ).order_by("id")[:INTENTS_LISTED]
+        ),
+        percepts=list(
+            Percept.objects.filter(agent_id=agent.id, heartbeat__isnull=True).order_by("at")[:PERCEPTS_LISTED]
+        ),
+        memories=list(memories.defer("embedding", "lexical").order_by("-occurred_at")[:MEMORIES_LISTED]),
+        memory=read_memory_panel(agent.id),
+        inner=read_inner_state(agent_id=agent.id, now=datetime.now(UTC)) if state else None,
+        rhythm=read_rhythm_panel(
+            agent.id,
+            notices=state.notices if state else [],
+            idle_beats=state.idle_beats if state else 0,
+        ),
+        messages=list(
+            OutboxMessage.objects.filter(agent_id=agent.id).order_by("-created_at")[:MESSAGES_LISTED]
+        ),
+        system_prompt=_system_prompt(agent),
+        acts=possible_acts(agent.status) if may_operate else (),
+        energy=energy,
+        energy_max=MAX_ENERGY,
+        gauge=round(min(max(energy / MAX_ENERGY, 0.0), 1.0) * GAUGE_LENGTH, 1),
+    )
+
+
+def _latest_beats(agent: Agent) -> list[Heartbeat]:
+    return list(
+        Heartbeat.objects.filter(agent_id=agent.id)
+        .only(
+            "tenant_id",
+            "agent_id",
+            "number",
+            "status",
+            "mode",
+            "started_at",
+            "own_ms",
+            "narrative",
+            "reason",
+            "energy_start",
+            "energy_end",
+        )
+        .order_by("-started_at")[:BEATS_LISTED]
+    )
+
+
+def _public_key(agent: Agent) -> str:
+    # Of the pair, the public half alone is read from the database.
+    found = AgentKey.objects.filter(agent_id=agent.id).values_list("public_key", flat=True).first()
+    return bytes(found).hex() if found else ""
+
+
+def _goals(agent: Agent) -> list[Goal]:
+    return list(
+        Goal.objects.filter(agent_id=agent.id)
+        .only(
+            "tenant_id",
+            "title",
+            "state",
+            "layer",
+            "source",
+            "fraction",
+            "deadline",
+            "blocked_by",
+            "agent_id",
+            "parent_id",
+        )
+        .order_by("-touched_at")[:GOALS_LISTED]
+    )
+
+
+def _tree(goals: Sequence[Goal]) -> list[Branch]:
+    """Return the goals that have parts or are parts, each part below what it is a part of."""
+    known = {goal.id: goal for goal in goals}
+    parts: dict[Any, list[Goal]] = {}
+    for goal in goals:
+        if goal.parent_id in known:
+            parts.setdefault(goal.parent_id, []).append(goal)
+    tree: list[Branch] = []
+
+    def grow(goal: Goal, depth: int) -> None:
+        tree.append(Branch(goal=goal, depth=depth))
+        for part in sorted(parts.get(goal.id, ()), key=lambda each: each.id):
+            grow(part, depth + 1)
+
+    for goal in goals:
+        if goal.id in parts and goal.parent_id not in known:
+            grow(goal, 0)
+    return tree
+
+
+def _columns(goals: Sequence[Goal]) -> list[Column]:
+    shown = (GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER, GoalState.COMPLETED)
+    columns = [Column(state=state, goals=[goal for goal in goals if goal.state == state]) for state in shown]
+    given_up = [goal for goal in goals if goal.state == GoalState.ABANDONED]
+    return [*columns, Column(state=GoalState.ABANDONED, goals=given_up)] if given_up else columns
+
+
+def _mind(stored: Any) -> Mind:
+    # A page must open whatever an older or newer Arbor stored: what is not understood is left out.
+    if not isinstance(stored, dict):
+        return Mind()
+    thoughts = [each for each in _list(stored.get("thoughts")) if isinstance(each, dict)]
+    engagement = stored.get("engagement")
+    return Mind(
+        thoughts=[
+            Thought(text=str(each.get("text", "")), at=parse_datetime(str(each.get("at", ""))))
+            for each in reversed(thoughts)
+        ],
+        concerns=[str(line) for line in reversed(_list(stored.get("concerns")))],
+        curiosity=[str(line) for line in reversed(_list(stored.get("curiosity")))],
+        engagement=engagement if isinstance(engagement, int | float) else None,
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _system_prompt(agent: Agent) -> str:
+    try:
+        return system_prompt_of(agent)
+    except ValueError as error:
+        return f"The stored character cannot be read: {error}"

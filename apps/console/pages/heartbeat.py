@@ -1,0 +1,204 @@
+"""What a heartbeat's page shows: why it did that. A fixed number of queries; looking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from apps.console.nodes import NamedNode, find_nodes, id_in
+from apps.console.pages.call import Call, read_call
+from apps.console.pages.trace import Stage, draw_walk, read_stages
+from apps.console.pictures.pipeline import Picture
+from apps.console.stored import dicts_in, pretty, text_of
+from apps.goals.models import Goal
+from apps.heartbeats.models import ExternalCall, Heartbeat, LedgerEntry
+from apps.heartbeats.services.trace import steps_of
+from arbor.heartbeat.budgets import BudgetKind
+from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.focus import mode_of, why_mode
+from arbor.heartbeat.situation import Situation
+from arbor.models.handles import Provider
+from arbor.selves.emotions import in_words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Param:
+    """One parameter of an action; what is named by its id is shown by what it says, with its page."""
+
+    name: str
+    text: str
+    page: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deed:
+    """One proposed action and what became of it."""
+
+    action: str
+    params: Sequence[Param]
+    verdict: str
+    ran: bool
+    reason: str
+    cost: float
+    outcome: str
+    result: str
+    reasoning: str
+    goal: Goal | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One thing that happened to a goal."""
+
+    goal: Goal | None
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeartbeatPage:
+    """A heartbeat, as its page shows it."""
+
+    beat: Heartbeat
+    picture: Picture | None
+    stages: Sequence[Stage]
+    total_ms: float
+    calls: Sequence[Call]
+    deeds: Sequence[Deed]
+    changes: Sequence[Change]
+    dropped: Sequence[dict[str, str]]
+    situation: str
+    before: Heartbeat | None
+    after: Heartbeat | None
+    #: Why it turned to its mode; empty where what it saw cannot say.
+    why_mode: str
+    #: What its budget is counted in.
+    unit: str
+
+    @property
+    def is_reflex(self) -> bool:
+        """Tell whether rules decided, not a language model."""
+        return self.beat.model.startswith(f"{Provider.REFLEX}/")
+
+    @property
+    def spent(self) -> float:
+        """Return what its actions cost."""
+        return sum(deed.cost for deed in self.deeds if deed.ran)
+
+    @property
+    def mood(self) -> str:
+        """Return in words the mood it left the agent in; empty where one half of it was not kept."""
+        valence, arousal = self.beat.emotional_valence, self.beat.arousal
+        return "" if valence is None or arousal is None else in_words(valence, arousal)
+
+
+def read_heartbeat(beat: Heartbeat) -> HeartbeatPage:
+    """Read the trace of a heartbeat of the current tenant."""
+    steps = steps_of(beat)
+    calls = list(ExternalCall.objects.filter(heartbeat_id=beat.id).order_by("requested_at"))
+    paid = {
+        entry.call_id: entry
+        for entry in LedgerEntry.objects.filter(call_id__in=[call.id for call in calls])
+        if calls
+    }
+    goals = _goals(beat)
+    deeds = dicts_in(beat.actions)
+    named = _named(beat, deeds)
+    stages, total = read_stages(beat, steps, calls)
+    neighbours = Heartbeat.objects.filter(agent_id=beat.agent_id).only(
+        "tenant_id", "number", "status", "started_at"
+    )
+    return HeartbeatPage(
+        beat=beat,
+        picture=draw_walk(beat, steps, calls),
+        stages=stages,
+        total_ms=total,
+        calls=[read_call(call, paid.get(call.id)) for call in calls],
+        deeds=[_deed(each, goals, named) for each in deeds],
+        changes=[
+            Change(
+                goal=goals.get(str(each.get("goal_id", ""))),
+                kind=str(each.get("kind", "")),
+                text=str(each.get("change", "")),
+            )
+            for each in dicts_in(beat.goal_changes)
+        ],
+        dropped=[
+            {
+                "path": str(each.get("path", "")),
+                "value": text_of(each.get("value")),
+                "reason": text_of(each.get("reason")),
+            }
+            for each in dicts_in(beat.dropped)
+        ],
+        situation=pretty(beat.situation) if beat.situation else "",
+        before=neighbours.filter(started_at__lt=beat.started_at).order_by("-started_at").first(),
+        after=neighbours.filter(started_at__gt=beat.started_at).order_by("started_at").first(),
+        why_mode=_why_mode(beat),
+        unit=beat.energy_unit or BudgetKind.ENERGY.value,
+    )
+
+
+def _why_mode(beat: Heartbeat) -> str:
+    try:
+        seen = Situation.model_validate(beat.situation)
+    except ValidationError:
+        # It has not come so far, or another Arbor stored it.
+        return ""
+    # Chosen by other rules than today's: theirs are not known.
+    return why_mode(seen) if mode_of(seen) == beat.mode else ""
+
+
+def _goals(beat: Heartbeat) -> dict[str, Goal]:
+    named = {
+        str(each.get("goal_id") or "") for each in [*dicts_in(beat.actions), *dicts_in(beat.goal_changes)]
+    }
+    # A model may name a goal that never was: the page shows its text all the same.
+    ids = [row_id for each in named if (row_id := id_in(each)) is not None]
+    found = Goal.objects.filter(id__in=ids).only("tenant_id", "title", "state") if ids else []
+    return {str(goal.id): goal for goal in found}
+
+
+def _named(beat: Heartbeat, deeds: Sequence[Mapping[str, Any]]) -> dict[str, NamedNode]:
+    """Return by its id what actions name by one: the agent's own memories, goals and the like. One query."""
+    ids = {
+        row_id
+        for each in deeds
+        if isinstance(each.get("params"), dict)
+        for value in each["params"].values()
+        for one in (value if isinstance(value, list) else [value])
+        if (row_id := id_in(one)) is not None
+    }
+    return {str(node.id): node for node in find_nodes(beat.agent_id, ids)}
+
+
+def _params(params: Any, named: Mapping[str, NamedNode]) -> list[Param]:
+    if not isinstance(params, dict):
+        return [Param(name="given", text=text_of(params))] if params else []
+    return [
+        Param(name=str(name), text=node.text if node else text_of(one), page=node.page if node else "")
+        for name, value in params.items()
+        for one in (value if isinstance(value, list) else [value])
+        if one not in (None, "")
+        for node in (named.get(str(id_in(one))),)
+    ]
+
+
+def _deed(stored: Mapping[str, Any], goals: Mapping[str, Goal], named: Mapping[str, NamedNode]) -> Deed:
+    verdict = str(stored.get("verdict", ""))
+    cost = stored.get("cost")
+    return Deed(
+        action=str(stored.get("action", "")),
+        params=_params(stored.get("params"), named),
+        verdict=verdict,
+        ran=verdict == Verdict.RUN,
+        reason=text_of(stored.get("reason")),
+        cost=cost if isinstance(cost, int | float) else 0,
+        outcome=str(stored.get("outcome", "")),
+        result=text_of(stored.get("summary")),
+        reasoning=text_of(stored.get("reasoning")),
+        goal=goals.get(str(stored.get("goal_id", ""))),
+    )

@@ -1,0 +1,235 @@
+"""What a memory's page shows. A fixed number of queries; looking changes nothing, access counts included."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.console import cells
+from apps.console.nodes import NamedNode, name_nodes
+from apps.console.pictures.neighborhood import Neighbor, Star, draw_neighborhood
+from apps.memories.models import Activation, ClusterMember, Edge, Memory, MemoryConcept, Practice, Upkeep
+from apps.memories.services.store.appraisal import word_lists
+from arbor.memory.activation import level_after
+from arbor.memory.decay import days_between, decayed_importance, effective_importance, relevance
+from arbor.memory.importance import Appraisal, appraise
+from arbor.memory.neighborhood import KEPT
+from arbor.memory.values import MemoryType
+
+#: Members of the episode that are shown before and after the memory.
+BESIDE_SHOWN = 4
+RELATIONS_SHOWN = 30
+LINKS_SHOWN = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationLine:
+    """A relation of the memory, read from it or towards it."""
+
+    relation: str
+    outward: bool
+    other: NamedNode
+    weight: float
+    note: str
+    origin: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weight:
+    """Why a memory weighs what it weighs: figures from 0 to 1."""
+
+    #: What the rules say of the text now, and which of its words say so.
+    appraisal: Appraisal
+    #: Importance with what use has added to it, and what of it time has left.
+    effective: float
+    decayed: float
+    #: What recall counts: importance, faded since the last access.
+    relevance: float
+    #: How present it is in mind.
+    presence: float
+    used_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPage:
+    """A memory, as its page shows it."""
+
+    memory: Memory
+    uses: int
+    recalled: int
+    reinforced: int
+    recalled_at: datetime | None
+    practice: Practice | None
+    weight: Weight
+    details: Sequence[tuple[str, Sequence[str]]]
+    upkeep: Upkeep | None
+    #: The heaviest first.
+    neighbors: Sequence[Neighbor]
+    picture: Star | None
+    beside: Sequence[Memory]
+    relations: Sequence[RelationLine]
+    themes: Sequence[ClusterMember]
+    concepts: Sequence[MemoryConcept]
+    terms: int
+    #: SHA-256 of its content, in hexadecimal.
+    hash: str
+
+
+def read_memory(memory: Memory) -> MemoryPage:
+    """Read what belongs to the memory, in the current tenant."""
+    access = memory._state.fields_cache.get("access")
+    recalled, reinforced = (access.count, access.reinforced) if access else (0, 0)
+    edges = _edges(memory)
+    upkeep = Upkeep.objects.filter(memory_id=memory.id).first()
+    neighbors = _neighbors(upkeep, edges, memory.id)
+    return MemoryPage(
+        memory=memory,
+        uses=recalled + reinforced,
+        recalled=recalled,
+        reinforced=reinforced,
+        recalled_at=access.last_at if access else None,
+        practice=Practice.objects.filter(memory_id=memory.id).first(),
+        weight=_weight(memory, access),
+        details=_details(memory.detail),
+        upkeep=upkeep,
+        neighbors=neighbors,
+        picture=draw_neighborhood(neighbors),
+        beside=_beside(memory),
+        relations=_relations(edges, memory),
+        themes=list(
+            ClusterMember.objects.filter(memory_id=memory.id)
+            .select_related("cluster")
+            .defer("cluster__centroid")
+            .order_by("-strength")[:LINKS_SHOWN]
+        ),
+        concepts=list(
+            MemoryConcept.objects.filter(memory_id=memory.id)
+            .select_related("concept")
+            .order_by("-strength")[:LINKS_SHOWN]
+        ),
+        terms=len(memory.lexical.indices()) if memory.lexical else 0,
+        hash=bytes(memory.content_hash).hex(),
+    )
+
+
+def _edges(memory: Memory) -> list[Edge]:
+    ends = Q(source_id=memory.id) | Q(target_id=memory.id)
+    return list(Edge.objects.filter(ends, agent_id=memory.agent_id).order_by("-id")[:RELATIONS_SHOWN])
+
+
+def _relations(edges: Sequence[Edge], memory: Memory) -> list[RelationLine]:
+    others = {edge.id: _other_end(edge, memory.id) for edge in edges}
+    nodes = name_nodes(memory.agent_id, list(others.values()))
+    return [
+        RelationLine(
+            relation=edge.relation,
+            outward=edge.source_id == memory.id,
+            other=nodes[others[edge.id]],
+            weight=edge.weight,
+            note=edge.note,
+            origin=edge.origin,
+        )
+        for edge in edges
+    ]
+
+
+def _other_end(edge: Edge, memory_id: UUID) -> tuple[str, UUID]:
+    if edge.source_id == memory_id:
+        return edge.target_kind, edge.target_id
+    return edge.source_kind, edge.source_id
+
+
+def _weight(memory: Memory, access: Any) -> Weight:
+    now = timezone.now()
+    uses = access.count + access.reinforced if access else 0
+    moments = [memory.created_at, *((access.last_at, access.reinforced_at) if access else ())]
+    used_at = max(moment for moment in moments if moment is not None)
+    effective = effective_importance(importance=memory.importance, uses=uses)
+    accessed_at = access.last_at if access and access.last_at else memory.occurred_at
+    activation = Activation.objects.filter(memory_id=memory.id).first()
+    return Weight(
+        appraisal=appraise(
+            memory.content, role=memory.role, type=MemoryType(memory.type), lists=word_lists()
+        ),
+        effective=effective,
+        decayed=decayed_importance(importance=effective, days_since_use=days_between(used_at, now)),
+        relevance=relevance(
+            importance=memory.importance,
+            decay_rate=memory.decay_rate,
+            days_since_access=days_between(accessed_at, now),
+        ),
+        presence=(
+            level_after(activation.level, now - activation.at, settings.ARBOR_ACTIVATION_HALF_LIFE)
+            if activation
+            else 0.0
+        ),
+        used_at=used_at,
+    )
+
+
+def _details(detail: Any) -> list[tuple[str, Sequence[str]]]:
+    # Whatever an older or newer Arbor stored: lists line by line, the rest as it is.
+    if not isinstance(detail, Mapping):
+        return []
+    return [(str(name).replace("_", " "), _lines(value)) for name, value in detail.items()]
+
+
+def _lines(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [line for each in value for line in _lines(each)]
+    if isinstance(value, Mapping):
+        return [", ".join(f"{name}: {each}" for name, each in value.items())]
+    return [str(value)]
+
+
+def _beside(memory: Memory) -> list[Memory]:
+    """Return the memories around it in its episode, itself among them, in order."""
+    if memory.episode_id is None:
+        return []
+    first, last = memory.sequence - BESIDE_SHOWN, memory.sequence + BESIDE_SHOWN
+    return list(
+        Memory.objects.filter(episode_id=memory.episode_id, sequence__gte=first, sequence__lte=last)
+        .only("tenant_id", "content", "role", "occurred_at", "sequence", "importance", "status")
+        .order_by("sequence")[: 2 * BESIDE_SHOWN + 1]
+    )
+
+
+def _neighbors(upkeep: Upkeep | None, edges: Sequence[Edge], memory_id: UUID) -> list[Neighbor]:
+    weights = _weights(upkeep.neighbors if upkeep else None)
+    related: dict[UUID, list[str]] = {}
+    for edge in edges:
+        related.setdefault(_other_end(edge, memory_id)[1], []).append(edge.relation.replace("_", " "))
+    rows = Memory.objects.filter(id__in=weights, status="active").values_list("id", "content", "type")
+    found = [
+        Neighbor(
+            id=row_id,
+            page=cells.page_of("memories_memory", row_id),
+            text=content,
+            type=kind,
+            weight=weights[row_id],
+            relation=", ".join(related.get(row_id, ())),
+        )
+        for row_id, content, kind in rows
+    ]
+    return sorted(found, key=lambda each: (-each.weight, each.id))
+
+
+def _weights(neighbors: Any) -> dict[UUID, float]:
+    """Return the heaviest neighbors that can be read, whatever was stored."""
+    found: dict[UUID, float] = {}
+    for key, weight in neighbors.items() if isinstance(neighbors, Mapping) else ():
+        try:
+            row_id = UUID(key)
+        except (AttributeError, TypeError, ValueError):
+            continue
+        if isinstance(weight, int | float) and math.isfinite(weight):
+            found[row_id] = float(weight)
+    return dict(sorted(found.items(), key=lambda each: -each[1])[:KEPT])

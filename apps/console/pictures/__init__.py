@@ -1,0 +1,1 @@
+"""Draw graphs as SVG."""

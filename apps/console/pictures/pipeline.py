@@ -1,0 +1,275 @@
+"""A pipeline as a drawing: which nodes a heartbeat passed, how each ended, how long each took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from apps.console.pictures.pipeline_ranks import ranks_of
+from arbor.pipeline.dot import Reading, read_dot
+from arbor.pipeline.values import Edge, Node, NodeKind
+
+#: Boxes in a row before the drawing goes on in the next.
+COLUMNS = 8
+BOX_WIDTH, BOX_HEIGHT = 122, 50
+GAP_X, GAP_LANE, GAP_ROW = 22, 18, 46
+MARGIN = 14
+#: Characters of a label that fit into a box's line.
+LINE = 17
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passage:
+    """How a node was passed: its worst outcome, the time in it, how often."""
+
+    outcome: str
+    milliseconds: float
+    visits: int = 1
+    #: Of the model that was waited for in it.
+    waited: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """A node as drawn."""
+
+    name: str
+    lines: tuple[str, ...]
+    x: int
+    y: int
+    round: bool
+    look: str
+    note: str
+    title: str
+    branch: bool = False
+
+    @property
+    def middle(self) -> int:
+        """Return the box's middle across."""
+        return self.x + BOX_WIDTH // 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrow:
+    """An edge as drawn: an SVG path."""
+
+    path: str
+    taken: bool
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """The drawing."""
+
+    width: int
+    height: int
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    box_width: int = BOX_WIDTH
+    box_height: int = BOX_HEIGHT
+
+
+def draw_pipeline(
+    text: str, *, passed: Mapping[str, Passage], walk: Sequence[str], ended: str
+) -> Picture | None:
+    """Draw a pipeline's DOT text and a walk through it; none when the text cannot be read.
+
+    `walk` names the nodes in the order they were passed, `ended` is `success`, `failure`, or empty while it goes on.
+    """
+    reading = _read(text)
+    if reading.faults or not reading.nodes:
+        return None
+    taken = _taken(reading, walk, ended)
+    places, lanes = _places(reading)
+    tops = _row_tops(lanes)
+    boxes = {
+        name: _box(reading.nodes[name], column, lane, tops[row], passed.get(name), taken)
+        for name, (row, column, lane) in places.items()
+    }
+    arrows = tuple(
+        _arrow(edge, boxes, places, (edge.source, edge.target) in taken)
+        for edge in reading.edges
+        if edge.source in boxes and edge.target in boxes
+    )
+    columns = max(column for _, column, _ in places.values()) + 1
+    return Picture(
+        width=2 * MARGIN + columns * (BOX_WIDTH + GAP_X) - GAP_X,
+        height=tops[-1] - GAP_ROW + MARGIN,
+        boxes=tuple(boxes.values()),
+        # Those taken are drawn last, over the others.
+        arrows=tuple(sorted(arrows, key=lambda arrow: arrow.taken)),
+    )
+
+
+@lru_cache(maxsize=32)
+def _read(text: str) -> Reading:
+    # Parsing takes some 5 ms for each node; nothing here changes what was read.
+    return read_dot(text)
+
+
+def _taken(reading: Reading, walk: Sequence[str], ended: str) -> set[tuple[str, str]]:
+    """Return the edges the walk took: between its steps, from the start and to the exit, and through the branches between."""
+    if not walk:
+        return set()
+    starts = [node.name for node in reading.nodes.values() if node.kind is NodeKind.START]
+    exits = [
+        node.name
+        for node in reading.nodes.values()
+        if node.kind is NodeKind.EXIT and node.exit_outcome == ended
+    ]
+    pairs: set[tuple[str, str]] = set()
+    for one, two in pairwise(walk):
+        pairs |= _way(reading, one, {two}) if one != two else set()
+    for start in starts:
+        pairs |= _way(reading, start, {walk[0]})
+    return pairs | _way(reading, walk[-1], set(exits))
+
+
+def _way(reading: Reading, source: str, targets: set[str]) -> set[tuple[str, str]]:
+    """Return the edges of the shortest way from a node to the nearest of others that leads through branches alone."""
+    ways: list[list[str]] = [[source]]
+    seen = {source}
+    for way in ways:  # grows while it is walked
+        for target in _following(reading, way[-1]):
+            if target in targets:
+                return set(pairwise([*way, target]))
+            node = reading.nodes.get(target)
+            if node is not None and node.kind is NodeKind.BRANCH and target not in seen:
+                seen.add(target)
+                ways.append([*way, target])
+    return set()
+
+
+def _following(reading: Reading, name: str) -> list[str]:
+    return [edge.target for edge in reading.edges if edge.source == name]
+
+
+def _places(reading: Reading) -> tuple[dict[str, tuple[int, int, int]], list[int]]:
+    """Return each node's row, column and lane, and how many lanes each row has."""
+    following: dict[str, list[str]] = {}
+    for edge in reading.edges:
+        if edge.target in reading.nodes and edge.source in reading.nodes:
+            following.setdefault(edge.source, []).append(edge.target)
+    starts = [node.name for node in reading.nodes.values() if node.kind is NodeKind.START]
+    ranks = ranks_of(following, starts or list(reading.nodes)[:1])
+    filled: dict[int, int] = {}
+    places: dict[str, tuple[int, int, int]] = {}
+    # What leads on to a good end keeps to the first lane.
+    order = sorted(ranks, key=lambda name: (ranks[name], _is_dead_end(reading, following, name)))
+    for name in order:
+        row, column = divmod(ranks[name], COLUMNS)
+        lane = filled.get(ranks[name], 0)
+        filled[ranks[name]] = lane + 1
+        places[name] = (row, column, lane)
+    rows = max(row for row, _, _ in places.values()) + 1
+    lanes = [max((lane + 1 for r, _, lane in places.values() if r == row), default=1) for row in range(rows)]
+    return places, lanes
+
+
+def _is_dead_end(reading: Reading, following: Mapping[str, Sequence[str]], name: str) -> bool:
+    """Tell whether no successful exit can be reached from a node."""
+    seen, waiting = {name}, [name]
+    while waiting:
+        node = reading.nodes.get(waiting.pop())
+        if node is None:
+            continue
+        if node.kind is NodeKind.EXIT and node.exit_outcome == "success":
+            return False
+        new = [target for target in following.get(node.name, []) if target not in seen]
+        seen.update(new)
+        waiting.extend(new)
+    return True
+
+
+def _row_tops(lanes: Sequence[int]) -> list[int]:
+    tops = [MARGIN + 14]
+    for count in lanes:
+        tops.append(tops[-1] + count * (BOX_HEIGHT + GAP_LANE) - GAP_LANE + GAP_ROW)
+    return tops
+
+
+def _box(
+    node: Node, column: int, lane: int, top: int, passage: Passage | None, taken: set[tuple[str, str]]
+) -> Box:
+    reached = any(node.name in pair for pair in taken)
+    if passage is not None:
+        look = passage.outcome
+        times = f" ×{passage.visits}" if passage.visits > 1 else ""
+        note = f"{passage.milliseconds:.1f} ms{times}"
+        if passage.waited:
+            note = f"{note} · {passage.waited}"
+    elif reached and node.kind is not NodeKind.STEP:
+        look, note = ("failure" if node.exit_outcome == "failure" else "success"), ""
+    else:
+        look, note = "none", ""
+    return Box(
+        name=node.name,
+        lines=_wrapped(node.label or node.name),
+        x=MARGIN + column * (BOX_WIDTH + GAP_X),
+        y=top + lane * (BOX_HEIGHT + GAP_LANE),
+        round=node.kind in (NodeKind.START, NodeKind.EXIT),
+        look=look,
+        note=note,
+        branch=node.kind is NodeKind.BRANCH,
+        title=f"{node.name}: {look if passage else 'not passed' if look == 'none' else look}",
+    )
+
+
+def _wrapped(label: str) -> tuple[str, ...]:
+    lines = [""]
+    for word in label.split():
+        joined = f"{lines[-1]} {word}".strip()
+        if len(joined) <= LINE or not lines[-1]:
+            lines[-1] = joined
+        else:
+            lines.append(word)
+    if len(lines) > 2:
+        lines = [lines[0], f"{lines[1][: LINE - 1]}…"]
+    return tuple(lines)
+
+
+def _arrow(
+    edge: Edge, boxes: Mapping[str, Box], places: Mapping[str, tuple[int, int, int]], taken: bool
+) -> Arrow:
+    source, target = boxes[edge.source], boxes[edge.target]
+    row, column, lane = places[edge.source]
+    to_row, to_column, to_lane = places[edge.target]
+    right, left = source.x + BOX_WIDTH, target.x - 3
+    middle, to_middle = source.y + BOX_HEIGHT // 2, target.y + BOX_HEIGHT // 2
+    if row == to_row and to_column == column + 1 and lane == to_lane:
+        path = f"M{right} {middle}H{left}"
+    elif row == to_row and to_column > column:
+        bend = GAP_X // 2
+        path = f"M{right} {middle}C{right + bend} {middle} {left - bend} {to_middle} {left} {to_middle}"
+    elif row == to_row and to_column == column:
+        path = f"M{source.middle} {source.y + BOX_HEIGHT}V{target.y - 3}"
+    elif row == to_row:
+        high = min(source.y, target.y) - 18
+        path = f"M{source.middle} {source.y}C{source.middle} {high} {_entry(target)} {high} {_entry(target)} {target.y - 3}"
+    elif to_row > row:
+        side, between = right + GAP_X // 2, _row_top(target, to_lane) - GAP_ROW // 2
+        # Into a lower lane from the side: from above it would run through the box there.
+        end = (
+            f"H{target.x - GAP_X // 2}V{to_middle}H{left}" if to_lane else f"H{target.middle}V{target.y - 3}"
+        )
+        path = f"M{right} {middle}H{side}V{between}{end}"
+    else:
+        low = target.y + BOX_HEIGHT
+        between = _row_top(source, lane) - GAP_ROW // 2 + 6
+        begin = f"{source.x} {middle}H{source.x - GAP_X // 2 - 4}" if lane else f"{source.middle} {source.y}"
+        path = f"M{begin}V{between}H{target.middle}V{low + 3}"
+    title = f"{edge.source} to {edge.target}"
+    return Arrow(path=path, taken=taken, title=f"{title}: {edge.label}" if edge.label else title)
+
+
+def _entry(box: Box) -> int:
+    """Return where an arrow from above meets a box: beside the middle, so that two do not fall together."""
+    return box.middle + 12
+
+
+def _row_top(box: Box, lane: int) -> int:
+    """Return where the row of a box in that lane begins."""
+    return box.y - lane * (BOX_HEIGHT + GAP_LANE)

@@ -1,0 +1,1 @@
+"""Create, start, change and run whole agents and tenants, over all other apps."""

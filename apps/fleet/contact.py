@@ -1,0 +1,83 @@
+"""Messages from people to agents."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Least, Now
+
+from apps.agents.models import AgentState
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.contacts.models import OutboxMessage
+from apps.contacts.services.inbox import mark_read
+from apps.fleet.lifecycle import lock_agent, wake_agent
+from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
+from apps.tenants.scope import current_tenant
+from arbor.agents.lifecycle import AgentStatus
+from arbor.errors import Invalid
+from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
+
+#: How much of the message that is answered is quoted above the answer, in characters.
+QUOTED_LENGTH = 400
+
+
+@transaction.atomic
+def tell_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | None = None) -> Percept:
+    """Leave a message that the agent sees at its next heartbeat, which is brought forward to now.
+
+    An agent that fell asleep wakes; one that does not beat otherwise keeps it until it does. `message_id` is the agent's
+    own message that is answered. Raises NotFound, Invalid.
+    """
+    text = text.strip()
+    if not text:
+        raise Invalid(f"a message has 1 to {MESSAGE_LENGTH:,} characters, this one is empty")
+    if len(text) > MESSAGE_LENGTH or "\0" in text:
+        raise Invalid(
+            f"a message has 1 to {MESSAGE_LENGTH:,} characters and no NUL, got {len(text):,};"
+            " longer texts are read with `arbor memory ingest`"
+        )
+    # First the schedule, then agent and state: the order in which a heartbeat locks them. It cannot fall asleep now.
+    agent = lock_agent(agent_id)
+    if agent.status == AgentStatus.DORMANT:
+        agent = wake_agent(agent_id=agent_id, actor=actor)
+    percept: Percept = Percept.objects.create(
+        tenant_id=current_tenant(),
+        agent=agent,
+        kind=PerceptKind.USER_MESSAGE,
+        content=text,
+        detail={"message": str(message_id)} if message_id else {},
+        urgent=True,
+    )
+    # Also while a heartbeat runs that may not have seen the message: the one after it then comes at once.
+    HeartbeatSchedule.objects.filter(agent_id=agent_id).exclude(state=ScheduleState.OFF).update(
+        next_due_at=Least("next_due_at", Now()), next_trigger=Trigger.MESSAGE
+    )
+    AgentState.objects.filter(agent_id=agent_id).update(last_user_contact_at=Now())
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"told {agent.name} something",
+        detail={"percept_id": str(percept.id), "characters": len(text)},
+    )
+    return percept
+
+
+@transaction.atomic
+def answer_message(*, message_id: UUID, text: str, actor: str) -> Percept:
+    """Answer a message: its agent is told the answer, with the beginning of what it answers. It counts as read.
+
+    Raises NotFound, Invalid.
+    """
+    message = mark_read(message_id=message_id)
+    said = f"{_quoted(message)}\n{text.strip()}" if text.strip() else ""
+    return tell_agent(agent_id=message.agent_id, text=said, actor=actor, message_id=message.id)
+
+
+def _quoted(message: OutboxMessage) -> str:
+    """Return the beginning of a message as mails quote it."""
+    begun = " ".join(message.content.split())
+    cut = begun if len(begun) <= QUOTED_LENGTH else f"{begun[: QUOTED_LENGTH - 1].rstrip()}…"
+    return f"> {cut}"

@@ -1,0 +1,161 @@
+"""Making an agent: all of it, or nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from apps.agents.models import Agent, AgentKey, AgentState
+from apps.agents.services.profile import valid_name
+from apps.agents.services.templates import FoundTemplate, find_template
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.goals.services.backlogs import lock_backlog, save_backlog
+from apps.heartbeats.services.schedule import create_schedule
+from apps.memories.services.store.remember import store
+from apps.selves.services.birth import give_self
+from apps.tenants.scope import current_tenant
+from apps.tenants.services import require_active
+from arbor.agents.birth import (
+    SOURCES,
+    first_aspects,
+    first_beliefs,
+    first_goals,
+    first_memories,
+    first_mind,
+)
+from arbor.agents.identity import KeyPair, generate_key_pair, seal_private_key
+from arbor.agents.template import MAX_INTERVAL_S
+from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid
+from arbor.goals.requests import NewGoalRequest
+from arbor.goals.values import GoalState
+from arbor.models.handles import Handle
+
+SHORTEST_INTERVAL = timedelta(seconds=1)
+LONGEST_INTERVAL = timedelta(seconds=MAX_INTERVAL_S)
+
+
+@transaction.atomic
+def create_agent(
+    *,
+    name: str,
+    template_name: str,
+    actor: str,
+    interval: timedelta | None = None,
+    model: str = "",
+    master_key: bytes | None = None,
+) -> Agent:
+    """Create an agent of the current tenant from a template; it does not beat before it is started.
+
+    Without an interval, the template's or the installation's; without a model (`provider/model`) likewise. What it knows
+    from the start is found by its words at once, and by its meaning when upkeep has embedded it.
+
+    Raises NotFound for the template, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is
+    suspended, and ConfigurationInvalid without a master key.
+    """
+    require_active()
+    name = valid_name(name)
+    template = find_template(template_name)
+    key = master_key or settings.ARBOR_MASTER_KEY
+    if key is None:
+        raise ConfigurationInvalid(
+            "an agent's private key cannot be sealed: set ARBOR_MASTER_KEY (make one with: openssl rand -base64 32),"
+            " or start once with `arbor up`, which makes one"
+        )
+    beat_every = _interval(interval, template)
+    handle = model or template.spec.metadata.handle
+    if handle:
+        handle = str(Handle.parse(handle))
+    now = datetime.now(UTC)
+    pair = generate_key_pair()
+    agent = _agent(name, template, handle, pair)
+    AgentKey.objects.create(
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        public_key=pair.public,
+        sealed_private_key=seal_private_key(
+            pair.private, master_key=key, agent_public_id=agent.public_id, tenant_id=str(agent.tenant_id)
+        ).to_json(),
+    )
+    create_schedule(agent=agent, interval=beat_every, now=now)
+    shortened = _give_mind(agent, template, now)
+    record(
+        action=AuditAction.AGENT_CREATED,
+        actor=actor,
+        agent_id=agent.id,
+        message=f"created {agent.name} from {template.origin} template {template.name} {template.version}",
+        detail={
+            "public_id": agent.public_id,
+            "template": template.name,
+            "interval_s": beat_every.total_seconds(),
+            "model": handle,
+            "shortened": list(shortened),
+        },
+    )
+    return agent
+
+
+def _interval(wanted: timedelta | None, template: FoundTemplate) -> timedelta:
+    if wanted is None and template.spec.heartbeat_interval_s is not None:
+        return timedelta(seconds=template.spec.heartbeat_interval_s)
+    interval: timedelta = settings.ARBOR_HEARTBEAT_INTERVAL if wanted is None else wanted
+    if not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
+        raise Invalid(
+            f"a heartbeat's interval is 1 second to {LONGEST_INTERVAL.days} days, got {interval.total_seconds():g} s"
+        )
+    return interval
+
+
+def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Agent:
+    taken = AlreadyExists(f"this tenant has an agent {name!r} already; choose another name")
+    if Agent.objects.filter(name__iexact=name).exists():
+        raise taken
+    spec = template.spec
+    agent = Agent(
+        tenant_id=current_tenant(),
+        public_id=pair.public_id,
+        name=name,
+        template_name=template.name,
+        template_version=template.version,
+        trust_tier=spec.trust_tier,
+        character=spec.character.model_dump(mode="json"),
+        genome=spec.genome.model_dump(mode="json") if spec.genome else None,
+        allowed_actions=list(spec.actions),
+        pipeline=spec.pipeline,
+        model=handle,
+    )
+    try:
+        with transaction.atomic():
+            agent.save(force_insert=True)
+    except IntegrityError as error:
+        raise taken from error
+    return agent
+
+
+def _give_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
+    """Write what the agent has in mind, wants, knows and takes itself to be; return what was shortened."""
+    mind = first_mind(template.spec, now=now)
+    own = {"agent_id": str(agent.id), "name": agent.name, "started_at": now}
+    AgentState.objects.create(
+        tenant_id=agent.tenant_id,
+        agent=agent,
+        working_memory=mind.working_memory.model_copy(update=own).model_dump(mode="json"),
+    )
+    backlog = lock_backlog(agent.id, now=now)
+    for goal in first_goals(template.spec):
+        # The first three find room among the active ones; the backlog queues the rest.
+        backlog.add(
+            NewGoalRequest(
+                title=goal.heading,
+                description=goal.description,
+                layer=goal.layer,
+                source=SOURCES[goal.type],
+                state=GoalState.ACTIVE,
+            )
+        )
+    save_backlog(backlog)
+    give_self(agent_id=agent.id, beliefs=first_beliefs(template.spec), aspects=first_aspects(template.spec))
+    store(agent_id=agent.id, memories=first_memories(template.spec, now=now), vectors=None)
+    return mind.shortened

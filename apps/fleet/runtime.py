@@ -1,0 +1,287 @@
+"""The runtime of agents for programs that embed Arbor: `arbor.runtime.AgentRuntime`, by the services that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from uuid import UUID
+
+from django.db.models import Q
+
+from apps.agents.models import Agent, AgentState
+from apps.agents.services.profile import agent_by_id, agent_by_name, genome_of
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import (
+    pause_agent,
+    resume_agent,
+    sleep_agent,
+    start_agent,
+    stop_agent,
+    wake_agent,
+)
+from apps.goals.services.goals import create_goal
+from apps.goals.services.views import goal_views, plan_views
+from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
+from apps.heartbeats.services.cycles import allocate, beat_once, give_cycle, run_ticks
+from apps.heartbeats.services.loaded_agents import load_agent
+from apps.selves.models import PeerModel
+from apps.tenants.scope import tenant_transaction
+from arbor.agents.genome import AgentGenome
+from arbor.agents.lifecycle import AgentStatus
+from arbor.errors import GoalStackFull, Invalid, LimitReached, NotFound, TransitionIllegal
+from arbor.goals.plans import PlanStatus
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.heartbeat.goal_views import PlanView
+from arbor.heartbeat.working_memory import WorkingMemory, as_stored
+from arbor.ids import read_id
+from arbor.runtime import AgentRef, Cycle, GoalStack, LoadedAgent, NewGoal, Peer, Tick
+from arbor.selves.trust import trust
+
+#: By which verb an agent comes to a status from another; the others are not a caller's to bring about.
+_VERBS: Mapping[tuple[AgentStatus, AgentStatus], Callable[..., Agent]] = MappingProxyType(
+    {
+        (AgentStatus.CREATED, AgentStatus.ACTIVE): start_agent,
+        (AgentStatus.STOPPED, AgentStatus.ACTIVE): start_agent,
+        (AgentStatus.PAUSED, AgentStatus.ACTIVE): resume_agent,
+        (AgentStatus.DORMANT, AgentStatus.ACTIVE): wake_agent,
+        (AgentStatus.ACTIVE, AgentStatus.PAUSED): pause_agent,
+        (AgentStatus.ACTIVE, AgentStatus.DORMANT): sleep_agent,
+        (AgentStatus.ACTIVE, AgentStatus.STOPPED): stop_agent,
+        (AgentStatus.PAUSED, AgentStatus.STOPPED): stop_agent,
+        (AgentStatus.DORMANT, AgentStatus.STOPPED): stop_agent,
+    }
+)
+
+
+class Runtime:
+    """The agents of one tenant. `actor` is who the record of acts names."""
+
+    def __init__(self, *, tenant_id: UUID, actor: str) -> None:
+        self._tenant_id = tenant_id
+        self._actor = actor
+
+    def spawn(
+        self,
+        *,
+        name: str,
+        template: str,
+        genome: AgentGenome | None = None,
+        ticks: int = 0,
+        parent: AgentRef | None = None,
+        interval: timedelta | None = None,
+        model: str = "",
+    ) -> UUID:
+        """Create an agent and start it."""
+        with tenant_transaction(self._tenant_id):
+            parent_id = self._find(parent).id if parent is not None else None
+            agent = create_agent(
+                name=name, template_name=template, actor=self._actor, interval=interval, model=model
+            )
+            if genome is not None:
+                agent.genome = genome.model_dump(mode="json")
+                agent.save(update_fields=["genome"])
+            if parent_id is not None:
+                self._note(agent.id, f"spawned {agent.name} by another agent", {"parent": str(parent_id)})
+            if ticks:
+                allocate(agent_id=agent.id, ticks=ticks, actor=self._actor)
+            start_agent(agent_id=agent.id, actor=self._actor)
+            made: UUID = agent.id
+        return made
+
+    def tick(self, agent: AgentRef) -> Tick:
+        """Let it beat once, here and now."""
+        return beat_once(agent_id=self._id(agent), tenant_id=self._tenant_id)
+
+    def allocate_ticks(self, agent: AgentRef, ticks: int) -> int:
+        """Give it a cycle's ticks in place of what was left of the last one."""
+        with tenant_transaction(self._tenant_id):
+            return allocate(agent_id=self._find(agent).id, ticks=ticks, actor=self._actor)
+
+    def run_cycle(self, agent: AgentRef, tick_budget: int | None = None) -> Cycle:
+        """Let it beat until its ticks are used up or nothing is left to do."""
+        agent_id = self._id(agent)
+        if tick_budget is not None:
+            with tenant_transaction(self._tenant_id):
+                give_cycle(agent_id=agent_id, ticks=tick_budget, actor=self._actor)
+        return run_ticks(agent_id=agent_id, tenant_id=self._tenant_id)
+
+    def status(self, agent: AgentRef) -> AgentStatus:
+        """Return its status."""
+        with tenant_transaction(self._tenant_id):
+            return AgentStatus(self._find(agent).status)
+
+    def set_status(self, agent: AgentRef, status: AgentStatus) -> AgentStatus:
+        """Bring it to that status, by the one verb that leads there."""
+        wanted = _known(AgentStatus, status, "status")
+        with tenant_transaction(self._tenant_id):
+            found = self._find(agent)
+            before = AgentStatus(found.status)
+            if before is wanted:
+                return wanted
+            verb = _VERBS.get((before, wanted))
+            if verb is None:
+                possible = ", ".join(to for (since, to) in _VERBS if since is before) or "nothing"
+                raise TransitionIllegal(f"{found.name} is {before}; it can become {possible}, not {wanted}")
+            return AgentStatus(verb(agent_id=found.id, actor=self._actor).status)
+
+    def inject_goal(self, agent: AgentRef, goal: NewGoal) -> UUID:
+        """Give it a goal."""
+        with tenant_transaction(self._tenant_id):
+            agent_id = self._find(agent).id
+            try:
+                made = create_goal(
+                    agent_id=agent_id,
+                    title=goal.title,
+                    description=goal.description,
+                    layer=_known(GoalLayer, goal.layer, "goal's layer"),
+                    source=_known(GoalSource, goal.source, "goal's source"),
+                    state=None if goal.state is None else _known(GoalState, goal.state, "goal's state"),
+                    parent_id=goal.parent_id,
+                    deadline=goal.deadline,
+                )
+            except LimitReached as error:
+                raise GoalStackFull(str(error)) from error
+            self._note(agent_id, f"gave it the goal {made.title!r}", {"goal_id": str(made.id)})
+            goal_id: UUID = made.id
+        return goal_id
+
+    def goals(self, agent: AgentRef) -> GoalStack:
+        """Return its open goals."""
+        with tenant_transaction(self._tenant_id):
+            found = self._find(agent)
+            genome = genome_of(found)
+            views = goal_views(
+                agent_id=found.id, traits=genome.traits if genome else None, now=datetime.now(UTC)
+            )
+        return GoalStack(
+            aspirations=[view for view in views if view.layer is GoalLayer.ASPIRATION],
+            objectives=[view for view in views if view.layer is GoalLayer.OBJECTIVE],
+            tasks=[view for view in views if view.layer is GoalLayer.TASK],
+        )
+
+    def active_plan(self, agent: AgentRef) -> PlanView | None:
+        """Return the plan it carries out for its most important goal that has one."""
+        order = {goal.id: place for place, goal in enumerate(self.goals(agent).all)}
+        with tenant_transaction(self._tenant_id):
+            plans = [
+                plan for plan in plan_views(agent_id=self._find(agent).id) if plan.status is PlanStatus.ACTIVE
+            ]
+        return min(plans, key=lambda plan: order.get(plan.goal_id, len(order)), default=None)
+
+    def peer_model(self, agent: AgentRef, peer: AgentRef) -> Peer | None:
+        """Return what it thinks of another agent, or of a person by name."""
+        with tenant_transaction(self._tenant_id):
+            agent_id = self._find(agent).id
+            found = _peer(agent_id, peer)
+            if found is None:
+                return None
+            beats = AgentState.objects.values_list("beats", flat=True).get(agent_id=agent_id)
+        return Peer(
+            name=found.name,
+            agent_id=found.peer_id,
+            competence=found.competence,
+            reliability=found.reliability,
+            interests=found.interests,
+            interactions=found.interactions,
+            successes=found.successes,
+            last_at=found.last_at,
+            trust=trust(
+                successes=found.successes,
+                interactions=found.interactions,
+                # As its next heartbeat will see it.
+                tick=beats + 1,
+                last_tick=found.last_tick,
+            ),
+        )
+
+    def flush_memory(self, agent: AgentRef, working_memory: WorkingMemory | None = None) -> int:
+        """Store its working memory, as given or as it stands, and return its size in bytes."""
+        with tenant_transaction(self._tenant_id):
+            found = self._find(agent)
+            # First the schedule, then the state: the order in which a heartbeat locks them.
+            schedule = HeartbeatSchedule.objects.select_for_update().get(agent_id=found.id)
+            if schedule.state in (ScheduleState.QUEUED, ScheduleState.RUNNING):
+                raise TransitionIllegal(
+                    f"{found.name} is beating, and stores its own; flush when it has ended"
+                )
+            state = AgentState.objects.select_for_update().get(agent_id=found.id)
+            memory = working_memory or WorkingMemory.model_validate(state.working_memory)
+            text = as_stored(memory)
+            state.working_memory = memory.model_dump(mode="json")
+            state.save(update_fields=["working_memory"])
+            if working_memory is not None:
+                self._note(found.id, "stored its working memory", {"bytes": len(text.encode())})
+        return len(text.encode())
+
+    def load(self, agent: AgentRef) -> LoadedAgent:
+        """Return its full state."""
+        with tenant_transaction(self._tenant_id):
+            return load_agent(agent if isinstance(agent, UUID) else self._find(agent).id)
+
+    def nop_count(self, agent: AgentRef) -> int:
+        """Return how many heartbeats in a row brought no usable reply."""
+        with tenant_transaction(self._tenant_id):
+            agent_id = self._find(agent).id
+            count: int = AgentState.objects.values_list("nops", flat=True).get(agent_id=agent_id)
+        return count
+
+    def _id(self, agent: AgentRef) -> UUID:
+        with tenant_transaction(self._tenant_id):
+            found: UUID = self._find(agent).id
+        return found
+
+    def _find(self, agent: AgentRef) -> Agent:
+        if isinstance(agent, UUID):
+            return agent_by_id(agent)
+        named = agent.strip()
+        if not named or "\0" in named:
+            raise NotFound(f"an agent is named by its id or its name, got {agent!r}")
+        by_id = Q(public_id=named)
+        if (agent_id := read_id(named)) is not None:
+            by_id |= Q(id=agent_id)
+        found: Agent | None = Agent.objects.filter(by_id).first()
+        return found or agent_by_name(named)
+
+    def _note(self, agent_id: UUID, message: str, detail: Mapping[str, object]) -> None:
+        record(
+            action=AuditAction.OPERATOR_ACT,
+            actor=self._actor,
+            agent_id=agent_id,
+            message=message,
+            detail=dict(detail),
+        )
+
+
+def _known[S: StrEnum](kind: type[S], value: str, what: str) -> S:
+    """Return a member that was given as itself or as its text; raises Invalid."""
+    try:
+        return kind(value)
+    except ValueError:
+        raise Invalid(f"a {what} is one of {', '.join(kind)}, got {value!r}") from None
+
+
+def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
+    """Return an agent's model of another: by either id, or by name; of names that differ by case only, the exact one.
+
+    Raises Invalid for a name that stands for several.
+    """
+    models = PeerModel.objects.filter(agent_id=agent_id)
+    peer_id = read_id(peer)
+    found: PeerModel | None = models.filter(peer_id=peer_id).first() if peer_id is not None else None
+    if found is not None or isinstance(peer, UUID) or "\0" in peer:
+        return found
+    wanted = peer.strip()
+    # An id first: a name is whatever somebody gives as his.
+    by_id: PeerModel | None = models.filter(peer__public_id=wanted).first()
+    if by_id is not None:
+        return by_id
+    named = list(models.filter(name__iexact=wanted).order_by("name"))
+    exact = [each for each in named if each.name == wanted]
+    if len(named) > 1 and not exact:
+        names = ", ".join(repr(each.name) for each in named)
+        raise Invalid(f"{peer!r} stands for several peers: give one of the names {names}, or an id")
+    return next(iter(exact or named), None)

@@ -1,0 +1,1 @@
+"""Order the memories of an agent by clusters, and name them."""

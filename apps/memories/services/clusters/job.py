@@ -1,0 +1,208 @@
+"""The job that keeps clusters: new memories are assigned every few minutes, and a mind is put in order now and then.
+
+What is read is computed with outside of a transaction; what comes of it is written in a short one, under the agent's
+lock, unless somebody else was faster.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.memories.services.clusters.plan import plan_order
+from apps.memories.services.clusters.reading import Order
+from apps.memories.services.embedding.minds import model_of
+from apps.memories.services.embedding.vectors import decoded
+from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.store.remember import lock_minds
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import fetch
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import ConfigurationInvalid
+from arbor.memory.clusters import Vectors, assign, check_vectors, cosines_among
+
+#: Memories by which new ones are judged until the mind is put in order: the latest.
+LATEST = 1_000
+#: What the setting may be: below, everything is one theme; above, nothing is.
+LEAST_DEVIATIONS, MOST_DEVIATIONS = 0.5, 10.0
+
+# A mind that was never in order, or whose centres were emptied; one with something changed, if it was put in order long
+# ago (one from the future is a clock's that has jumped back since); and one with memories that are in no theme yet.
+_DUE = """
+SELECT d.agent_id FROM memories_mind d WHERE d.tenant_id = t.id AND {due}
+UNION ALL
+SELECT d.agent_id FROM memories_mind d WHERE d.tenant_id = t.id AND NOT {due} AND EXISTS ({waiting})
+    AND EXISTS (SELECT FROM memories_cluster c WHERE c.tenant_id = d.tenant_id AND c.agent_id = d.agent_id)
+"""
+_IS_DUE = """(
+    d.clustered_at IS NULL
+    OR EXISTS (
+        SELECT FROM memories_cluster c WHERE c.tenant_id = d.tenant_id AND c.agent_id = d.agent_id AND c.stale
+            AND (c.centroid IS NULL OR {long_ago})
+    )
+    OR {long_ago} AND EXISTS ({waiting})
+)"""
+_LONG_AGO = "d.clustered_at NOT BETWEEN now() - interval '{seconds} seconds' AND now()"
+_WAITING = """
+    SELECT FROM memories_upkeep u
+    JOIN memories_memory m ON m.tenant_id = u.tenant_id AND m.id = u.memory_id
+        AND m.status = 'active' AND m.embedding IS NOT NULL
+    WHERE u.tenant_id = d.tenant_id AND u.agent_id = d.agent_id AND u.unclustered
+"""
+_LATEST = """
+SELECT m.id, halfvec_send(m.embedding), coalesce(u.unclustered, false)
+FROM memories_memory m
+LEFT JOIN memories_upkeep u ON u.tenant_id = m.tenant_id AND u.memory_id = m.id
+WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active' AND m.embedding IS NOT NULL
+    AND (m.expires_at IS NULL OR m.expires_at > now()) AND vector_dims(m.embedding) = %(dimension)s
+    AND l2_norm(m.embedding) > 0
+ORDER BY m.occurred_at DESC LIMIT %(latest)s
+"""
+_CENTRES = """
+SELECT id, halfvec_send(centroid) FROM memories_cluster
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND centroid IS NOT NULL
+    AND vector_dims(centroid) = %(dimension)s ORDER BY id
+"""
+# Only what is still active and in no theme, and only into themes that still are.
+_JOIN = """
+WITH added AS (
+    INSERT INTO memories_clustermember (tenant_id, cluster_id, memory_id, strength, added_at)
+    SELECT %(tenant)s, c.id, m.id, new.strength, now()
+    FROM unnest(%(clusters)s::uuid[], %(memories)s::uuid[], %(strengths)s::float8[]) AS new (cluster, memory, strength)
+    JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.id = new.cluster
+    JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.id = new.memory
+        AND m.status = 'active'
+    ORDER BY c.id, m.id
+    ON CONFLICT (tenant_id, cluster_id, memory_id) DO NOTHING RETURNING cluster_id, memory_id
+), ended AS (
+    UPDATE memories_upkeep u SET unclustered = false
+    WHERE u.tenant_id = %(tenant)s AND u.memory_id IN (SELECT memory_id FROM added) AND u.unclustered
+), grown AS (
+    UPDATE memories_cluster c SET size = c.size + joined.count, stale = true
+    FROM (SELECT cluster_id, count(*) FROM added GROUP BY cluster_id) joined
+    WHERE c.tenant_id = %(tenant)s AND c.id = joined.cluster_id
+)
+SELECT count(DISTINCT memory_id) FROM added
+"""
+_STATE = "SELECT {due} FROM memories_mind d WHERE d.tenant_id = %(tenant)s AND d.agent_id = %(agent)s"
+
+
+def tend_clusters() -> Round:
+    """Assign new memories to the clusters of their agents, and put those in order that are due."""
+    due = _due()
+    waiting = _DUE.replace("{due}", due).replace("{waiting}", _WAITING)
+    return make_round("clusters", waiting=waiting, tend=tend_agent)
+
+
+def tend_agent(tenant_id: UUID, agent_id: UUID) -> int:
+    """Take one step for one agent: put its clusters in order if that is due, else assign what is new to them.
+
+    Returns how many memories were looked at, or assigned; 0 when another worker was faster.
+    """
+    with tenant_transaction(tenant_id):
+        state = fetch(_STATE.format(due=_due()), agent=agent_id)
+    if not state:
+        return 0
+    return order_clusters(tenant_id, agent_id) if state[0][0] else assign_latest(tenant_id, agent_id)
+
+
+def order_clusters(tenant_id: UUID, agent_id: UUID) -> int:
+    """Put all of an agent's clusters in order; return how many memories they were made of, at least 1.
+
+    Up to 24 statements, however many memories: 10,000 take some seconds between reading and writing, without a
+    transaction. 0, and nothing is written, when the clusters were put in order or all vectors exchanged meanwhile.
+    """
+    with tenant_transaction(tenant_id):
+        order = Order.read(agent_id)
+    if order is None:
+        return 0
+    plan = plan_order(order, deviations=deviations())
+    with tenant_transaction(tenant_id):
+        plan.read_words()
+    plan.describe()
+    with tenant_transaction(tenant_id):
+        lock_minds([agent_id])
+        return max(1, len(order.ids)) if plan.write() else 0
+
+
+def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
+    """Assign those of an agent's latest memories that are in no cluster yet; return how many found one.
+
+    Seven statements. What fits none waits until the mind is put in order: it may be the beginning of a theme.
+    """
+    with tenant_transaction(tenant_id):
+        model = model_of(agent_id)
+        latest = fetch(_LATEST, agent=agent_id, dimension=model.dimension, latest=LATEST)
+        clusters, centres = read_centres(agent_id, model)
+    fresh = [each for each, _, waits in latest if waits]
+    if not fresh or not clusters:
+        return 0
+    ids, vectors = read_vectors([(each, vector) for each, vector, _ in latest], model)
+    rows = [row for row, each in enumerate(ids) if each in set(fresh)]
+    strengths = assign(vectors[rows], centres, least=nearness(vectors))
+    with tenant_transaction(tenant_id):
+        lock_minds([agent_id])
+        if model_of(agent_id) != model:
+            return 0
+        return join(agent_id, [ids[row] for row in rows], clusters, strengths)
+
+
+def nearness(vectors: Vectors) -> float:
+    """Return the cosine at which a memory belongs to a theme, among memories with these vectors."""
+    return cosines_among(vectors).at(deviations())
+
+
+def deviations() -> float:
+    """Return how near a memory must be to a theme. Raises ConfigurationInvalid for a setting that makes no sense."""
+    wanted: float = settings.ARBOR_CLUSTER_DEVIATIONS
+    if not LEAST_DEVIATIONS <= wanted <= MOST_DEVIATIONS:
+        raise ConfigurationInvalid(
+            f"ARBOR_CLUSTER_DEVIATIONS must be {LEAST_DEVIATIONS} to {MOST_DEVIATIONS}, got {wanted}"
+        )
+    return wanted
+
+
+def read_latest(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
+    """Return the agent's latest memories that have a vector, with their vectors. One statement."""
+    rows = fetch(_LATEST, agent=agent_id, dimension=model.dimension, latest=LATEST)
+    return read_vectors([(each, vector) for each, vector, _ in rows], model)
+
+
+def read_centres(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
+    """Return the agent's clusters and their centres; those without one, or with one of another dimension, left out."""
+    return read_vectors(fetch(_CENTRES, agent=agent_id, dimension=model.dimension), model)
+
+
+def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
+    """Return ids and vectors, rows of length 1, of what `halfvec_send` gave."""
+    if not rows:
+        return [], check_vectors([[1.0] * model.dimension])[:0]
+    ids, vectors = decoded(rows, len(rows[0][1]))
+    return ids, check_vectors(vectors, dimension=model.dimension)
+
+
+def join(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths: Vectors) -> int:
+    """Let memories join clusters by how strongly they belong, shape (memories, clusters); return how many did.
+
+    In the open transaction, the mind locked. One statement.
+    """
+    wanted = [
+        (clusters[column], memory_ids[row], float(strengths[row, column]))
+        for row, column in zip(*(places.tolist() for places in strengths.nonzero()), strict=True)
+    ]
+    if not wanted:
+        return 0
+    joined: int = fetch(
+        _JOIN,
+        agent=agent_id,
+        clusters=[each[0] for each in wanted],
+        memories=[each[1] for each in wanted],
+        strengths=[each[2] for each in wanted],
+    )[0][0]
+    return joined
+
+
+def _due() -> str:
+    long_ago = _LONG_AGO.format(seconds=settings.ARBOR_CLUSTER_PERIOD.total_seconds())
+    return _IS_DUE.replace("{long_ago}", long_ago).replace("{waiting}", _WAITING)

@@ -1,0 +1,1 @@
+"""Turn texts into vectors, one embedder per mind, and move minds between embedders."""

@@ -1,0 +1,298 @@
+"""The backlog of embedding: whatever was stored before its vector was made gets it, by its own agent's embedder."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import groupby
+from uuid import UUID
+
+import structlog
+from django.db import connections
+
+from apps.memories.services.embedding.embedders import (
+    answers,
+    embedder_faults,
+    is_resting,
+    name_of,
+    note_answer,
+    note_failure,
+)
+from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
+from apps.memories.services.embedding.literals import halfvec_texts
+from apps.memories.services.embedding.minds import installation_model
+from apps.memories.services.graph.neighborhoods import mark_stale
+from apps.memories.services.store.remember import lock_minds
+from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.statements import change, fetch
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import EmbeddingFailed
+
+log = structlog.get_logger(__name__)
+
+#: Texts in one chunk, and of one tenant in it while others wait.
+CHUNK = 500
+CHUNK_OF_TENANT = 100
+#: Texts of one kind among which a tenant's agents take turns: so many of the oldest, and of the latest.
+LOOKED = 1_000
+#: How long one call goes on taking chunks: below the period in which it is called.
+BACKLOG_TAKES = timedelta(seconds=8)
+#: Before the name of a model that could not embed a text, though it could embed others.
+REFUSED = "refused: "
+
+
+class Kind(StrEnum):
+    """What waits for a vector."""
+
+    #: What an agent holds for a while.
+    BUFFER = "memories_bufferitem"
+    #: The summary of an episode.
+    EPISODE = "memories_episode"
+    #: A memory's text.
+    MEMORY = "memories_memory"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """A text that waits for its vector."""
+
+    tenant_id: UUID
+    agent_id: UUID
+    id: UUID
+    kind: Kind
+    model: EmbeddingModel
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backlog:
+    """How much waits for its vector in the whole installation."""
+
+    waiting: int
+    #: How long the oldest memory among it has waited.
+    oldest: timedelta
+    #: Texts that their embedder cannot read: found by their words alone.
+    refused: int
+
+
+# What is held goes soonest, so it comes first; a summary stands for many memories. Of each kind agents take turns, among
+# what has waited longest and what came last: one agent's flood hides nobody's oldest or newest.
+_OF_KIND = """
+    (SELECT '{table}' AS kind, agent_id, id FROM (
+        SELECT agent_id, id, row_number() OVER (PARTITION BY agent_id ORDER BY at, id) AS turn FROM (
+            (SELECT w.agent_id, w.id, w.{at} AS at FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} LIMIT %(looked)s)
+            UNION
+            (SELECT w.agent_id, w.id, w.{at} FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} DESC LIMIT %(looked)s)
+        ) ends
+    ) turns ORDER BY turn, random() LIMIT %(per_tenant)s)
+"""
+_UNREAD = "w.tenant_id = t.id AND w.embedding IS NULL AND w.embedding_model = ''"
+_WAIT = {
+    Kind.BUFFER: ("created_at", f"{_UNREAD} AND w.expires_at > now()"),
+    Kind.EPISODE: ("last_at", f"{_UNREAD} AND w.summarized_at IS NOT NULL AND w.summary <> ''"),
+    Kind.MEMORY: ("created_at", f"{_UNREAD} AND w.status = 'active'"),
+}
+_OF_TENANT = " UNION ALL ".join(
+    _OF_KIND.replace("{table}", kind).replace("{at}", at).replace("{wait}", wait)
+    for kind, (at, wait) in _WAIT.items()
+)
+# The operations role finds what waits; its text is read as the tenant.
+_TEXTS = {
+    kind: f"SELECT id, {text} FROM {kind} WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"  # noqa: S608
+    for kind, text in ((Kind.BUFFER, "content"), (Kind.EPISODE, "summary"), (Kind.MEMORY, "content"))
+}
+_WAITING = """
+WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant t WHERE status = 'active' {some} ORDER BY random())
+SELECT t.id, w.agent_id, w.id, w.kind, k.embedding_model, k.embedding_dimension
+FROM tenants t CROSS JOIN LATERAL ({of_tenant} LIMIT %(per_tenant)s) w
+LEFT JOIN memories_mind k ON k.tenant_id = t.id AND k.agent_id = w.agent_id
+LIMIT %(chunk)s
+"""
+# While an embedder fails, its agents wait, and a tenant whose agents all have it is not even looked at.
+_SOME = """AND EXISTS (
+    SELECT FROM memories_mind WHERE tenant_id = t.id AND embedding_model || ' ' || embedding_dimension <> ALL(%(resting)s)
+)"""
+_AWAKE = """AND NOT EXISTS (
+    SELECT FROM memories_mind k WHERE k.tenant_id = w.tenant_id AND k.agent_id = w.agent_id
+        AND k.embedding_model || ' ' || k.embedding_dimension = ANY(%(resting)s)
+)"""
+_SQL = _WAITING.replace("{of_tenant}", _OF_TENANT)
+
+# Rows are locked in the order of their ids, and left to whoever has them already. An agent that was moved to another model
+# meanwhile takes none of these vectors.
+_MINE = """
+WITH mine AS MATERIALIZED (
+    SELECT r.id, r.embedding FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec)
+    JOIN {table} m ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.embedding IS NULL
+    WHERE NOT EXISTS (
+        SELECT FROM memories_mind k WHERE k.tenant_id = %(tenant)s AND k.agent_id = m.agent_id
+            AND (k.embedding_model, k.embedding_dimension) <> (%(name)s, %(dimension)s)
+    )
+    ORDER BY r.id FOR UPDATE OF m SKIP LOCKED
+)
+UPDATE {table} m SET embedding = mine.embedding, embedding_model = %(made_by)s
+FROM mine WHERE m.tenant_id = %(tenant)s AND m.id = mine.id
+RETURNING m.id
+"""
+_UNCLUSTERED = """
+UPDATE memories_upkeep SET unclustered = true
+WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s) AND NOT unclustered
+"""
+_BACKLOG = """
+SELECT count(*) FILTER (WHERE embedding_model = ''), min(at) FILTER (WHERE embedding_model = ''),
+    count(*) FILTER (WHERE embedding_model <> '')
+FROM (
+    SELECT embedding_model, created_at AS at FROM memories_memory WHERE embedding IS NULL AND status = 'active'
+    UNION ALL
+    SELECT embedding_model, summarized_at FROM memories_episode
+    WHERE embedding IS NULL AND summarized_at IS NOT NULL AND summary <> ''
+    UNION ALL
+    SELECT embedding_model, created_at FROM memories_bufferitem WHERE embedding IS NULL AND expires_at > now()
+) waiting
+"""
+
+#: One thread of a process at a time: two would ask for the same vectors.
+_working = threading.Lock()
+
+
+def embed_backlog() -> int:
+    """Embed what has no vector until there is nothing, or BACKLOG_TAKES is over; return how many got one.
+
+    A text that its embedder cannot read is marked, and stays to be found by its words. An embedder that does not answer at
+    all is left alone for a growing while (`embedder_faults`); agents that have another one do not wait for it.
+    """
+    if not _working.acquire(blocking=False):
+        return 0
+    try:
+        done = _embed_until(time.monotonic() + BACKLOG_TAKES.total_seconds())
+    finally:
+        _working.release()
+    if done:
+        log.info("embedded", texts=done)
+    return done
+
+
+def embedding_backlog() -> Backlog:
+    """Return how much waits for its vector in the whole installation. One statement."""
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(_BACKLOG)
+        waiting, since, refused = cursor.fetchone()
+    oldest = max(datetime.now(UTC) - since, timedelta(0)) if since else timedelta(0)
+    return Backlog(waiting=waiting, oldest=oldest, refused=refused)
+
+
+def _embed_until(ends_at: float) -> int:
+    now = datetime.now(UTC)
+    faults = {fault.embedding_model: is_resting(fault, now) for fault in embedder_faults()}
+    resting = {name for name, rests in faults.items() if rests}
+    done = 0
+    while time.monotonic() < ends_at and (rows := _find_waiting(resting)):
+        before, awake = done, len(resting)
+        for (tenant_id, model), group in groupby(rows, key=lambda row: (row.tenant_id, row.model)):
+            if name_of(model) in resting:
+                continue
+            try:
+                done += _embed(tenant_id, model, _read(tenant_id, list(group)))
+            except EmbeddingFailed as error:
+                note_failure(model, error)
+                resting.add(name_of(model))
+            else:
+                if faults.pop(name_of(model), None) is not None:
+                    note_answer(model)
+        if len(rows) < CHUNK_OF_TENANT or (done == before and len(resting) == awake):
+            break
+    return done
+
+
+def _find_waiting(resting: set[str]) -> list[Waiting]:
+    statement = _SQL.replace("{some}", _SOME if resting else "").replace("{awake}", _AWAKE if resting else "")
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(
+            statement,
+            {
+                "per_tenant": CHUNK_OF_TENANT,
+                "looked": LOOKED,
+                "chunk": CHUNK,
+                "resting": sorted(resting),
+            },
+        )
+        rows = cursor.fetchall()
+    found = [
+        Waiting(
+            tenant_id=tenant_id,
+            agent_id=agent_id,
+            id=row_id,
+            kind=Kind(kind),
+            model=EmbeddingModel(name=name, dimension=dimension) if name else installation_model(),
+        )
+        for tenant_id, agent_id, row_id, kind, name, dimension in rows
+    ]
+    places = {tenant_id: place for place, tenant_id in enumerate(dict.fromkeys(row[0] for row in rows))}
+    return sorted(found, key=lambda each: (places[each.tenant_id], name_of(each.model)))
+
+
+def _read(tenant_id: UUID, waiting: Sequence[Waiting]) -> list[Waiting]:
+    """Return what waits of one tenant with its texts; what is gone by now is left out. A statement for each kind."""
+    texts: dict[UUID, str] = {}
+    with tenant_transaction(tenant_id):
+        for kind in {each.kind for each in waiting}:
+            texts.update(fetch(_TEXTS[kind], ids=[each.id for each in waiting if each.kind is kind]))
+    return [replace(each, text=texts[each.id]) for each in waiting if each.id in texts]
+
+
+def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -> int:
+    """Embed texts of one tenant by one model; return how many got a vector. Raises EmbeddingFailed when none can be."""
+    if not waiting:
+        return 0
+    try:
+        vectors = embed_texts(tenant_id=tenant_id, texts=[each.text for each in waiting], model=model)
+    except EmbeddingFailed as error:
+        if not answers(model):
+            raise
+        if len(waiting) == 1:
+            _mark_refused(waiting[0], error)
+            return 0
+        half = len(waiting) // 2
+        return _embed(tenant_id, model, waiting[:half]) + _embed(tenant_id, model, waiting[half:])
+    with tenant_transaction(tenant_id):
+        return _store(model, waiting, vectors)
+
+
+def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) -> int:
+    """Store vectors of one tenant in the open transaction; return how many were still wanted."""
+    lock_minds({each.agent_id for each in waiting})
+    stored = 0
+    rows: dict[Kind, list[dict[str, str]]] = {}
+    for each, text in zip(waiting, halfvec_texts(vectors), strict=True):
+        rows.setdefault(each.kind, []).append({"id": str(each.id), "embedding": text})
+    for kind, of_kind in rows.items():
+        changed = fetch(
+            _MINE.replace("{table}", kind),
+            rows=json.dumps(of_kind),
+            name=model.name,
+            dimension=model.dimension,
+            made_by=embedder_for(model).model,
+        )
+        stored += len(changed)
+        if kind is Kind.MEMORY and changed:
+            ids = [memory_id for (memory_id,) in changed]
+            mark_stale(ids)
+            change(_UNCLUSTERED, ids=ids)
+    return stored
+
+
+def _mark_refused(one: Waiting, error: EmbeddingFailed) -> None:
+    made_by = embedder_for(one.model).model
+    log.warning("text_not_embedded", kind=one.kind.value, id=str(one.id), model=made_by, error=str(error))
+    with tenant_transaction(one.tenant_id):
+        change(
+            f"UPDATE {one.kind} SET embedding_model = %(mark)s"  # noqa: S608 (our own names)
+            " WHERE tenant_id = %(tenant)s AND id = %(id)s AND embedding IS NULL",
+            id=one.id,
+            mark=REFUSED + made_by,
+        )

@@ -1,0 +1,120 @@
+"""An agent's mind: which embedder made its vectors. All of them come from one, so that they can be compared.
+
+A new mind gets the installation's embedder and keeps it, whatever the settings say later, until `arbor memory reembed` moves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+from django.conf import settings
+
+from apps.memories.services.embedding.literals import MAX_DIMENSION, halfvec_texts
+from apps.tenants.statements import fetch
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import ConfigurationInvalid, Invalid
+
+#: The largest number of half precision, in which vectors are stored.
+LARGEST = float(np.finfo(np.float16).max)
+
+#: A query's vector, where it can be compared with the agent's; else NULL, and words alone decide. A vector that was made
+#: before its agent was moved to another model must never meet the new ones: this is read in the same statement, thus at
+#: the same moment, as they are. Put `query_vector(…)` into the statement's values.
+QUERY_VECTOR = """(
+    SELECT %(vector)s::halfvec WHERE NOT EXISTS (
+        SELECT FROM memories_mind WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+            AND (embedding_dimension <> %(vector_dimension)s
+                OR embedding_model <> coalesce(%(vector_model)s, embedding_model))
+    )
+)"""
+_MODEL_OF = """
+SELECT embedding_model, embedding_dimension FROM memories_mind
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+"""
+_OPEN = """
+WITH opened AS (
+    INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)
+    VALUES (%(tenant)s, %(agent)s, %(model)s, %(dimension)s) ON CONFLICT DO NOTHING
+    RETURNING embedding_model, embedding_dimension
+)
+SELECT * FROM opened UNION ALL (
+    SELECT embedding_model, embedding_dimension FROM memories_mind
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+) LIMIT 1
+"""
+
+
+def installation_model() -> EmbeddingModel:
+    """Return the model that the settings name: that of new minds.
+
+    Raises ConfigurationInvalid when its vectors are longer than the index of the mind holds.
+    """
+    return checked(
+        EmbeddingModel(name=settings.ARBOR_EMBEDDING_MODEL, dimension=settings.ARBOR_EMBEDDING_DIMENSION)
+    )
+
+
+def checked(model: EmbeddingModel) -> EmbeddingModel:
+    """Return the model; raises ConfigurationInvalid when its vectors are longer than the index of the mind holds."""
+    if model.dimension > MAX_DIMENSION:
+        raise ConfigurationInvalid(
+            f"the dimension of embeddings must be at most {MAX_DIMENSION}, got {model.dimension}; many models can be"
+            " asked for shorter vectors, and lose little"
+        )
+    return model
+
+
+def model_of(agent_id: UUID) -> EmbeddingModel:
+    """Return the model of the agent's vectors, in the open transaction: the installation's for a new mind. One statement."""
+    return _model(fetch(_MODEL_OF, agent=agent_id))
+
+
+def open_mind(agent_id: UUID) -> EmbeddingModel:
+    """Give the agent a mind if it has none, and return the model of its vectors. One statement.
+
+    In the transaction that stores memories, after `lock_minds`: until it ends, the agent is not moved to another model, so
+    vectors of the model returned may be stored, and no others.
+    """
+    model = installation_model()
+    return _model(fetch(_OPEN, agent=agent_id, model=model.name, dimension=model.dimension))
+
+
+def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -> dict[str, Any]:
+    """Return the values of QUERY_VECTOR: a query's vector, if it has one, and the model that made it.
+
+    Without a model only the lengths are compared; never an error of the database, but perhaps a comparison that means
+    nothing. Raises Invalid for what is no vector of 1 to MAX_DIMENSION finite numbers.
+    """
+    return {
+        "vector": None if vector is None else halfvec_texts([_checked_query(vector)])[0],
+        "vector_dimension": None if vector is None else len(vector),
+        "vector_model": model.name if model else None,
+    }
+
+
+def half_precision(vector: Sequence[float]) -> npt.NDArray[np.float32]:
+    """Return a query's vector rounded as the stored ones are. Raises Invalid as `query_vector` does."""
+    return _checked_query(vector).astype(np.float16).astype(np.float32)
+
+
+def _checked_query(vector: Sequence[float]) -> npt.NDArray[np.float32]:
+    numbers = np.asarray(vector, dtype=np.float32)
+    if numbers.ndim != 1 or not 1 <= len(numbers) <= MAX_DIMENSION:
+        raise Invalid(
+            f"a query's vector is one row of 1 to {MAX_DIMENSION} numbers, got the shape {numbers.shape}"
+        )
+    # Written so that it is false for what is not a number.
+    if not (np.abs(numbers) <= LARGEST).all():
+        raise Invalid(f"a query's vector must be finite numbers from -{LARGEST:g} to {LARGEST:g}")
+    return numbers
+
+
+def _model(rows: Sequence[tuple[Any, ...]]) -> EmbeddingModel:
+    if not rows:
+        return installation_model()
+    name, dimension = rows[0]
+    return EmbeddingModel(name=name, dimension=dimension)

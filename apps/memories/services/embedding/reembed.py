@@ -1,0 +1,267 @@
+"""Moving agents to another embedding model: beside their present vectors first, then all at once.
+
+While the new vectors are made, nothing that recall reads is touched. When none is missing, one transaction under the
+agent's lock takes them over. A run that was broken off goes on where it stopped, for what it made is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import batched
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import connection, connections
+
+from apps.audit.services import across_tenants
+from apps.memories.services.embedding.embedders import answers, check_embedder, name_of
+from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
+from apps.memories.services.embedding.literals import fitting, halfvec_texts, sparsevec_text
+from apps.memories.services.embedding.minds import checked
+from apps.memories.services.embedding.takeover import TakenOver, take_over
+from apps.tenants.scope import OPS, tenant_transaction
+from apps.tenants.statements import change, fetch
+from arbor.embedding.backoff import rest_after
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import AlreadyExists, EmbeddingFailed
+from arbor.memory.lexical import document_vector
+
+log = structlog.get_logger(__name__)
+
+#: Memories embedded at once unless the caller says otherwise.
+BATCH = 500
+#: An embedder that does not answer is asked so often in all before the run is given up: for 70 s.
+TRIES = 4
+#: Memories that are stored while the rest are taken over are fetched up so often; then the backlog embeds them.
+CATCHES = 10
+
+type OnProgress = Callable[[int, int], None]
+
+_MOVES = """
+SELECT k.tenant_id, k.agent_id, t.slug, a.name, k.embedding_model, k.embedding_dimension,
+    (SELECT count(*) FROM memories_memory m WHERE m.tenant_id = k.tenant_id AND m.agent_id = k.agent_id),
+    (SELECT count(*) FROM memories_nextembedding n
+        WHERE n.tenant_id = k.tenant_id AND n.agent_id = k.agent_id AND n.embedding_model = %(next)s)
+FROM memories_mind k
+JOIN tenants_tenant t ON t.id = k.tenant_id
+JOIN agents_agent a ON a.tenant_id = k.tenant_id AND a.id = k.agent_id
+WHERE (%(tenant)s::uuid IS NULL OR k.tenant_id = %(tenant)s) AND (%(agent)s::uuid IS NULL OR k.agent_id = %(agent)s)
+    AND ((k.embedding_model, k.embedding_dimension) <> (%(name)s, %(dimension)s) OR EXISTS (
+        SELECT FROM memories_nextembedding n WHERE n.tenant_id = k.tenant_id AND n.agent_id = k.agent_id
+    ))
+ORDER BY k.tenant_id, k.agent_id
+"""
+_FORSAKE = """
+DELETE FROM memories_nextembedding
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND embedding_model <> %(next)s
+"""
+_MISSING = """
+SELECT m.id FROM memories_memory m
+WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND NOT EXISTS (
+    SELECT FROM memories_nextembedding n
+    WHERE n.tenant_id = %(tenant)s AND n.memory_id = m.id AND n.embedding_model = %(next)s
+) ORDER BY m.id
+"""
+_TEXTS = """
+SELECT id, content, role, session, lexical::text FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s) ORDER BY id
+"""
+# A memory that was purged meanwhile is left out, and one that another run was faster with.
+_KEEP = """
+INSERT INTO memories_nextembedding (tenant_id, agent_id, memory_id, embedding_model, embedding, lexical)
+SELECT m.tenant_id, m.agent_id, m.id, %(next)s, r.embedding, r.lexical
+FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec, lexical sparsevec)
+JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = r.id
+ORDER BY m.id FOR KEY SHARE OF m
+ON CONFLICT DO NOTHING
+"""
+_FOREIGN = """
+SELECT embedding_model FROM memories_nextembedding
+WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s) AND embedding_model <> %(next)s LIMIT 1
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """An agent that is to be moved."""
+
+    tenant_id: UUID
+    agent_id: UUID
+    tenant: str
+    name: str
+    #: What its vectors are by now.
+    model: EmbeddingModel
+    memories: int
+    #: How many of them have their next vector already, from a run that was broken off.
+    made: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Text:
+    id: UUID
+    content: str
+    role: str
+    session: str
+    #: The places of the words that the index holds now.
+    places: frozenset[int]
+
+
+@dataclass(kw_only=True)
+class Reembedding:
+    """One run: where to, how, and how far it has come."""
+
+    model: EmbeddingModel
+    #: Who asked for it, as audit keeps it.
+    actor: str
+    batch: int = BATCH
+    #: Told how many memories have their next vector, and how many there are.
+    progress: OnProgress | None = None
+    #: How to wait for an embedder that does not answer; seconds.
+    pause: Callable[[float], None] = time.sleep
+    done: int = field(default=0, init=False)
+    total: int = field(default=0, init=False)
+
+    def run(self, moves: Sequence[Move]) -> list[TakenOver]:
+        """Move the agents, one after the other, and return what became of each.
+
+        Raises ConfigurationInvalid or EmbeddingFailed, before anything is written, when the model cannot be asked;
+        EmbeddingFailed when it stops answering; and AlreadyExists where another run moves an agent elsewhere. Run again,
+        it goes on where it stopped.
+        """
+        embedder_for(checked(self.model))
+        if moves and (error := check_embedder(self.model).error):
+            raise EmbeddingFailed(f"{self.model} cannot be used, and nothing was changed: {error}")
+        self.total = sum(move.memories for move in moves)
+        self.done = sum(min(move.made, move.memories) for move in moves)
+        self._tell(0)
+        return [self._move(move) for move in moves]
+
+    def _move(self, move: Move) -> TakenOver:
+        for catch in range(CATCHES + 1):
+            self._make_missing(move)
+            with tenant_transaction(move.tenant_id):
+                taken = take_over(
+                    agent_id=move.agent_id, model=self.model, actor=self.actor, leave=catch == CATCHES
+                )
+            if taken is not None:
+                log.info(
+                    "agent_reembedded", agent_id=str(move.agent_id), model=str(self.model), **vars(taken)
+                )
+                return taken
+        raise AssertionError("the last attempt leaves nothing missing")
+
+    def _make_missing(self, move: Move) -> None:
+        """Make the next vectors that are missing, batch by batch, and keep each batch."""
+        named = {"agent": move.agent_id, "next": name_of(self.model)}
+        with tenant_transaction(move.tenant_id):
+            change(_FORSAKE, **named)
+            missing = [memory_id for (memory_id,) in fetch(_MISSING, **named)]
+        for ids in batched(missing, self.batch, strict=False):
+            with tenant_transaction(move.tenant_id):
+                texts = [_text(row) for row in fetch(_TEXTS, agent=move.agent_id, ids=list(ids))]
+            rows = self._next_rows(move.tenant_id, texts)
+            with tenant_transaction(move.tenant_id):
+                kept = change(_KEEP, rows=json.dumps(rows), next=named["next"])
+                other = fetch(_FOREIGN, ids=list(ids), next=named["next"])
+            if other:
+                raise AlreadyExists(
+                    f"another run moves agent {move.name} to {other[0][0]}: let it end, then run this one again"
+                )
+            self._tell(kept)
+
+    def _tell(self, made: int) -> None:
+        self.done += made
+        self.total = max(self.total, self.done)
+        if self.progress:
+            self.progress(self.done, self.total)
+
+    def _next_rows(self, tenant_id: UUID, texts: Sequence[_Text]) -> list[dict[str, Any]]:
+        """Return the rows of the next vectors of these texts; without a vector, those that cannot be embedded."""
+        if not texts:
+            return []
+        vectors = self._embed(tenant_id, texts)
+        if vectors is None and len(texts) > 1:
+            half = len(texts) // 2
+            return self._next_rows(tenant_id, texts[:half]) + self._next_rows(tenant_id, texts[half:])
+        literals: Sequence[str | None] = [None] if vectors is None else halfvec_texts(vectors)
+        return [
+            {"id": str(text.id), "embedding": literal, "lexical": self._words(text)}
+            for text, literal in zip(texts, literals, strict=True)
+        ]
+
+    def _embed(self, tenant_id: UUID, texts: Sequence[_Text]) -> Vectors | None:
+        """Return the vectors, or none when it is one of the texts that the embedder cannot read.
+
+        Raises EmbeddingFailed when it does not answer at all, after having waited for it.
+        """
+        failures = 0
+        while True:
+            try:
+                return embed_texts(
+                    tenant_id=tenant_id, texts=[text.content for text in texts], model=self.model
+                )
+            except EmbeddingFailed:
+                if answers(self.model):
+                    return None
+                failures += 1
+                if failures == TRIES:
+                    raise
+                self.pause(rest_after(failures).total_seconds())
+
+    def _words(self, text: _Text) -> str | None:
+        """Return the words that the index will hold beside the new vector, if they are others than now."""
+        words = fitting(
+            document_vector(text.content, speaker=text.role),
+            session=text.session,
+            dimension=self.model.dimension,
+        )
+        return None if words.keys() == text.places else sparsevec_text(words)
+
+
+def find_moves(
+    *, model: EmbeddingModel, actor: str, tenant_id: UUID | None = None, agent_id: UUID | None = None
+) -> list[Move]:
+    """Return the agents that have another model than this, with what they have: of a tenant, one of them, or all.
+
+    Also those that are moved already, but left with vectors of a run that was broken off. A look across tenants is on
+    record.
+    """
+    values = {
+        "tenant": tenant_id,
+        "agent": agent_id,
+        "name": model.name,
+        "dimension": model.dimension,
+        "next": name_of(model),
+    }
+    if tenant_id is not None:
+        with tenant_transaction(tenant_id), connection.cursor() as cursor:
+            cursor.execute(_MOVES, values)
+            return [_as_move(row) for row in cursor.fetchall()]
+    reason = f"finding the agents that are to be moved to {model}"
+    with across_tenants(actor=actor, reason=reason), connections[OPS].cursor() as cursor:
+        cursor.execute(_MOVES, values)
+        return [_as_move(row) for row in cursor.fetchall()]
+
+
+def _as_move(row: tuple[Any, ...]) -> Move:
+    tenant_id, agent_id, tenant, name, model, dimension, memories, made = row
+    return Move(
+        tenant_id=tenant_id,
+        agent_id=agent_id,
+        tenant=tenant,
+        name=name,
+        model=EmbeddingModel(name=model, dimension=dimension),
+        memories=memories,
+        made=made,
+    )
+
+
+def _text(row: tuple[Any, ...]) -> _Text:
+    memory_id, content, role, session, lexical = row
+    pairs = (lexical or "{}/1").partition("}")[0].lstrip("{")
+    places = frozenset(int(pair.partition(":")[0]) for pair in pairs.split(",") if pair)
+    return _Text(id=memory_id, content=content, role=role, session=session, places=places)

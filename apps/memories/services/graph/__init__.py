@@ -1,0 +1,1 @@
+"""Relate memories, concepts, beliefs and goals, and answer questions about their relations."""

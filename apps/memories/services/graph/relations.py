@@ -1,0 +1,121 @@
+"""The knowledge graph: relations drawn and taken back. `walks` answers questions about it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apps.memories.services.graph.neighborhoods import mark_around
+from apps.memories.services.graph.nodes import find_nodes, id_of, require
+from apps.memories.services.store.words import lock_minds
+from apps.selves.services.alignment import colour
+from apps.tenants.statements import change, fetch
+from arbor.errors import NotFound
+from arbor.ids import uuid7
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.walks import Node, Tie, check_edge
+
+_DRAW = """
+INSERT INTO memories_edge AS old (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
+    weight, note, origin, created_at)
+VALUES (%(tenant)s, %(agent)s, %(id)s, %(source_kind)s, %(source)s, %(target_kind)s, %(target)s, %(relation)s,
+    %(weight)s, %(note)s, left(%(origin)s, 200), now())
+ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO UPDATE
+SET weight = greatest(old.weight, EXCLUDED.weight), note = coalesce(nullif(EXCLUDED.note, ''), old.note)
+RETURNING weight
+"""
+_TAKE_BACK = """
+DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+    AND source_id = %(source)s AND target_id = %(target)s
+    AND (%(relation)s::text IS NULL OR relation = %(relation)s)
+"""
+
+
+def relate(
+    *,
+    agent_id: UUID,
+    source: Node,
+    target: Node,
+    relation: Relation,
+    weight: float = 1.0,
+    note: str = "",
+    origin: str = "",
+) -> Tie:
+    """Relate two things of one agent, in the open transaction; the same again raises the weight to the higher one.
+
+    `weight` is how sure, 0 to 1; `note` says why, `origin` who says so. Neighborhoods that change by it become stale.
+    Raises NotFound for what is not this agent's, Invalid for a thing and itself. Four statements.
+    """
+    check_edge(source, target, weight=weight, note=note)
+    # Nobody may purge an end between the look and the edge.
+    lock_minds([agent_id])
+    require(agent_id, (source, target))
+    return _draw(agent_id, source, target, relation, weight=weight, note=note, origin=origin)
+
+
+def connect(
+    *, agent_id: UUID, source_id: str, target_id: str, relation: Relation, note: str = "", origin: str = ""
+) -> Tie:
+    """Relate two things by their ids as text, whatever they are. Four statements.
+
+    Raises NotFound for what is not this agent's, Invalid for a thing and itself.
+    """
+    ids = (id_of(source_id), id_of(target_id))
+    lock_minds([agent_id])
+    known = find_nodes(agent_id, ids)
+    missing = [str(each) for each in ids if each not in known]
+    if missing:
+        kinds = ", ".join(NodeKind)
+        raise NotFound(f"there is no {kinds} {' or '.join(missing)} of this agent")
+    source, target = (known[each] for each in ids)
+    check_edge(source, target, weight=1.0, note=note)
+    return _draw(agent_id, source, target, relation, weight=1.0, note=note, origin=origin)
+
+
+def unrelate(*, agent_id: UUID, source: Node, target: Node, relation: Relation | None = None) -> int:
+    """Take back a relation, or all from one thing to the other; return how many there were. Two statements."""
+    _mark(agent_id, source, target)
+    taken = change(
+        _TAKE_BACK,
+        agent=agent_id,
+        source=source.id,
+        target=target.id,
+        relation=None if relation is None else Relation(relation).value,
+    )
+    _colour(agent_id, source, target)
+    return taken
+
+
+def _draw(
+    agent_id: UUID, source: Node, target: Node, relation: Relation, *, weight: float, note: str, origin: str
+) -> Tie:
+    ((reached,),) = fetch(
+        _DRAW,
+        agent=agent_id,
+        id=uuid7(),
+        source_kind=source.kind.value,
+        source=source.id,
+        target_kind=target.kind.value,
+        target=target.id,
+        relation=Relation(relation).value,
+        weight=weight,
+        note=note,
+        origin=origin,
+    )
+    _mark(agent_id, source, target)
+    _colour(agent_id, source, target)
+    return Tie(source=source, target=target, relation=Relation(relation), weight=reached)
+
+
+def _mark(agent_id: UUID, source: Node, target: Node) -> None:
+    ends = (source, target)
+    memories = [each.id for each in ends if each.kind is NodeKind.MEMORY]
+    # Between two concepts or goals it is three edges from one memory to the next: further than neighborhoods reach.
+    if memories:
+        mark_around(agent_id, [each.id for each in ends], memories)
+
+
+def _colour(agent_id: UUID, source: Node, target: Node) -> None:
+    """Let a fact be trusted by its bearing on a belief: three statements more, between such two alone."""
+    ends = (source, target)
+    if any(each.kind is NodeKind.BELIEF for each in ends):
+        colour(agent_id=agent_id, memory_ids=[each.id for each in ends if each.kind is NodeKind.MEMORY])

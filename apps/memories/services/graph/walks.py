@@ -1,0 +1,234 @@
+"""Questions to the knowledge graph, each a bounded walk of one recursive statement within one agent.
+
+Beside the edges that were drawn, a walk follows what other tables say: a memory is a case of a concept
+(INSTANCE_OF), a concept is the broader of two, a goal has parts (PARENT_OF). Archived memories stay in a chain: forgetting
+one step does not undo it. What is gone altogether is not returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from django.db import OperationalError, transaction
+from psycopg.errors import QueryCanceled
+
+from apps.memories.services.graph.nodes import labels_of
+from apps.tenants.statements import fetch
+from arbor.errors import LimitReached, NotFound
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.walks import (
+    ANYWHERE,
+    LONGEST_S,
+    MAX_HOPS,
+    MAX_NODES,
+    ONWARD,
+    TO_CAUSES,
+    TO_EVIDENCE,
+    Answer,
+    Contradiction,
+    Found,
+    Node,
+    Paths,
+    Reached,
+    Step,
+    check_hops,
+    paths_of,
+    unfold,
+    within_bound,
+)
+
+#: How far evidence is looked for: what speaks for it, and what speaks for that.
+EVIDENCE_HOPS = 2
+
+# Edges from the frontier, in both directions, as far as their relations are followed.
+_LINKS = """
+SELECT target_id AS id, target_kind AS kind, source_id AS via, relation, weight, true AS onward FROM memories_edge
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND source_id = ANY(w.frontier) AND relation = ANY(%(onward)s)
+UNION ALL
+SELECT source_id, source_kind, target_id, relation, weight, false FROM memories_edge
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND target_id = ANY(w.frontier) AND relation = ANY(%(back)s)
+UNION ALL
+SELECT concept_id, 'concept', memory_id, 'instance_of', strength, true FROM memories_memoryconcept
+WHERE tenant_id = %(tenant)s AND memory_id = ANY(w.frontier) AND 'instance_of' = ANY(%(onward)s)
+UNION ALL
+SELECT memory_id, 'memory', concept_id, 'instance_of', strength, false FROM memories_memoryconcept
+WHERE tenant_id = %(tenant)s AND concept_id = ANY(w.frontier) AND 'instance_of' = ANY(%(back)s)
+"""
+_PARENTS = """
+UNION ALL
+SELECT id, '{kind}', parent_id, 'parent_of', 1.0, true FROM {table}
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND parent_id = ANY(w.frontier) AND 'parent_of' = ANY(%(onward)s)
+UNION ALL
+SELECT parent_id, '{kind}', id, 'parent_of', 1.0, false FROM {table}
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(w.frontier) AND parent_id IS NOT NULL
+    AND 'parent_of' = ANY(%(back)s)
+"""
+# One row for each number of edges: who was met there first, and from where. A node that was visited is not met again,
+# so cycles end the walk; of more nodes than it may visit, those of the weightiest edges are taken.
+_WALK = f"""
+WITH RECURSIVE walk AS (
+    SELECT 0 AS hops, ARRAY[%(start)s]::uuid[] AS frontier, ARRAY[%(start)s]::uuid[] AS visited, NULL::json AS steps
+    UNION ALL
+    SELECT w.hops + 1, met.ids, w.visited || met.ids, met.steps
+    FROM walk w CROSS JOIN LATERAL (
+        SELECT array_agg(step.id) AS ids, json_agg(step) AS steps FROM (
+            SELECT * FROM (
+                SELECT DISTINCT ON (id) * FROM (
+                    {_LINKS}
+                    {_PARENTS.format(kind="concept", table="memories_concept")}
+                    {_PARENTS.format(kind="goal", table="goals_goal")}
+                ) link WHERE id <> ALL(w.visited) ORDER BY id, weight DESC, relation, via, onward
+            ) nearest ORDER BY weight DESC, id LIMIT greatest(0, %(nodes)s - cardinality(w.visited))
+        ) step
+    ) met
+    WHERE w.hops < %(hops)s AND met.ids IS NOT NULL AND (%(end)s::uuid IS NULL OR %(end)s <> ALL(w.visited))
+)
+SELECT steps FROM walk WHERE hops > 0 ORDER BY hops
+"""  # noqa: S608 (our own statements)
+_CONTRADICTIONS = """
+SELECT source_kind, source_id, target_kind, target_id, weight, note FROM memories_edge
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND relation = 'contradicts'
+    AND (%(about)s::uuid IS NULL OR %(about)s IN (source_id, target_id))
+ORDER BY weight DESC, created_at DESC, id LIMIT %(nodes)s
+"""
+
+
+def find_causes(*, agent_id: UUID, node: Node, hops: int = MAX_HOPS) -> Answer[Found]:
+    """Return what brought something about: its causes, what it was concluded or learned from, and theirs; nearest first.
+
+    MAX_NODES at most; the answer says when there may be more. Raises NotFound for what is not this agent's, Invalid unless `hops` is 1 to MAX_HOPS.
+    """
+    return _found(agent_id, node, _walk(agent_id, node, TO_CAUSES, hops))
+
+
+def find_supporting_evidence(*, agent_id: UUID, node: Node, hops: int = EVIDENCE_HOPS) -> Answer[Found]:
+    """Return what speaks for something, and what speaks for that; nearest first. Bounded, and raises, as `find_causes`."""
+    return _found(agent_id, node, _walk(agent_id, node, TO_EVIDENCE, hops))
+
+
+def find_connected(
+    *, agent_id: UUID, node: Node, hops: int, relations: Iterable[Relation] | None = None
+) -> Answer[Found]:
+    """Return everything within so many edges, along any relation or those named, either way; nearest first.
+
+    As bounded, and raises, as `find_causes`.
+    """
+    return _found(agent_id, node, _walk(agent_id, node, paths_of(relations), hops))
+
+
+def find_path(
+    *, agent_id: UUID, start: Node, end: Node, directed: bool = False, hops: int = MAX_HOPS
+) -> Answer[Found]:
+    """Return the end with a shortest path there, along relations in their direction if `directed`, else either way.
+
+    Nothing, and not `bounded`: no path of `hops` edges joins them. Nothing, and `bounded`: none was found among the
+    MAX_NODES nodes that were visited. Raises as `find_causes`.
+    """
+    paths = ONWARD if directed else ANYWHERE
+    walked = _walk(agent_id, start, paths, hops, end=end)
+    there = tuple(each for each in walked.found if each.node == end)
+    if start.id == end.id:
+        there = (Reached(node=end, path=()),)
+    return _found(agent_id, start, Answer(found=there, bounded=walked.bounded and not there), also=end)
+
+
+def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[Contradiction]:
+    """Return what cannot both be true, of all the agent knows or about one thing; the surest first.
+
+    MAX_NODES at most; the answer says when there are more. Raises NotFound when what it is to be about is not this agent's.
+    """
+    with _in_time():
+        rows = fetch(
+            _CONTRADICTIONS, agent=agent_id, about=None if about is None else about.id, nodes=MAX_NODES + 1
+        )
+    read = within_bound(rows, MAX_NODES)
+    pairs = [
+        (Node(NodeKind(row[0]), row[1]), Node(NodeKind(row[2]), row[3]), row[4], row[5]) for row in read.found
+    ]
+    nodes = {each for first, second, *_ in pairs for each in (first, second)} | ({about} if about else set())
+    labels = labels_of(agent_id, [each.id for each in nodes], {each.kind for each in nodes})
+    if about is not None and about not in labels:
+        raise NotFound(f"there is no {about.kind} {about.id} of this agent")
+    found = tuple(
+        Contradiction(first=_end(first, labels), second=_end(second, labels), weight=weight, note=note)
+        for first, second, weight, note in pairs
+        if first in labels and second in labels
+    )
+    return Answer(found=found, bounded=read.bounded)
+
+
+def _walk(
+    agent_id: UUID, start: Node, paths: Paths, hops: int, *, end: Node | None = None
+) -> Answer[Reached]:
+    check_hops(hops)
+    with _in_time():
+        rows = fetch(
+            _WALK,
+            agent=agent_id,
+            start=start.id,
+            end=None if end is None else end.id,
+            onward=sorted(paths.onward),
+            back=sorted(paths.back),
+            hops=hops,
+            # The node that it begins at counts as visited, and one more tells that there is more.
+            nodes=MAX_NODES + 2,
+        )
+    return within_bound(unfold(start, ([_step(each) for each in steps] for (steps,) in rows)), MAX_NODES)
+
+
+def _step(found: dict[str, Any]) -> Step:
+    return Step(
+        node=Node(NodeKind(found["kind"]), UUID(found["id"])),
+        via=UUID(found["via"]),
+        relation=Relation(found["relation"]),
+        weight=found["weight"],
+        onward=found["onward"],
+    )
+
+
+def _found(
+    agent_id: UUID, start: Node, reached: Answer[Reached], *, also: Node | None = None
+) -> Answer[Found]:
+    """Name what was reached. Raises NotFound when there is nothing to begin at, or `also` is nothing of this agent."""
+    asked = [start] if also is None else [start, also]
+    nodes = {each.node for each in reached.found}.union(asked)
+    labels = labels_of(agent_id, [each.id for each in nodes], {each.kind for each in nodes})
+    for each in asked:
+        if each not in labels:
+            raise NotFound(f"there is no {each.kind} {each.id} of this agent")
+    found = tuple(_end(each.node, labels, each) for each in reached.found if each.node in labels)
+    return Answer(found=found, bounded=reached.bounded)
+
+
+def _end(node: Node, labels: dict[Node, str], reached: Reached | None = None) -> Found:
+    return Found(
+        kind=node.kind,
+        id=node.id,
+        label=labels[node],
+        hops=reached.hops if reached else 0,
+        path=reached.path if reached else (),
+    )
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Break a statement off that takes longer than LONGEST_S, and leave the caller's transaction whole."""
+    try:
+        with transaction.atomic():
+            ((before,),) = fetch("SELECT current_setting('statement_timeout')")
+            _limit(f"{LONGEST_S * 1000:.0f}ms")
+            yield
+            _limit(before)
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            raise LimitReached(
+                f"the graph was not walked within {LONGEST_S:g} s: ask for fewer hops or relations"
+            ) from error
+        raise
+
+
+def _limit(value: str) -> None:
+    fetch("SELECT set_config('statement_timeout', %(value)s, true)", value=value)

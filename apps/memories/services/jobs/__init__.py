@@ -1,0 +1,1 @@
+"""Maintain memories in bounded rounds, and watch that the jobs run."""

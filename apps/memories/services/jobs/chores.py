@@ -1,0 +1,117 @@
+"""Memories that wait for one of the chores of `Upkeep`, and the end of waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from uuid import UUID
+
+from apps.memories.services.store.remember import lock_minds
+from apps.tenants.statements import change, fetch
+from arbor.memory.errands import Excerpt
+from arbor.memory.extraction import READ_CHARACTERS
+
+
+class Chore(StrEnum):
+    """A chore that this module knows, by its column of `Upkeep`."""
+
+    #: Concepts are to be taken from the memory.
+    EXTRACT = "unextracted"
+    #: A model is to say what it is worth.
+    WEIGH = "unweighed"
+
+
+#: Replies that leave a memory out until the rule decides about it: each of them is paid for.
+MAX_TRIES = 3
+_TRIES = {Chore.EXTRACT: "extract_tries", Chore.WEIGH: "weigh_tries"}
+
+# From agent to agent along the index: as fast where one has a million memories waiting as where each has one.
+_AGENTS = """
+    WITH RECURSIVE found AS (
+        (SELECT agent_id FROM memories_upkeep WHERE tenant_id = t.id AND {chore} ORDER BY agent_id LIMIT 1)
+        UNION ALL
+        SELECT (
+            SELECT agent_id FROM memories_upkeep
+            WHERE tenant_id = t.id AND {chore} AND agent_id > found.agent_id ORDER BY agent_id LIMIT 1
+        ) FROM found WHERE found.agent_id IS NOT NULL
+    )
+    SELECT agent_id FROM found WHERE agent_id IS NOT NULL
+"""
+# One memory at a time, by its key: where many were stored just now, the planner knows too little to join well.
+_WAITING = """
+SELECT m.* FROM (
+    SELECT memory_id FROM memories_upkeep
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {chore} AND memory_id <> ALL(%(without)s::uuid[])
+    ORDER BY memory_id OFFSET 0
+) u CROSS JOIN LATERAL (
+    SELECT id, left(content, %(longest)s), role, type, occurred_at FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND id = u.memory_id AND status = 'active' LIMIT 1
+) m LIMIT %(limit)s
+"""
+_STILL = """
+SELECT memory_id FROM memories_upkeep
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND memory_id = ANY(%(ids)s::uuid[]) AND {chore}
+ORDER BY memory_id FOR UPDATE
+"""
+_DONE = """
+UPDATE memories_upkeep SET {chore} = false WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
+"""
+_LEFT_OUT = """
+UPDATE memories_upkeep SET {tries} = {tries} + 1
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND memory_id = ANY(%(ids)s::uuid[]) AND {chore}
+RETURNING memory_id, {tries}
+"""
+
+
+def agents_with(chore: Chore) -> str:
+    """Return SQL for `make_round`: the agents of tenant `t.id` of whose memories one waits."""
+    return _AGENTS.replace("{chore}", chore.value)
+
+
+def waiting_memories(
+    agent_id: UUID, chore: Chore, *, limit: int, without: Collection[UUID] = ()
+) -> list[tuple[UUID, Excerpt]]:
+    """Return up to `limit` of the agent's active memories that wait, the oldest first. One statement."""
+    rows = fetch(
+        _WAITING.replace("{chore}", chore.value),
+        agent=agent_id,
+        longest=READ_CHARACTERS,
+        limit=limit,
+        without=list(without),
+    )
+    return [
+        (memory_id, Excerpt(text=text, role=role, type=type_, at=told_time(at)))
+        for memory_id, text, role, type_, at in rows
+    ]
+
+
+def take_still_waiting(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> list[UUID]:
+    """Lock those of these memories that still wait, and return them: what another worker has done is left alone.
+
+    The agent's mind is locked first, as by everybody who changes it. Two statements.
+    """
+    lock_minds([agent_id])
+    return [row[0] for row in fetch(_STILL.replace("{chore}", chore.value), agent=agent_id, ids=list(ids))]
+
+
+def end_waiting(chore: Chore, ids: Sequence[UUID]) -> int:
+    """Note that the chore is done for these memories. One statement."""
+    return change(_DONE.replace("{chore}", chore.value), ids=list(ids)) if ids else 0
+
+
+def note_left_out(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> dict[UUID, int]:
+    """Note that a reply left these memories out; return, of those that still wait, how often replies have by now.
+
+    In the open transaction, the mind locked. One statement, none for none.
+    """
+    if not ids:
+        return {}
+    lock_minds([agent_id])
+    statement = _LEFT_OUT.replace("{chore}", chore.value).replace("{tries}", _TRIES[chore])
+    return dict(fetch(statement, agent=agent_id, ids=sorted(ids)))
+
+
+def told_time(at: datetime) -> str:
+    """Return a moment as models read it."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,218 @@
+"""Episodes after they were stored: closed when they are over, recalled as a whole, read memory by memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from apps.memories.models import Episode
+from apps.memories.services.embedding.embedding import embed_query
+from apps.memories.services.embedding.literals import sparsevec_text
+from apps.memories.services.embedding.minds import QUERY_VECTOR, model_of, query_vector
+from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.store.remember import ALL_MEMORIES, lock_minds
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import change, fetch
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import EmbeddingFailed, Invalid, NotFound
+from arbor.memory.episodes import EpisodeCandidate, EpisodeTerms, rank_episodes
+from arbor.memory.lexical import looked_up, query_terms
+from arbor.memory.query import Reading, meaning_text, read_query
+
+log = structlog.get_logger(__name__)
+
+#: The most one recall returns, the longest query it reads, and the most memories of an episode that are read at once.
+MAX_LIMIT = 100
+QUERY_LENGTH = 4_000
+MAX_MEMORIES = 1_000
+#: Episodes without a summary, the latest ones, that are looked into memory by memory.
+_LOOKED_INTO = 100
+
+# An episode of the future, written while the clock ran ahead, stays open until its time is over.
+_OVER = "ended_at IS NULL AND last_at < now() - %(gap)s"
+_CLOSE = f"""
+UPDATE memories_episode SET ended_at = now() WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_OVER}
+"""  # noqa: S608 (our own words)
+_FREQUENCIES = """
+SELECT term, memories FROM memories_term
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND term = ANY(%(terms)s::int[])
+"""
+# A summary of another length than the query's vector waits to be embedded anew, and is found by its words.
+_SCAN = """
+WITH asked AS MATERIALIZED (SELECT {vector} AS vector), mine AS MATERIALIZED (
+    SELECT e.id, e.started_at, e.last_at, e.summary <> '' AS summed, coalesce(-(e.lexical <#> %(lexical)s::sparsevec), 0) AS words,
+        CASE WHEN vector_dims(e.embedding) = %(vector_dimension)s THEN -(e.embedding <#> asked.vector) END AS similarity
+    FROM memories_episode e, asked WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s
+), looked_into AS (
+    SELECT e.id, best.words, best.similarity
+    FROM asked, (SELECT id FROM mine WHERE NOT summed ORDER BY last_at DESC LIMIT %(looked_into)s) e
+    CROSS JOIN LATERAL (
+        SELECT max(-(lexical <#> %(lexical)s::sparsevec)) AS words, max(-(embedding <#> asked.vector)) AS similarity
+        FROM memories_memory WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
+            AND (expires_at IS NULL OR expires_at > %(now)s)
+    ) best
+)
+SELECT mine.id, coalesce(l.words, mine.words), coalesce(l.similarity, mine.similarity), mine.started_at, mine.last_at
+FROM mine LEFT JOIN looked_into l ON l.id = mine.id
+""".replace("{vector}", QUERY_VECTOR)
+_DETAILS = """
+SELECT id, session, started_at, last_at, ended_at, size, summary, summarized_by FROM memories_episode
+WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
+"""
+_MEMBERS = """
+SELECT id, sequence, content, role, occurred_at FROM memories_memory
+WHERE tenant_id = %(tenant)s AND episode_id = %(episode)s AND status = 'active'
+    AND (expires_at IS NULL OR expires_at > now()) AND sequence > %(after)s
+ORDER BY sequence, id LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecalledEpisode:
+    """An episode that was recalled, with its receipt."""
+
+    id: UUID
+    session: str
+    started_at: datetime
+    last_at: datetime
+    #: Empty while it is open.
+    ended_at: datetime | None
+    size: int
+    #: Empty until it was summarized; by whom says a model's handle.
+    summary: str
+    summarized_by: str
+    terms: EpisodeTerms
+
+    @property
+    def score(self) -> float:
+        """What it was ranked by."""
+        return self.terms.total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A memory in its place in an episode."""
+
+    id: UUID
+    sequence: int
+    content: str
+    role: str
+    occurred_at: datetime
+
+
+def close_episodes() -> Round:
+    """Close the open episodes whose last memory is longer ago than `ARBOR_EPISODE_GAP_MINUTES`, agent by agent."""
+    gap = f"interval '{settings.ARBOR_EPISODE_GAP.total_seconds()} seconds'"
+    over = _OVER.replace("%(gap)s", gap)
+    return make_round(
+        "episodes",
+        waiting=f"SELECT DISTINCT agent_id FROM memories_episode WHERE tenant_id = t.id AND {over}",  # noqa: S608
+        tend=_close,
+    )
+
+
+def _close(tenant_id: UUID, agent_id: UUID) -> int:
+    with tenant_transaction(tenant_id):
+        # Whoever stores a memory just now may be putting it in one of them.
+        lock_minds([agent_id])
+        return change(_CLOSE, agent=agent_id, gap=settings.ARBOR_EPISODE_GAP)
+
+
+def recall_episodes(
+    *, tenant_id: UUID, agent_id: UUID, text: str, limit: int = 5, now: datetime | None = None
+) -> list[RecalledEpisode]:
+    """Return the episodes of an agent that a text is about, best first, each with the terms of its score.
+
+    Every episode is scored, by its summary, or without one by the best of its memories. Changes nothing. Four
+    statements. Raises Invalid for an empty or too long text, or a limit outside 1 to 100. When the embedder fails,
+    words decide.
+    """
+    if not text.strip() or len(text) > QUERY_LENGTH or "\0" in text:
+        raise Invalid(
+            f"a query is 1 to {QUERY_LENGTH} characters without NUL, not white space alone, got {len(text)}"
+        )
+    if not 1 <= limit <= MAX_LIMIT:
+        raise Invalid(f"a recall returns 1 to {MAX_LIMIT} episodes, asked for {limit}")
+    now = now or datetime.now(UTC)
+    with tenant_transaction(tenant_id):
+        meaning, reading = _read(agent_id, text, now)
+        model = model_of(agent_id)
+    vector: Sequence[float] | None = None
+    try:
+        vector = embed_query(tenant_id=tenant_id, texts=[meaning], model=model)[0].tolist()
+    except EmbeddingFailed as error:
+        log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
+    with tenant_transaction(tenant_id):
+        ranked = rank_episodes(
+            _candidates(agent_id, reading, vector, model, now), span=reading.span, now=now, limit=limit
+        )
+        return _with_details(ranked)
+
+
+def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> list[Member]:
+    """Return what is still in mind of an episode, in order, from behind place `after`, in the open transaction.
+
+    Raises NotFound for an unknown episode, and Invalid for a limit outside 1 to 1,000.
+    """
+    if not 1 <= limit <= MAX_MEMORIES:
+        raise Invalid(f"of an episode 1 to {MAX_MEMORIES:,} memories are read at once, asked for {limit}")
+    rows = fetch(_MEMBERS, episode=episode_id, after=after, limit=limit)
+    if not rows and not Episode.objects.filter(id=episode_id).exists():
+        raise NotFound(f"there is no episode {episode_id} in this tenant")
+    return [
+        Member(id=memory_id, sequence=sequence, content=content, role=role, occurred_at=at)
+        for memory_id, sequence, content, role, at in rows
+    ]
+
+
+def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, Reading]:
+    """Return what is to be embedded of a query, and the query as it was read.
+
+    By the statistics of all that the agent remembers: summaries are made of the same words.
+    """
+    places = [*looked_up(query_terms(text)), ALL_MEMORIES]
+    df: dict[int, int] = dict(fetch(_FREQUENCIES, agent=agent_id, terms=places))
+    documents = df.pop(ALL_MEMORIES, 0)
+    return meaning_text(text, df), read_query(text, df=df, documents=documents, now=now)
+
+
+def _candidates(
+    agent_id: UUID, reading: Reading, vector: Sequence[float] | None, model: EmbeddingModel, now: datetime
+) -> list[EpisodeCandidate]:
+    values: dict[str, Any] = query_vector(vector, model)
+    rows = fetch(
+        _SCAN,
+        agent=agent_id,
+        lexical=sparsevec_text(reading.lexical),
+        looked_into=_LOOKED_INTO,
+        now=now,
+        **values,
+    )
+    return [EpisodeCandidate(*row) for row in rows]
+
+
+def _with_details(ranked: Sequence[tuple[UUID, EpisodeTerms]]) -> list[RecalledEpisode]:
+    rows = {row[0]: row for row in fetch(_DETAILS, ids=[episode_id for episode_id, _ in ranked])}
+    found = []
+    for episode_id, terms in ranked:
+        _, session, started_at, last_at, ended_at, size, summary, by = rows[episode_id]
+        found.append(
+            RecalledEpisode(
+                id=episode_id,
+                session=session,
+                started_at=started_at,
+                last_at=last_at,
+                ended_at=ended_at,
+                size=size,
+                summary=summary,
+                summarized_by=by,
+                terms=terms,
+            )
+        )
+    return found

@@ -1,0 +1,271 @@
+"""How maintenance is doing in the whole installation: figures only, no tenant's data, at a bounded cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+
+from apps.memories.services.embedding.minds import installation_model
+from apps.tenants.scope import OPS
+from arbor.errors import ConfigurationInvalid
+from arbor.memory.health import Figure, Metric, State, figure, judge_job, worst
+
+#: Where counting stops: more need not be told apart.
+COUNTED = 20_000
+
+# Each counts along a partial index that holds nothing but what waits.
+_OF_AGENTS = """
+SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
+    SELECT 'stale_neighborhoods' AS kind, count(*) AS waiting FROM (
+        SELECT agent_id FROM memories_upkeep WHERE stale LIMIT %(counted)s) w GROUP BY agent_id
+    UNION ALL SELECT 'unclustered', count(*) FROM (
+        SELECT agent_id FROM memories_upkeep WHERE unclustered LIMIT %(counted)s) w GROUP BY agent_id
+    UNION ALL SELECT 'unextracted', count(*) FROM (
+        SELECT agent_id FROM memories_upkeep WHERE unextracted LIMIT %(counted)s) w GROUP BY agent_id
+    UNION ALL SELECT 'unweighed', count(*) FROM (
+        SELECT agent_id FROM memories_upkeep WHERE unweighed LIMIT %(counted)s) w GROUP BY agent_id
+    UNION ALL SELECT 'stale_clusters', count(*) FROM (
+        SELECT agent_id FROM memories_cluster WHERE stale LIMIT %(counted)s) w GROUP BY agent_id
+    UNION ALL SELECT 'unsummarized_episodes', count(*) FROM (
+        SELECT agent_id FROM memories_episode WHERE ended_at IS NOT NULL AND summarized_at IS NULL LIMIT %(counted)s
+    ) w GROUP BY agent_id
+) waiting GROUP BY kind
+"""
+# The oldest of each tenant is the first entry of its part of the index.
+_OF_AGE = """
+SELECT 'unembedded', (SELECT count(*) FROM (
+        SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model = ''
+        LIMIT %(counted)s) w),
+    (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
+        SELECT created_at AS at FROM memories_memory
+        WHERE tenant_id = t.id AND embedding IS NULL AND status = 'active' AND embedding_model = ''
+        ORDER BY created_at LIMIT 1) w), now()
+UNION ALL
+SELECT 'expired', (SELECT count(*) FROM (
+        SELECT FROM memories_memory WHERE expires_at <= now() AND status = 'active' LIMIT %(counted)s) w),
+    (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
+        SELECT expires_at AS at FROM memories_memory
+        WHERE tenant_id = t.id AND expires_at <= now() AND status = 'active' ORDER BY expires_at LIMIT 1) w), now()
+UNION ALL
+SELECT 'buffer_expired', (SELECT count(*) FROM (
+        SELECT FROM memories_bufferitem WHERE expires_at <= now() LIMIT %(counted)s) w),
+    (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
+        SELECT expires_at AS at FROM memories_bufferitem
+        WHERE tenant_id = t.id AND expires_at <= now() ORDER BY expires_at LIMIT 1) w), now()
+UNION ALL
+SELECT 'untended', count(*), min(tended) + interval '1 day', now() FROM (
+    SELECT least(
+        coalesce(forgot_at, created_at), coalesce(cleaned_at, created_at),
+        -- Empty also says that it is to be counted at once, because it has just grown.
+        coalesce(counted_at, greatest(forgot_at, cleaned_at, created_at))
+    ) AS tended FROM memories_mind
+) minds WHERE tended < now() - interval '1 day'
+"""
+_COUNTS = """
+SELECT (SELECT count(*) FROM (
+        SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model <> ''
+        LIMIT %(counted)s) w),
+    (SELECT count(*) FROM (
+        SELECT FROM heartbeats_externalcall
+        WHERE errand_status = 'failed' AND purpose <> 'chat' LIMIT %(counted)s) w),
+    (SELECT count(*) FROM memories_mind
+        WHERE %(model)s <> '' AND (embedding_model, embedding_dimension) <> (%(model)s, %(dimension)s)),
+    (SELECT count(*) FROM memories_embedderfault)
+"""
+_JOBS = """
+SELECT name, period_s, seconds, done, failed, error, first_at, ended_at, succeeded_at, now() FROM memories_jobrun
+ORDER BY name
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job's last run, and how the job stands."""
+
+    name: str
+    state: State
+    #: It should run so often.
+    period_s: float
+    #: Since its last end, and its last success; None: never.
+    ended_ago_s: float
+    succeeded_ago_s: float | None
+    #: What the last run took, did, and could not do.
+    seconds: float
+    done: int
+    failed: int
+    error: str
+
+    @property
+    def remedy(self) -> str:
+        """What to do; nothing while all is well."""
+        if self.state is State.OK:
+            return ""
+        if self.error:
+            why = f"it ends with {self.error}: see its worker's log"
+        elif self.is_idle:
+            why = "see that its worker and the scheduler run"
+        else:
+            why = (
+                "`maintenance_failed` in its worker's log says for which agents, and why; they are met again"
+            )
+        return f"{why} (`arbor status`)"
+
+    @property
+    def is_idle(self) -> bool:
+        """It has not succeeded for too long, whatever its last run could not do."""
+        since = self.ended_ago_s if self.succeeded_ago_s is None else self.succeeded_ago_s
+        return judge_job(period_s=self.period_s, since_success_s=since, since_first_s=since) is not State.OK
+
+    @property
+    def finding(self) -> str:
+        """What is wrong with it."""
+        if self.failed and not self.is_idle and not self.error:
+            return f"the last run of the job {self.name} failed for {self.failed:,} of its steps"
+        return f"the job {self.name} has not succeeded for {_span(_idle(self))}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    """How maintenance is doing."""
+
+    figures: tuple[Figure, ...]
+    jobs: tuple[Job, ...]
+
+    @property
+    def state(self) -> State:
+        """The worst of all."""
+        return worst([each.state for each in self.figures] + [each.state for each in self.jobs])
+
+    @property
+    def findings(self) -> list[tuple[State, str, str]]:
+        """What wants attention: its state, what it is, and what to do, the worst first."""
+        found = [
+            (each.state, _told(each), each.remedy) for each in self.figures if each.state is not State.OK
+        ]
+        found += [(each.state, each.finding, each.remedy) for each in self.jobs if each.state is not State.OK]
+        return sorted(found, key=lambda finding: -finding[0].rank)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a JSON object."""
+        return {
+            "state": self.state.value,
+            "findings": [
+                {"state": state.value, "what": what, "remedy": remedy}
+                for state, what, remedy in self.findings
+            ],
+            "figures": {
+                each.metric.value: {
+                    "count": each.count,
+                    "judged": each.judged,
+                    "limit": str(each.limit),
+                    "state": each.state.value,
+                    "remedy": each.remedy,
+                }
+                for each in self.figures
+            },
+            "jobs": {
+                each.name: {
+                    "state": each.state.value,
+                    "period_s": each.period_s,
+                    "ended_ago_s": round(each.ended_ago_s, 1),
+                    "succeeded_ago_s": None
+                    if each.succeeded_ago_s is None
+                    else round(each.succeeded_ago_s, 1),
+                    "seconds": round(each.seconds, 3),
+                    "done": each.done,
+                    "failed": each.failed,
+                    "error": each.error,
+                }
+                for each in self.jobs
+            },
+        }
+
+
+def read_health() -> Health:
+    """Read all figures, over all tenants. Four queries, each along what waits and no further than COUNTED."""
+    limits = settings.ARBOR_HEALTH_LIMITS
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(_OF_AGENTS, {"counted": COUNTED})
+        of_agents = {kind: (int(count), int(most)) for kind, count, most in cursor.fetchall()}
+        cursor.execute(_OF_AGE, {"counted": COUNTED})
+        of_age = {
+            kind: (int(count), _ago(since, now) or 0.0) for kind, count, since, now in cursor.fetchall()
+        }
+        cursor.execute(_COUNTS, {"counted": COUNTED, **_installation()})
+        unreadable, failed, other, failing = cursor.fetchone()
+        cursor.execute(_JOBS)
+        jobs = tuple(_job(row) for row in cursor.fetchall())
+    counts = {
+        Metric.UNREADABLE: unreadable,
+        Metric.FAILED_ERRANDS: failed,
+        Metric.OTHER_EMBEDDER: other,
+        Metric.FAILING_EMBEDDERS: failing,
+    }
+    figures = []
+    for metric in Metric:
+        count, most = of_agents.get(metric.value, (0, 0))
+        count, age_s = of_age.get(metric.value, (count, 0.0))
+        figures.append(figure(metric, count=counts.get(metric, count), most=most, age_s=age_s, limits=limits))
+    return Health(figures=tuple(figures), jobs=jobs)
+
+
+def _installation() -> dict[str, Any]:
+    try:
+        model = installation_model()
+    except ConfigurationInvalid:
+        # `arbor doctor` tells it; no agent can be compared with a model that is none.
+        return {"model": "", "dimension": 0}
+    return {"model": model.name, "dimension": model.dimension}
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    name, period_s, seconds, done, failed, error, first_at, ended_at, succeeded_at, now = row
+    since = _ago(succeeded_at, now)
+    return Job(
+        name=name,
+        state=judge_job(
+            period_s=period_s,
+            since_success_s=since,
+            since_first_s=_ago(first_at, now) or 0.0,
+            failed=failed,
+        ),
+        period_s=period_s,
+        ended_ago_s=_ago(ended_at, now) or 0.0,
+        succeeded_ago_s=since,
+        seconds=seconds,
+        done=done,
+        failed=failed,
+        error=error,
+    )
+
+
+def _ago(moment: datetime | None, now: datetime) -> float | None:
+    """Return the seconds since a moment, 0 when the clock has jumped back."""
+    return None if moment is None else max(0.0, (now - moment).total_seconds())
+
+
+def _idle(job: Job) -> float:
+    return job.ended_ago_s if job.succeeded_ago_s is None else job.succeeded_ago_s
+
+
+def _told(one: Figure) -> str:
+    count = f"{one.count:,}{' or more' if one.count >= COUNTED else ''}"
+    if one.judged == one.count:
+        return f"{count} {one.title}"
+    most = (
+        f"{one.judged:,.0f} of one agent"
+        if one.judged <= one.count
+        else f"the oldest for {_span(one.judged)}"
+    )
+    return f"{count} {one.title} ({most})"
+
+
+def _span(seconds: float) -> str:
+    for name, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {name}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,50 @@
+"""Health watched: its figures are computed every minute, and a change of its state is told, once."""
+
+from __future__ import annotations
+
+import structlog
+
+from apps.audit.models import AuditAction, PlatformEvent
+from apps.audit.services import record_platform
+from apps.memories.services.jobs.health import Health, read_health
+from apps.tenants.scope import OPS
+from arbor.memory.health import State
+
+log = structlog.get_logger(__name__)
+
+ACTOR = "system:health"
+#: Findings that one record names, the worst first.
+_NAMED = 20
+
+
+def watch_health() -> State:
+    """Compute the figures; where the state is another than the last one on record, log it and put it on record.
+
+    The first look is a change too. Returns the state.
+    """
+    health = read_health()
+    last = _last_state()
+    if health.state is not last:
+        _tell(health, last)
+    return health.state
+
+
+def _last_state() -> State | None:
+    events = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED)
+    detail = events.order_by("-id").values_list("detail", flat=True).first()
+    return State(detail["state"]) if detail else None
+
+
+def _tell(health: Health, last: State | None) -> None:
+    findings = [
+        {"state": state.value, "what": what, "remedy": remedy}
+        for state, what, remedy in health.findings[:_NAMED]
+    ]
+    write = log.info if health.state is State.OK else log.warning
+    write("health_changed", state=health.state.value, was=last and last.value, findings=findings)
+    record_platform(
+        action=AuditAction.HEALTH_CHANGED,
+        actor=ACTOR,
+        message=f"health is {health.state.value}" + (f", and was {last.value}" if last else ""),
+        detail={"state": health.state.value, "was": last and last.value, "findings": findings},
+    )

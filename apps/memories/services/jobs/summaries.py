@@ -1,0 +1,169 @@
+"""Summaries of closed episodes: which want one, what they are made from, and how they are kept (seed 004, 6.4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from apps.memories.services.embedding.embedding import Vectors, embed_for_storage, embedder_for
+from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
+from apps.memories.services.embedding.minds import model_of
+from apps.memories.services.jobs.chores import told_time
+from apps.memories.services.store.remember import lock_minds
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import change, fetch
+from arbor.embedding.models import EmbeddingModel
+from arbor.memory.errands import TEXT_LENGTH, Excerpt
+from arbor.memory.lexical import document_vector
+
+#: An episode is summarized when it has been closed for so long (seed 004, 6.4).
+SETTLES_IN = timedelta(minutes=5)
+#: Tries of a summary before an episode is left as it is.
+MAX_FAILURES = 4
+#: Memories of one episode that a summary is made from; of a longer one, every so many.
+_READ = 1_000
+
+# An episode that was closed by a clock that ran ahead does not wait until that time has come.
+_SETTLED = """ended_at IS NOT NULL AND summarized_at IS NULL AND failures < %(tries)s
+    AND ended_at NOT BETWEEN now() - %(settles)s AND now() + %(settles)s"""
+_UNSUMMARIZED = f"""
+SELECT id, size FROM memories_episode
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_SETTLED} AND id <> ALL(%(without)s::uuid[])
+ORDER BY ended_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+"""  # noqa: S608 (our own words)
+_MEMBERS = """
+SELECT e.id, m.* FROM memories_episode e CROSS JOIN LATERAL (
+    SELECT left(content, %(longest)s), role, type, occurred_at FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > now()) AND sequence %% (e.size / %(read)s + 1) = 0
+    ORDER BY sequence, id LIMIT %(read)s
+) m WHERE e.tenant_id = %(tenant)s AND e.id = ANY(%(ids)s::uuid[])
+"""
+_STORE = """
+UPDATE memories_episode e SET summary = r.summary, summarized_by = r.by, summarized_at = now(), lexical = r.lexical,
+    embedding = r.embedding, embedding_model = r.embedding_model, failure = ''
+FROM json_to_recordset(%(rows)s::json) AS r(
+    id uuid, size int, summary text, by text, lexical sparsevec, embedding halfvec, embedding_model text
+)
+WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.id = r.id AND e.summarized_at IS NULL
+    AND e.ended_at IS NOT NULL AND e.size = r.size
+"""
+_FAILED = """
+UPDATE memories_episode SET failures = failures + 1, failure = %(reason)s
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(episode)s AND summarized_at IS NULL
+"""
+_RESET = """
+UPDATE memories_episode SET failures = 0
+WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) AND summarized_at IS NULL
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unsummarized:
+    """An episode that wants a summary, and what of it is still in mind, in order."""
+
+    episode_id: UUID
+    #: Memories that were put in it so far: with more of them it is another episode to sum up.
+    size: int
+    excerpts: Sequence[Excerpt]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A summary to be kept, and who made it: a model's handle."""
+
+    episode_id: UUID
+    #: The episode's size when it was read.
+    size: int
+    text: str
+    by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedded:
+    """The vectors of some texts, one for each in order, and whose they are; none while the embedder is away."""
+
+    vectors: Vectors | None
+    model: EmbeddingModel
+
+
+def agents_with_unsummarized() -> str:
+    """Return SQL for `make_round`: the agents of tenant `t.id` with an episode that wants a summary."""
+    settled = _SETTLED.replace("%(tries)s", str(MAX_FAILURES)).replace(
+        "%(settles)s", f"interval '{SETTLES_IN.total_seconds()} seconds'"
+    )
+    return f"SELECT DISTINCT agent_id FROM memories_episode WHERE tenant_id = t.id AND {settled}"  # noqa: S608
+
+
+def unsummarized_episodes(
+    agent_id: UUID, *, limit: int, without: Collection[UUID] = ()
+) -> list[Unsummarized]:
+    """Return up to `limit` episodes that want a summary, longest closed first.
+
+    They are locked until the transaction ends, and left out while another has them. Two statements.
+    """
+    sizes: dict[UUID, int] = dict(
+        fetch(
+            _UNSUMMARIZED,
+            agent=agent_id,
+            tries=MAX_FAILURES,
+            settles=SETTLES_IN,
+            limit=limit,
+            without=list(without),
+        )
+    )
+    # One character more than a prompt shows says that there is more.
+    members: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in sizes}
+    rows = fetch(_MEMBERS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_READ) if sizes else []
+    for episode_id, text, role, type_, at in rows:
+        members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=told_time(at)))
+    return [
+        Unsummarized(episode_id=episode_id, size=size, excerpts=members[episode_id])
+        for episode_id, size in sizes.items()
+    ]
+
+
+def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> Embedded:
+    """Return the vectors of summaries by the agent's embedder; outside any transaction."""
+    with tenant_transaction(tenant_id):
+        model = model_of(agent_id)
+    return Embedded(vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model)
+
+
+def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embedded) -> int:
+    """Keep summaries, in the open transaction; return how many.
+
+    An episode that has one by now keeps that, and one that got more members, or is open again, waits for a later one. Vectors of a model that the agent was moved away from meanwhile are dropped: upkeep embeds those summaries anew.
+    Three statements.
+    """
+    lock_minds([agent_id])
+    vectors = embedded.vectors if model_of(agent_id) == embedded.model else None
+    literals = halfvec_texts(vectors) if vectors is not None else [None] * len(summaries)
+    made_by = embedder_for(embedded.model).model if vectors is not None else ""
+    rows = [
+        {
+            "id": str(each.episode_id),
+            "size": each.size,
+            "summary": each.text,
+            "by": each.by,
+            "lexical": sparsevec_text(document_vector(each.text)),
+            # There is nothing to embed where nothing was said.
+            "embedding": literal if each.text else None,
+            "embedding_model": made_by if each.text else "",
+        }
+        for each, literal in zip(summaries, literals, strict=True)
+    ]
+    return change(_STORE, agent=agent_id, rows=json.dumps(rows, ensure_ascii=False))
+
+
+def note_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
+    """Note on the episode that a try at its summary failed, and why. One statement."""
+    change(_FAILED, agent=agent_id, episode=episode_id, reason=reason)
+
+
+def reset_failures(episode_ids: Sequence[str]) -> int:
+    """Let these episodes, left without a summary, be tried again; return how many. One statement, none for none."""
+    return change(_RESET, ids=list(episode_ids)) if episode_ids else 0

@@ -1,0 +1,218 @@
+"""The two doors of recall: `recall`, which opens its own transactions, and `Recaller`, for the transaction that is open.
+
+Nothing is approximate: every memory of the agent is scored, and one ranker orders the best with their neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from apps.memories.services.embedding.embedding import embed_query
+from apps.memories.services.recall.activation import note_recall
+from apps.memories.services.recall.minds_at_hand import MINDS, MindAtHand
+from apps.memories.services.recall.ranking import find, recalled
+from apps.memories.services.recall.scan import Found, Query, scan
+from apps.memories.services.recall.term_statistics import TermStatistics, read_term_statistics
+from apps.tenants.scope import tenant_transaction
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import EmbeddingFailed
+from arbor.memory.filters import EVERYTHING, RecallFilter
+from arbor.memory.lexical import looked_up, query_terms
+from arbor.memory.mind.passing import can_answer
+from arbor.memory.query import meaning_text, read_query
+from arbor.memory.recall_request import RecallRequest
+from arbor.memory.values import Recalled
+
+log = structlog.get_logger(__name__)
+
+#: A query is embedded so often: when what it was expected to mean was wrong, and when its agent was moved meanwhile.
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """The text of a query that is embedded, and the model that embeds it; None: the installation's."""
+
+    text: str
+    model: EmbeddingModel | None
+
+
+class Recaller:
+    """The recalls of one transaction, for several agents of its tenant.
+
+    Term statistics are read once: reading the meaning texts of queries and recalling about the same words asks for them
+    once, so what is stored in between makes its words no more frequent.
+    """
+
+    def __init__(self) -> None:
+        self._terms: dict[UUID, frozenset[int]] = {}
+        self._statistics: dict[UUID, TermStatistics] = {}
+
+    def meaning_texts(self, asked: Sequence[tuple[UUID, str]]) -> list[str]:
+        """Return, for each agent and query, the text to embed: without the names of those whose words are remembered.
+
+        One statement for all agents.
+        """
+        return [meaning.text for meaning in self.meanings(asked)]
+
+    def meanings(self, asked: Sequence[tuple[UUID, str]]) -> list[Meaning]:
+        """Return, for each agent and query, the text to embed, and the model of the agent's vectors. One statement."""
+        self._read_statistics(asked)
+        return [
+            Meaning(text=meaning_text(text, statistics.df), model=statistics.model)
+            for agent_id, text in asked
+            for statistics in (self._statistics[agent_id],)
+        ]
+
+    def recall(self, requests: Sequence[RecallRequest]) -> list[list[Recalled]]:
+        """Return what each request brings to mind, best first, each memory with the terms of its score."""
+        minds = self.open_minds(requests)
+        return recalled(find(self.queries(requests), minds))
+
+    def open_minds(self, requests: Sequence[RecallRequest]) -> dict[UUID, MindAtHand]:
+        """Return the minds at hand that answer these requests, and read the statistics of the requests' terms.
+
+        One statement where all minds are at hand, up to three where they are not. To be called anew after writing memories.
+        """
+        missing = self._missing([(request.agent_id, request.text) for request in requests])
+        agent_ids = {request.agent_id for request in requests if can_answer(request.only)}
+        minds = MINDS.bring_up_to_date({agent_id: missing.get(agent_id) for agent_id in agent_ids})
+        known = missing.keys() & minds.keys()
+        self._note(
+            {agent_id: missing[agent_id] for agent_id in known},
+            {agent_id: minds[agent_id].statistics for agent_id in known},
+        )
+        self._read_statistics([(request.agent_id, request.text) for request in requests])
+        absent = agent_ids - minds.keys()
+        if absent:
+            minds |= MINDS.load({agent_id: self._statistics[agent_id].documents for agent_id in absent})
+        return minds
+
+    def queries(self, requests: Sequence[RecallRequest]) -> list[Query]:
+        """Return the requests with their words weighed by the agents' statistics. One statement at most."""
+        self._read_statistics([(request.agent_id, request.text) for request in requests])
+        return [
+            Query(
+                request=request,
+                reading=read_query(
+                    request.text, df=statistics.df, documents=statistics.documents, now=request.now
+                ),
+                documents=statistics.documents,
+                weights=settings.ARBOR_RECALL_WEIGHTS,
+            )
+            for request in requests
+            for statistics in (self._statistics[request.agent_id],)
+        ]
+
+    def _read_statistics(self, asked: Sequence[tuple[UUID, str]]) -> None:
+        missing = self._missing(asked)
+        if missing:
+            self._note(missing, read_term_statistics(missing))
+
+    def _missing(self, asked: Sequence[tuple[UUID, str]]) -> dict[UUID, frozenset[int]]:
+        """Return all terms of the agents of which not every term is known."""
+        terms: dict[UUID, set[int]] = {}
+        for agent_id, text in asked:
+            terms.setdefault(agent_id, set()).update(looked_up(query_terms(text)))
+        return {
+            agent_id: self._terms.get(agent_id, frozenset()) | wanted
+            for agent_id, wanted in terms.items()
+            if agent_id not in self._terms or not wanted <= self._terms[agent_id]
+        }
+
+    def _note(self, terms: Mapping[UUID, frozenset[int]], statistics: Mapping[UUID, TermStatistics]) -> None:
+        self._terms |= terms
+        self._statistics |= statistics
+
+
+def recall(
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    text: str,
+    limit: int = 10,
+    counts: bool = False,
+    now: datetime | None = None,
+    only: RecallFilter = EVERYTHING,
+    mood: float | None = None,
+) -> list[Recalled]:
+    """Return what an agent remembers about a text, best first, each with the terms of its score.
+
+    `counts` says that the agent itself recalls: its memories are marked as used. A person's look never does that.
+    `mood` is how the one who recalls feels, -1 to 1: what felt alike comes a little sooner.
+    Raises Invalid for an empty or too long text, a limit outside 1 to 200, or a mood that is none. When the embedder
+    fails, words decide.
+    """
+    request = RecallRequest(
+        agent_id=agent_id, text=text, limit=limit, now=now or datetime.now(UTC), only=only, mood=mood
+    )
+    return _answer(tenant_id, request, counts=counts)
+
+
+def _answer(tenant_id: UUID, request: RecallRequest, *, counts: bool) -> list[Recalled]:
+    """Recall with the query's text embedded between transactions."""
+    asked = [(request.agent_id, request.text)]
+    recaller = Recaller()
+    meaning = _expected_meaning(tenant_id, request)
+    if meaning is None:
+        with tenant_transaction(tenant_id):
+            (meaning,) = recaller.meanings(asked)
+    tries = _TRIES
+    while True:
+        tries -= 1
+        request = replace(request, vector=_embed(tenant_id, request.agent_id, meaning), model=meaning.model)
+        with tenant_transaction(tenant_id):
+            minds = recaller.open_minds([request])
+            (current,) = recaller.meanings(asked)
+            if current == meaning or not tries:
+                ((query, found),) = find(recaller.queries([request]), minds)
+                if request.vector is None or found.compared or not tries:
+                    return _noted(query, found, counts=counts)
+                # It was moved to another embedding model meanwhile: ask that one.
+                recaller = Recaller()
+                (current,) = recaller.meanings(asked)
+        meaning = current
+
+
+def _noted(query: Query, found: Found, *, counts: bool) -> list[Recalled]:
+    (memories,) = recalled([(query, found)])
+    if counts:
+        scores = {memory.id: memory.score for memory in memories}
+        note_recall(agent_id=query.request.agent_id, recalled=scores)
+    return memories
+
+
+def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None:
+    """Return what to embed by what the mind at hand knew at its last recall; None where it is not at hand.
+
+    So a query is embedded without a transaction before. Whoever uses it asks again in the transaction that recalls.
+    """
+    terms = looked_up(query_terms(request.text))
+    known = MINDS.term_statistics(tenant_id, request.agent_id, terms)
+    if known is None:
+        return None
+    return Meaning(text=meaning_text(request.text, known.df), model=known.model)
+
+
+def consider(request: RecallRequest) -> tuple[Query, Found]:
+    """Return all that a request ranks, not ranked yet, and the query as it was read. Two statements."""
+    (query,) = Recaller().queries([request])
+    return query, scan(query)
+
+
+def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float] | None:
+    """Return the query's vector; none when the agent's embedder cannot be asked: words must do."""
+    try:
+        vector: list[float] = embed_query(tenant_id=tenant_id, texts=[meaning.text], model=meaning.model)[
+            0
+        ].tolist()
+    except EmbeddingFailed as error:
+        log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
+        return None
+    return vector

@@ -1,0 +1,238 @@
+"""Reading a mind for its image in a process: all of its active memories, or those that have changed since a snapshot.
+
+Revisions are numbers of transactions. A reader notes which transactions its statement saw, and asks for what others wrote the
+next time: nothing is missed that is committed late, and writers need not wait for each other to be counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+from apps.memories.services.recall.packed_rows import (
+    FLAG,
+    FLOAT,
+    ID,
+    INTEGER,
+    MOMENT,
+    fetch_packed_rows,
+    moments,
+    unpack,
+)
+from apps.memories.services.recall.term_statistics import TermStatistics, asked_terms, term_statistics
+from apps.tenants.encoding import to_json
+from arbor.embedding.models import EmbeddingModel
+from arbor.memory.candidates import Places
+from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Vectors
+from arbor.memory.mind.snapshot import Snapshot
+
+_LAYOUT = np.dtype(
+    [
+        ("id", *ID),
+        ("active", FLAG),
+        ("position", INTEGER),
+        ("occurred", MOMENT),
+        ("expires", MOMENT),
+        ("importance", FLOAT),
+        ("decay_rate", FLOAT),
+        ("trust", FLOAT),
+        ("valence", FLOAT),
+        ("asks", FLAG),
+        ("episode", *ID),
+        ("vector_bytes", INTEGER),
+        ("words_bytes", INTEGER),
+    ]
+)
+#: `timestamptz_send` of infinity.
+_INFINITY = np.iinfo(np.int64).max
+#: Numbers of 4 bytes before the terms of a `sparsevec` that is sent: its dimensions, its terms and one that is not used.
+_WORDS_HEAD = 3
+#: Numbers of 2 bytes before those of a `halfvec` that is sent: its dimension and one that is not used.
+_VECTOR_HEAD = 2
+
+# A suspended tenant, or an agent that is gone, has no row: nothing at hand is used then. What the tables have from another
+# cluster, restored here, may be numbered beyond this one's transactions; it has not changed since.
+_READ = """
+WITH moment AS MATERIALIZED (
+    SELECT pg_current_snapshot()::text AS snapshot, pg_current_xact_id_if_assigned()::text::bigint AS own,
+        greatest(
+            pg_snapshot_xmax(pg_current_snapshot())::text::bigint, pg_current_xact_id_if_assigned()::text::bigint + 1
+        ) AS ends
+)
+SELECT mind.agent_id, CASE WHEN mind.revision < moment.ends THEN mind.revision ELSE 0 END,
+    mind.embedding_model, mind.embedding_dimension, moment.snapshot, moment.own,
+    EXISTS (
+        SELECT FROM memories_memory
+        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND revision = moment.own
+    ), (
+        SELECT array_agg(ARRAY[term, memories]) FROM memories_term
+        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND term = ANY(asked.terms)
+    ), packed.*
+FROM moment
+CROSS JOIN json_to_recordset(%(asked)s::json) AS asked (
+    agent_id uuid, since bigint, until bigint, running bigint[], terms int[]
+)
+JOIN memories_mind mind ON mind.tenant_id = %(tenant)s AND mind.agent_id = asked.agent_id
+JOIN tenants_tenant tenant ON tenant.id = %(tenant)s AND tenant.status = 'active'
+CROSS JOIN LATERAL (
+    SELECT string_agg(
+            uuid_send(id) || boolsend(status = 'active') || int4send(position)
+            || timestamptz_send(occurred_at) || timestamptz_send(coalesce(expires_at, 'infinity'))
+            || float8send(importance) || float8send(decay_rate) || float8send(trust) || float8send(emotional_valence)
+            || boolsend(content LIKE '%%?%%') || uuid_send(coalesce(episode_id, '00000000-0000-0000-0000-000000000000'))
+            || int4send(coalesce(octet_length(vector), 0)) || int4send(coalesce(octet_length(words), 0)), ''::bytea
+        ),
+        string_agg(vector, ''::bytea), string_agg(words, ''::bytea),
+        array_agg(session), array_agg(role), array_agg(type)
+    FROM (
+        SELECT id, status, position, occurred_at, expires_at, importance, decay_rate, trust, emotional_valence,
+            content, episode_id, session, role, type, halfvec_send(embedding) AS vector, sparsevec_send(lexical) AS words
+        FROM memories_memory
+        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND {condition}
+        OFFSET 0
+    ) memory
+) packed
+"""
+_WHOLE = _READ.format(condition="status = 'active'")
+_CHANGED = _READ.format(
+    condition="revision >= asked.since AND revision < moment.ends"
+    " AND (revision >= asked.until OR revision = ANY(asked.running))"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MindReading:
+    """A mind as one statement saw it, or what of it has changed."""
+
+    agent_id: UUID
+    #: The transaction that made what was read before useless.
+    revision: int
+    model: EmbeddingModel
+    snapshot: Snapshot
+    #: The transaction that reads, if it has written anything, and whether it has written memories of this mind.
+    own: int | None
+    wrote_memories: bool
+    #: Of the terms that were asked for.
+    statistics: TermStatistics
+    rows: MemoryRows
+
+
+def read_minds(agent_ids: Collection[UUID]) -> list[MindReading]:
+    """Return the whole minds of these agents in the open transaction. One statement; none for an agent without a mind."""
+    return _read(_WHOLE, [{"agent_id": str(agent_id)} for agent_id in agent_ids])
+
+
+def read_changes(
+    snapshots: Mapping[UUID, Snapshot], terms: Mapping[UUID, Collection[int] | None]
+) -> list[MindReading]:
+    """Return what has changed in these agents' minds that the snapshots did not see, archived memories among it.
+
+    With the statistics of some terms of each agent. In the open transaction, one statement; none for an agent without a
+    mind.
+    """
+    return _read(
+        _CHANGED,
+        [
+            {
+                "agent_id": str(agent_id),
+                "since": snapshot.since,
+                "until": snapshot.until,
+                "running": snapshot.running,
+                "terms": asked_terms(terms.get(agent_id)),
+            }
+            for agent_id, snapshot in snapshots.items()
+        ],
+    )
+
+
+def _read(statement: str, asked: list[dict[str, Any]]) -> list[MindReading]:
+    if not asked:
+        return []
+    return [_reading(row) for row in fetch_packed_rows(statement, asked=to_json(asked))]
+
+
+def _reading(row: tuple[Any, ...]) -> MindReading:
+    (
+        agent_id,
+        revision,
+        name,
+        dimension,
+        snapshot,
+        own,
+        wrote_memories,
+        counts,
+        data,
+        vectors,
+        words,
+        *names,
+    ) = row
+    packed = unpack(data, _LAYOUT)
+    model = EmbeddingModel(name=name, dimension=dimension)
+    return MindReading(
+        agent_id=agent_id,
+        revision=revision,
+        model=model,
+        snapshot=Snapshot.parse(snapshot, own=own),
+        own=own,
+        wrote_memories=wrote_memories,
+        statistics=term_statistics(map(tuple, counts or ()), model),
+        rows=_memory_rows(packed, vectors, words, names) if len(packed) else NO_ROWS,
+    )
+
+
+def _memory_rows(packed: npt.NDArray[Any], vectors: Any, words: Any, names: list[Any]) -> MemoryRows:
+    expires = packed["expires"].astype(np.int64)
+    numbers = {
+        name: packed[name].astype(np.float64) for name in ("importance", "decay_rate", "trust", "valence")
+    }
+    terms, weights = _words(words, packed["words_bytes"].astype(np.int64))
+    session, role, type_ = names
+    return MemoryRows(
+        ids=packed["id"].astype(np.uint64),
+        active=packed["active"],
+        session=session,
+        role=role,
+        type=type_,
+        position=packed["position"].astype(np.int64),
+        occurred=moments(packed["occurred"]),
+        expires=np.where(
+            expires == _INFINITY, NEVER, moments(np.where(expires == _INFINITY, 0, packed["expires"]))
+        ),
+        asks=packed["asks"],
+        episode=packed["episode"].astype(np.uint64),
+        embedded=packed["vector_bytes"] > 0,
+        vectors=_vectors(vectors, packed["vector_bytes"]),
+        term_counts=np.maximum(packed["words_bytes"].astype(np.int64) // 4 - _WORDS_HEAD, 0) // 2,
+        terms=terms,
+        weights=weights,
+        **numbers,
+    )
+
+
+def _vectors(data: Any, lengths: npt.NDArray[Any]) -> Vectors:
+    """Return vectors as `halfvec_send` wrote them. Raises ValueError where they are not all of one dimension."""
+    lengths = lengths[lengths > 0]
+    if not len(lengths):
+        return np.empty((0, 0), dtype=np.float32)
+    if (lengths != lengths[0]).any():
+        raise ValueError("the vectors of one mind must have the same dimension")
+    numbers = np.frombuffer(data, ">u2").reshape(len(lengths), -1)[:, _VECTOR_HEAD:]
+    return numbers.astype(np.uint16).view(np.float16).astype(np.float32)
+
+
+def _words(data: Any, lengths: Places) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """Return the terms and weights of all memories, one after the other, as `sparsevec_send` wrote them."""
+    numbers = np.frombuffer(data or b"", ">i4").astype(np.int32)
+    counts = lengths[lengths > 0] // 4
+    terms_each = (counts - _WORDS_HEAD) // 2
+    firsts = np.cumsum(counts) - counts + _WORDS_HEAD
+    within = np.arange(int(terms_each.sum())) - np.repeat(np.cumsum(terms_each) - terms_each, terms_each)
+    places = np.repeat(firsts, terms_each) + within
+    weights = numbers[places + np.repeat(terms_each, terms_each)].view(np.float32)
+    # The database numbers terms from 1, and sends them from 0.
+    return numbers[places] + 1, weights

@@ -1,0 +1,226 @@
+"""Minds at hand: images of minds that this process has recalled from lately, brought up to date in each transaction.
+
+An image is shared by all transactions of the process, so only committed rows enter it; a transaction that has itself written
+memories of the mind gets an image of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from apps.memories.services.recall.mind_reading import MindReading, read_changes, read_minds
+from apps.memories.services.recall.term_statistics import TermStatistics
+from apps.tenants.scope import current_tenant
+from arbor.embedding.models import EmbeddingModel
+from arbor.memory.mind.image import MindImage
+from arbor.memory.mind.snapshot import Snapshot
+
+log = structlog.get_logger(__name__)
+
+type _Key = tuple[UUID, UUID]
+
+#: A mind is loaded when it was recalled from once for each so many memories: by then scans have cost about as much more as
+#: the load will cost (docs/decisions/0014-a-mind-at-hand.md). Below so many, at once.
+MEMORIES_A_RECALL = 1_000
+#: Recalls count within so many seconds.
+_WITHIN_S = 600.0
+#: Memories that are loaded by one statement; other minds wait for the next recall.
+_MOST_LOADED = 10_000
+#: Minds whose recalls are counted.
+_MOST_COUNTED = 10_000
+#: Bytes of a memory beside its vector: columns, words and lookups.
+_BESIDE_VECTOR = 400
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MindAtHand:
+    """An image that agrees with the open transaction, with the model of its vectors."""
+
+    image: MindImage
+    model: EmbeddingModel
+    #: Of the terms that were asked for.
+    statistics: TermStatistics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    image: MindImage
+    model: EmbeddingModel
+    #: What the image contains: all that this snapshot saw.
+    snapshot: Snapshot
+    nbytes: int
+
+
+@dataclass(slots=True, kw_only=True)
+class _Recalls:
+    since: float
+    count: int
+
+
+class MindsAtHand:
+    """The images of one process, by tenant and agent: the least recently used go when they exceed the budget of bytes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._recalls: OrderedDict[_Key, _Recalls] = OrderedDict()
+        self._nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly how much memory the images take."""
+        return self._nbytes
+
+    def bring_up_to_date(self, terms: Mapping[UUID, Collection[int] | None]) -> dict[UUID, MindAtHand]:
+        """Return the minds of these agents that are at hand, as the open transaction sees them. One statement.
+
+        The statement also reads the statistics of the terms that are given for an agent, if any are wanted.
+        """
+        if not settings.ARBOR_MINDS_AT_HAND_MB:
+            return {}
+        tenant_id = current_tenant()
+        entries = self._held(tenant_id, terms)
+        readings = read_changes({agent_id: entry.snapshot for agent_id, entry in entries.items()}, terms)
+        found = {}
+        for reading in readings:
+            current = self._current(tenant_id, entries[reading.agent_id], reading)
+            if current is not None:
+                found[reading.agent_id] = current
+        for agent_id in entries.keys() - {reading.agent_id for reading in readings}:
+            # Without a mind that this transaction may see: suspended, or gone.
+            self._drop((tenant_id, agent_id))
+        return found
+
+    def load(self, documents: Mapping[UUID, int]) -> dict[UUID, MindAtHand]:
+        """Load those of these agents' minds that are worth it, and return them. One statement, or none.
+
+        `documents` says about how many memories each agent has, of whose mind nothing is at hand. A mind that is missing in
+        the answer has to be scanned.
+        """
+        if not settings.ARBOR_MINDS_AT_HAND_MB:
+            return {}
+        tenant_id = current_tenant()
+        found: dict[UUID, MindAtHand] = {}
+        for reading in read_minds(self._worth_loading(tenant_id, documents)):
+            if reading.wrote_memories or reading.revision == reading.own:
+                continue
+            try:
+                image = MindImage.of(reading.rows, dimension=reading.model.dimension)
+            except ValueError as error:
+                log.warning("mind_not_at_hand", agent_id=str(reading.agent_id), error=str(error))
+                continue
+            self._put((tenant_id, reading.agent_id), image, reading)
+            found[reading.agent_id] = MindAtHand(
+                image=image, model=reading.model, statistics=reading.statistics
+            )
+        return found
+
+    def term_statistics(
+        self, tenant_id: UUID, agent_id: UUID, terms: Collection[int]
+    ) -> TermStatistics | None:
+        """Return the statistics of these terms as of the last recall; None for a mind that is not at hand."""
+        with self._lock:
+            entry = self._entries.get((tenant_id, agent_id))
+        if entry is None or not settings.ARBOR_MINDS_AT_HAND_MB:
+            return None
+        return TermStatistics(
+            df=entry.image.document_counts(terms), documents=len(entry.image), model=entry.model
+        )
+
+    def clear(self) -> None:
+        """Drop every image, and forget how often each mind was recalled from."""
+        with self._lock:
+            self._entries.clear()
+            self._recalls.clear()
+            self._nbytes = 0
+
+    def _held(self, tenant_id: UUID, agent_ids: Iterable[UUID]) -> dict[UUID, _Entry]:
+        with self._lock:
+            entries = {}
+            for agent_id in agent_ids:
+                entry = self._entries.get((tenant_id, agent_id))
+                if entry is not None:
+                    self._entries.move_to_end((tenant_id, agent_id))
+                    entries[agent_id] = entry
+            return entries
+
+    def _current(self, tenant_id: UUID, entry: _Entry, reading: MindReading) -> MindAtHand | None:
+        """Return the mind with what has changed in it; None if it is of no use, to this transaction or to all."""
+        key = (tenant_id, reading.agent_id)
+        if reading.own is not None and reading.revision == reading.own:
+            # Deleted or moved by this transaction, which may yet be rolled back: not for others to know.
+            return None
+        if not entry.snapshot.saw(reading.revision) or reading.snapshot.until < entry.snapshot.until:
+            self._drop(key)
+            return None
+        try:
+            image = entry.image.changed(reading.rows)
+        except ValueError as error:
+            log.warning("mind_not_at_hand", agent_id=str(reading.agent_id), error=str(error))
+            self._drop(key)
+            return None
+        if not reading.wrote_memories:
+            self._put(key, image, reading)
+        return MindAtHand(image=image, model=entry.model, statistics=reading.statistics)
+
+    def _worth_loading(self, tenant_id: UUID, documents: Mapping[UUID, int]) -> list[UUID]:
+        """Count the recalls of minds that are not at hand; return the minds to load."""
+        fitting = _budget() // (4 * settings.ARBOR_EMBEDDING_DIMENSION + _BESIDE_VECTOR)
+        wanted: list[UUID] = []
+        left = _MOST_LOADED
+        now = time.monotonic()
+        with self._lock:
+            for agent_id, count in sorted(documents.items(), key=lambda item: item[1]):
+                due = self._count((tenant_id, agent_id), now) > count // MEMORIES_A_RECALL
+                if due and count <= fitting and (count <= left or not wanted):
+                    wanted.append(agent_id)
+                    left -= count
+        return wanted
+
+    def _count(self, key: _Key, now: float) -> int:
+        recalls = self._recalls.pop(key, None)
+        if recalls is None or now - recalls.since > _WITHIN_S:
+            recalls = _Recalls(since=now, count=0)
+        recalls.count += 1
+        self._recalls[key] = recalls
+        if len(self._recalls) > _MOST_COUNTED:
+            self._recalls.popitem(last=False)
+        return recalls.count
+
+    def _put(self, key: _Key, image: MindImage, reading: MindReading) -> None:
+        """Hold an image that contains all that the reading's snapshot saw, and nothing else."""
+        with self._lock:
+            before = self._entries.pop(key, None)
+            nbytes = before.nbytes if before is not None and before.image is image else image.nbytes
+            self._entries[key] = _Entry(
+                image=image, model=reading.model, snapshot=reading.snapshot, nbytes=nbytes
+            )
+            self._nbytes += nbytes - (before.nbytes if before is not None else 0)
+            while self._nbytes > _budget() and self._entries:
+                self._nbytes -= self._entries.popitem(last=False)[1].nbytes
+
+    def _drop(self, key: _Key) -> None:
+        with self._lock:
+            entry = self._entries.pop(key, None)
+            if entry is not None:
+                self._nbytes -= entry.nbytes
+
+
+def _budget() -> int:
+    return int(settings.ARBOR_MINDS_AT_HAND_MB * _MIB)
+
+
+#: Those of this process.
+MINDS = MindsAtHand()

@@ -1,0 +1,187 @@
+"""Recall from minds at hand: every memory is scored in this process, and the database is asked for what changes by recalling.
+
+Equal to `scan`, whose statement says the same; a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import numpy as np
+from django.conf import settings
+
+from apps.memories.services.embedding.literals import sparsevec_weights
+from apps.memories.services.embedding.minds import half_precision
+from apps.memories.services.recall.memory_state import MemoryState, Uses, read_state
+from apps.memories.services.recall.minds_at_hand import MindAtHand
+from apps.memories.services.recall.scan import Found, Query
+from arbor.memory.activation import levels_after
+from arbor.memory.candidates import Candidates, Places, microseconds
+from arbor.memory.fusion import contenders, lasting_terms
+from arbor.memory.mind.passing import can_answer
+from arbor.memory.mind.rows import Halves
+from arbor.memory.mind.search import Choice, Search, Ties, choose, complete, names_of
+
+#: Of a mind that is no larger, the state of every memory is read at once, whatever turns out to be a candidate.
+_SMALL = 100
+
+
+def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[Found | None]:
+    """Return what each query finds in these minds, in the open transaction; None where the mind has to be scanned.
+
+    At most two statements for all queries.
+    """
+    searches = [
+        _search(query, minds[query.request.agent_id])
+        if query.request.agent_id in minds and can_answer(query.request.only)
+        else None
+        for query in queries
+    ]
+    answers = iter(_found([search for search in searches if search is not None]))
+    return [None if search is None else next(answers) for search in searches]
+
+
+def _search(query: Query, mind: MindAtHand) -> Search:
+    request = query.request
+    vector = None
+    if request.vector is not None:
+        vector = half_precision(request.vector)
+        if len(vector) != mind.model.dimension or (
+            request.model is not None and request.model.name != mind.model.name
+        ):
+            vector = None
+    return Search(
+        image=mind.image,
+        request=request,
+        reading=query.reading,
+        lexical=sparsevec_weights(query.reading.lexical),
+        vector=vector,
+        documents=query.documents,
+        weights=query.weights,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """The state of some rows of an image."""
+
+    #: In order.
+    rows: Places
+    uses: Uses
+    contents: Sequence[str | None]
+
+
+def _found(searches: Sequence[Search]) -> list[Found]:
+    choices = [choose(search) for search in searches]
+    lenders = [search.image.ids_of(choice.lenders) for search, choice in zip(searches, choices, strict=True)]
+    # Another agent's memories are none of an image's rows, so each search finds its own ties among all of them.
+    ties, state = _read(searches, [_all_if_small(search) for search in searches], lenders=lenders)
+    found = [_completed(search, choice, ties) for search, choice in zip(searches, choices, strict=True)]
+    # What is known of a small mind already is not asked for again.
+    unknown = [place for place, known in enumerate(state) if not len(known.rows)]
+    if unknown:
+        wanted = [rows[places] for rows, places, _ in (found[place] for place in unknown)]
+        _, late = _read([searches[place] for place in unknown], wanted)
+        for place, known in zip(unknown, late, strict=True):
+            state[place] = known
+    return [
+        _with_state(search, answer, rows, known)
+        for search, (rows, _, answer), known in zip(searches, found, state, strict=True)
+    ]
+
+
+def _all_if_small(search: Search) -> Places:
+    image = search.image
+    return np.flatnonzero(image.active) if len(image) <= _SMALL else np.empty(0, dtype=np.int64)
+
+
+def _read(
+    searches: Sequence[Search], rows: Sequence[Places], *, lenders: Sequence[Halves] = ()
+) -> tuple[Ties, list[_Known]]:
+    """Return the ties of lenders, and the state of each search's rows. One statement; none for nothing."""
+    ids = [search.image.ids_of(some) for search, some in zip(searches, rows, strict=True)]
+    state = read_state(lenders=_together(lenders), ids=_together(ids), requests=len(searches))
+    known, first = [], 0
+    for some in rows:
+        known.append(_part(state, some, first))
+        first += len(some)
+    return state.ties, known
+
+
+def _together(ids: Sequence[Halves]) -> Halves:
+    return np.concatenate(ids) if ids else np.empty((0, 2), dtype=np.uint64)
+
+
+def _part(state: MemoryState, rows: Places, first: int) -> _Known:
+    return _Known(
+        rows=rows,
+        uses=state.uses.part(first, len(rows)),
+        contents=state.contents[first : first + len(rows)],
+    )
+
+
+def _completed(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Places, Found]:
+    """Return the rows of all candidates, the places of the contenders among them, and what was found."""
+    rows, candidates, links = complete(search, choice, ties)
+    lasting = lasting_terms(
+        candidates,
+        reading=search.reading,
+        background=choice.background,
+        weights=search.weights,
+        links=links,
+        mood=search.request.mood,
+    )
+    found = Found(
+        candidates=candidates,
+        links=links,
+        background=choice.background,
+        compared=search.vector is not None,
+        session=names_of(search.image, rows, "session"),
+        type=names_of(search.image, rows, "type"),
+        lasting=lasting,
+    )
+    places = contenders(candidates, lasting, weights=search.weights, limit=search.request.limit)
+    return rows, places, found
+
+
+def _with_state(search: Search, found: Found, rows: Places, known: _Known) -> Found:
+    """Return what was found with the use and the texts of those candidates whose state is known."""
+    if not len(known.rows) or not len(rows):
+        return found
+    at = np.minimum(np.searchsorted(rows, known.rows), len(rows) - 1)
+    is_candidate = rows[at] == known.rows
+    return replace(
+        found,
+        candidates=_used(search, found.candidates, at, is_candidate, known.uses),
+        contents=_contents(at, is_candidate, known.contents),
+    )
+
+
+def _used(
+    search: Search, candidates: Candidates, at: Places, is_candidate: Places, known: Uses
+) -> Candidates:
+    chosen = is_candidate[known.places]
+    places = at[known.places[chosen]]
+    if not len(places):
+        return candidates
+    used, uses, level = candidates.used.copy(), candidates.uses.copy(), candidates.level.copy()
+    recalled = known.recalled[chosen]
+    used[places[recalled]] = known.used[chosen][recalled]
+    uses[places] = known.uses[chosen]
+    level[places] = levels_after(
+        known.level[chosen],
+        microseconds(search.request.now) - known.active[chosen],
+        settings.ARBOR_ACTIVATION_HALF_LIFE,
+    )
+    return replace(candidates, used=used, uses=uses, level=level)
+
+
+def _contents(at: Places, is_candidate: Places, contents: Sequence[str | None]) -> Mapping[int, str]:
+    """Return the texts that are known, by the places of their candidates."""
+    return {
+        place: content
+        for place, candidate, content in zip(at.tolist(), is_candidate.tolist(), contents, strict=False)
+        if candidate and content is not None
+    }

@@ -1,0 +1,153 @@
+"""The tip of the tongue: a theme that a query brings to mind while none of its memories is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.minds import QUERY_VECTOR, model_of, query_vector
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import fetch
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import EmbeddingFailed, Invalid
+from arbor.memory.clusters import Cosines, Resonance, check_vectors, is_clear, tip_of_tongue
+from arbor.memory.values import Recalled
+
+log = structlog.get_logger(__name__)
+
+#: Themes that are looked at: the nearest.
+_LOOKED_AT = 20
+
+# The memories are scanned in the index of the mind alone, as in recall.
+_RESONANCES = f"""
+WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZED (
+    SELECT id, -(embedding <#> (SELECT vector FROM asked)) AS cosine FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > now())
+        AND (%(without)s::text IS NULL OR session <> %(without)s)
+), near AS MATERIALIZED (
+    SELECT id, name, keywords, -(centroid <#> (SELECT vector FROM asked)) AS centre FROM memories_cluster
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND vector_dims(centroid) = %(vector_dimension)s
+        AND (SELECT vector FROM asked) IS NOT NULL
+    ORDER BY centre DESC, id LIMIT {_LOOKED_AT}
+), nearest AS (
+    SELECT own.cluster_id, max(scan.cosine) AS cosine FROM near
+    JOIN memories_clustermember own ON own.tenant_id = %(tenant)s AND own.cluster_id = near.id
+    JOIN scan ON scan.id = own.memory_id GROUP BY own.cluster_id
+), background AS (
+    SELECT coalesce(avg(cosine), 0) AS mean, coalesce(stddev_pop(cosine), 0) AS deviation, max(cosine) AS best
+    FROM scan
+)
+SELECT near.id, near.name, near.keywords::json, near.centre, nearest.cosine, background.mean, background.deviation,
+    background.best
+FROM background, near JOIN nearest ON nearest.cluster_id = near.id WHERE nearest.cosine IS NOT NULL
+"""  # noqa: S608 (our own numbers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialActivation:
+    """A theme on the tip of the tongue."""
+
+    cluster_id: UUID
+    name: str
+    keywords: tuple[str, ...]
+    #: Cosine of the query with the theme's centre, and with the nearest of its memories.
+    strength: float
+    best_memory: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """The nearest themes, and how near the query is to all memories and to the nearest of them."""
+
+    rows: dict[UUID, tuple[str, tuple[str, ...]]]
+    resonances: list[Resonance]
+    cosines: Cosines
+    best: float
+
+
+def find_partial_activations(
+    *, agent_id: UUID, vector: Sequence[float], model: EmbeddingModel | None = None
+) -> list[PartialActivation]:
+    """Return the themes that resonate with a query while none of their memories is clear (seed 004), the nearest first.
+
+    `vector` is the query's by the model of the agent's vectors, of any length but zero. In the open transaction, two
+    statements; changes nothing. At most three (`arbor.memory.clusters.tip_of_tongue`).
+    Raises Invalid for a vector that is not finite, or of another dimension than the agent's.
+    """
+    unit = check_vectors([vector], dimension=model_of(agent_id).dimension)[0].tolist()
+    return _partial(_look(agent_id, unit, model, without_session=""))
+
+
+def on_the_tip_of_the_tongue(
+    *,
+    agent_id: UUID,
+    recalled: Sequence[Recalled],
+    vector: Sequence[float] | None,
+    model: EmbeddingModel | None = None,
+    without_session: str = "",
+) -> list[PartialActivation]:
+    """Return the themes that a recall brought to mind when nothing clear came; none if something did.
+
+    A memory is clear that has the query's words, or is by far the nearest in meaning. In the open transaction; one
+    statement where the words left it open, none where they did not. Memories of `without_session`, if named, do not
+    count. A vector that cannot be compared with the agent's brings nothing to mind.
+    """
+    if vector is None or any(is_clear(memory.terms) for memory in recalled):
+        return []
+    try:
+        unit = check_vectors([vector])[0].tolist()
+    except Invalid:
+        return []
+    found = _look(agent_id, unit, model, without_session=without_session)
+    return [] if found.best >= found.cosines.clear else _partial(found)
+
+
+def tip_of_the_tongue_about(
+    *, tenant_id: UUID, agent_id: UUID, text: str, recalled: Sequence[Recalled] | None = None
+) -> list[PartialActivation]:
+    """Return the same for a text, in transactions of its own; none when the agent's embedder cannot be asked.
+
+    Without `recalled`, all themes that resonate while none of their own memories is clear.
+    """
+    with tenant_transaction(tenant_id):
+        model = model_of(agent_id)
+    try:
+        vector = embed_texts(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
+    except EmbeddingFailed as error:
+        log.warning("no_tip_of_the_tongue", agent_id=str(agent_id), error=str(error))
+        return []
+    with tenant_transaction(tenant_id):
+        if recalled is None:
+            return find_partial_activations(agent_id=agent_id, vector=vector, model=model)
+        return on_the_tip_of_the_tongue(agent_id=agent_id, recalled=recalled, vector=vector, model=model)
+
+
+def _look(
+    agent_id: UUID, vector: Sequence[float], model: EmbeddingModel | None, *, without_session: str
+) -> _Found:
+    rows = fetch(_RESONANCES, agent=agent_id, without=without_session or None, **query_vector(vector, model))
+    mean, deviation, best = rows[0][5:] if rows else (0.0, 0.0, 0.0)
+    return _Found(
+        rows={row[0]: (row[1], tuple(row[2])) for row in rows},
+        resonances=[Resonance(id=row[0], centre=row[3], best_memory=row[4]) for row in rows],
+        cosines=Cosines(mean=mean, deviation=deviation),
+        best=best,
+    )
+
+
+def _partial(found: _Found) -> list[PartialActivation]:
+    return [
+        PartialActivation(
+            cluster_id=each.id,
+            name=found.rows[each.id][0],
+            keywords=found.rows[each.id][1],
+            strength=each.centre,
+            best_memory=each.best_memory,
+        )
+        for each in tip_of_tongue(found.resonances, found.cosines)
+    ]

@@ -1,0 +1,1 @@
+"""Keep what matters: the buffer, quotas, forgetting and the archive."""

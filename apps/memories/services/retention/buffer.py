@@ -1,0 +1,249 @@
+"""The buffer of things that an agent does not remember yet: filled and searched by heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.services.embedding.literals import fitting, sparsevec_text
+from apps.memories.services.embedding.minds import query_vector
+from apps.memories.services.retention.forgetting import ACTOR
+from apps.tenants.encoding import to_json
+from apps.tenants.statements import fetch
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import LimitReached
+from arbor.ids import uuid7
+from arbor.memory.buffer import CAPACITY, NEAR, SHARED, ToHold, shared_words
+from arbor.memory.content import content_hash
+from arbor.memory.lexical import document_vector
+from arbor.memory.recall_request import check_query
+
+# Buffered again, a thing stays longer. What makes room, for each agent by itself: what was promoted, then the least
+# important, then the oldest.
+_HOLD = """
+WITH incoming AS MATERIALIZED (
+    SELECT r.*, decode(content_digest, 'hex') AS content_hash FROM json_to_recordset(%(rows)s::json) AS r(
+        agent uuid, id uuid, content text, content_digest text, role text, importance float8, source text,
+        lexical sparsevec, lasts float8
+    )
+), room AS (
+    SELECT agent, %(capacity)s - count(*) AS places FROM incoming GROUP BY agent
+), cleared AS (
+    DELETE FROM memories_bufferitem b USING (
+        SELECT o.id FROM (
+            SELECT id, agent_id, row_number() OVER (
+                PARTITION BY agent_id ORDER BY promoted_to_id IS NULL DESC, importance DESC, created_at DESC, id
+            ) AS place
+            FROM memories_bufferitem
+            WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
+                AND (agent_id, content_hash) NOT IN (SELECT agent, content_hash FROM incoming)
+        ) o JOIN room ON room.agent = o.agent_id WHERE o.place > room.places
+    ) extra
+    WHERE b.tenant_id = %(tenant)s AND b.id = extra.id RETURNING b.agent_id, b.promoted_to_id
+), held AS (
+    INSERT INTO memories_bufferitem AS b (tenant_id, agent_id, id, content, content_hash, role, importance, source,
+        lexical, embedding_model, accesses, created_at, expires_at)
+    SELECT %(tenant)s, agent, id, content, content_hash, role, importance, source, lexical, '', 0, now(),
+        now() + lasts * interval '1 second'
+    FROM incoming ORDER BY agent, content_hash
+    ON CONFLICT (tenant_id, agent_id, content_hash) DO UPDATE
+    SET expires_at = greatest(b.expires_at, EXCLUDED.expires_at),
+        importance = greatest(b.importance, EXCLUDED.importance)
+    RETURNING b.agent_id, b.id, b.content_hash
+)
+SELECT agent_id, id, content_hash,
+    (SELECT count(*) FROM cleared WHERE cleared.agent_id = held.agent_id AND promoted_to_id IS NULL)
+FROM held
+"""
+# The vector of a search counts where it can be compared with the agent's (`minds.QUERY_VECTOR`); else words alone decide.
+_SEARCH = """
+WITH asked AS MATERIALIZED (
+    SELECT r.place, r.agent, r.lexical, r.near, r.shared, r.most, r.counts,
+        CASE WHEN k.agent_id IS NULL OR (k.embedding_dimension = r.dimension
+            AND k.embedding_model = coalesce(r.model, k.embedding_model)) THEN r.vector END AS vector
+    FROM json_to_recordset(%(searches)s::json) AS r(
+        place int, agent uuid, lexical sparsevec, near float8, shared float8, most int, counts bool,
+        vector halfvec, dimension int, model text
+    ) LEFT JOIN memories_mind k
+        ON k.tenant_id = %(tenant)s AND k.agent_id = ANY(%(agents)s::uuid[]) AND k.agent_id = r.agent
+), chosen AS MATERIALIZED (
+    SELECT a.place, a.counts, found.* FROM asked a CROSS JOIN LATERAL (
+        SELECT *, meaning + words AS score FROM (
+            SELECT id, content, role, source, importance, accesses, created_at, expires_at,
+                coalesce(CASE WHEN vector_dims(embedding) = vector_dims(a.vector)
+                    THEN -(embedding <#> a.vector) END, 0) AS meaning,
+                coalesce(-(lexical <#> a.lexical), 0) AS words
+            FROM memories_bufferitem
+            WHERE tenant_id = %(tenant)s AND agent_id = a.agent AND expires_at > now() AND promoted_to_id IS NULL
+        ) scored WHERE meaning >= a.near OR words >= a.shared
+        ORDER BY meaning + words DESC, created_at DESC, id LIMIT a.most
+    ) found
+), touched AS MATERIALIZED (
+    SELECT b.id, counted.times FROM memories_bufferitem b
+    JOIN (SELECT id, count(*) AS times FROM chosen WHERE counts GROUP BY id) counted ON counted.id = b.id
+    WHERE b.tenant_id = %(tenant)s AND b.id = ANY((SELECT array_agg(id) FROM chosen)::uuid[])
+    ORDER BY b.id FOR UPDATE OF b
+), accessed AS (
+    UPDATE memories_bufferitem b SET accesses = b.accesses + touched.times
+    FROM touched WHERE b.tenant_id = %(tenant)s AND b.id = touched.id
+)
+SELECT place, id, content, role, source, importance, accesses + counts::int, created_at, expires_at, score
+FROM chosen ORDER BY place, score DESC, created_at DESC, id
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holding:
+    """A held thing that came to mind."""
+
+    id: UUID
+    content: str
+    role: str
+    source: str
+    importance: float
+    #: How often the agent came back to it, this time included.
+    accesses: int
+    held_at: datetime
+    expires_at: datetime
+    #: How near its meaning is, and the share of the query's words that it has.
+    score: float
+
+
+def hold(*, agent_id: UUID, things: Sequence[ToHold]) -> list[UUID]:
+    """Buffer things of one agent, as `hold_for` does, and return their ids in order."""
+    return hold_for({agent_id: things})[agent_id]
+
+
+def hold_for(things: Mapping[UUID, Sequence[ToHold]]) -> dict[UUID, list[UUID]]:
+    """Buffer things of several agents in the transaction that is open, and return their ids in order. One statement.
+
+    What is buffered already stays longer. Each agent's buffer holds CAPACITY at once: the least important make room, on
+    record. Vectors follow: the embedding backlog reads what has none. Raises LimitReached for more things than it holds.
+    """
+    digests = {
+        agent_id: [content_hash(thing.content) for thing in of_agent] for agent_id, of_agent in things.items()
+    }
+    rows: list[dict[str, Any]] = []
+    for agent_id, of_agent in things.items():
+        by_digest = dict(zip(digests[agent_id], of_agent, strict=True))
+        if len(by_digest) > CAPACITY:
+            raise LimitReached(f"a buffer holds at most {CAPACITY} things, got {len(by_digest)}")
+        rows += [_row(agent_id, digest, thing) for digest, thing in by_digest.items()]
+    if not rows:
+        return {agent_id: [] for agent_id in things}
+    agents = sorted(agent_id for agent_id, of_agent in things.items() if of_agent)
+    ids: dict[tuple[UUID, bytes], UUID] = {}
+    cleared: dict[UUID, int] = {}
+    for agent_id, item_id, digest, lost in fetch(_HOLD, rows=to_json(rows), agents=agents, capacity=CAPACITY):
+        ids[agent_id, bytes(digest)] = item_id
+        cleared[agent_id] = lost
+    for agent_id, lost in cleared.items():
+        if lost:
+            record_cleared(agent_id, lost, "to make room for others")
+    return {agent_id: [ids[agent_id, digest] for digest in some] for agent_id, some in digests.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BufferSearch:
+    """A search of one agent's buffer. Raises Invalid for what recall would refuse."""
+
+    agent_id: UUID
+    text: str
+    #: Of the text, made by `model`.
+    vector: Sequence[float] | None = None
+    model: EmbeddingModel | None = None
+    limit: int = 10
+    #: The agent itself searches: what is found counts as accessed. A person's look never does.
+    counts: bool = False
+
+    def __post_init__(self) -> None:
+        check_query(self.text, self.limit)
+
+    def as_json(self, place: int) -> dict[str, Any]:
+        """Return what _SEARCH reads."""
+        compared = query_vector(self.vector, self.model)
+        return {
+            "place": place,
+            "agent": self.agent_id,
+            "lexical": sparsevec_text(shared_words(self.text)),
+            "near": NEAR,
+            "shared": SHARED,
+            "most": self.limit,
+            "counts": self.counts,
+            "vector": compared["vector"],
+            "dimension": compared["vector_dimension"],
+            "model": compared["vector_model"],
+        }
+
+
+def search_buffer(
+    *,
+    agent_id: UUID,
+    text: str,
+    vector: Sequence[float] | None = None,
+    model: EmbeddingModel | None = None,
+    limit: int = 10,
+    counts: bool = False,
+) -> list[Holding]:
+    """Return what one agent's buffer has that bears on a text, as `search_buffers` does."""
+    search = BufferSearch(
+        agent_id=agent_id, text=text, vector=vector, model=model, limit=limit, counts=counts
+    )
+    return search_buffers([search])[0]
+
+
+def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
+    """Return for each search what its agent's buffer has that bears on the text, best first. One statement.
+
+    In the transaction that is open; none without a search.
+    """
+    found: list[list[Holding]] = [[] for _ in searches]
+    if searches:
+        written = [search.as_json(place) for place, search in enumerate(searches)]
+        agents = sorted({search.agent_id for search in searches})
+        names = (
+            "id",
+            "content",
+            "role",
+            "source",
+            "importance",
+            "accesses",
+            "held_at",
+            "expires_at",
+            "score",
+        )
+        for place, *row in fetch(_SEARCH, searches=to_json(written), agents=agents):
+            found[place].append(Holding(**dict(zip(names, row, strict=True))))
+    return found
+
+
+def _row(agent_id: UUID, digest: bytes, thing: ToHold) -> dict[str, Any]:
+    terms = document_vector(thing.content, speaker=thing.role)
+    return {
+        "agent": agent_id,
+        "id": uuid7(),
+        "content": thing.content,
+        "content_digest": digest.hex(),
+        "role": thing.role,
+        "importance": thing.weight,
+        "source": thing.source,
+        "lexical": sparsevec_text(fitting(terms, session="", dimension=0)),
+        "lasts": thing.lasts.total_seconds(),
+    }
+
+
+def record_cleared(agent_id: UUID, count: int, why: str) -> None:
+    """Record that things left an agent's buffer for good, and why."""
+    things = "thing" if count == 1 else "things"
+    record(
+        action=AuditAction.BUFFER_CLEARED,
+        actor=ACTOR,
+        agent_id=agent_id,
+        message=f"let go of {count} held {things} {why}",
+        detail={"count": count},
+    )

@@ -1,0 +1,238 @@
+"""Forgetting: each rule finds its memories by one statement and archives them, agent by agent, a bounded step at a time.
+
+The rules are `arbor.memory.forgetting`'s; the statements (`forgettable`) say the same to the database, which a test
+compares. A plan goes by the rules themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.retention.archive import MOST_AT_ONCE, archive
+from apps.memories.services.retention.candidates import COUNT, ENOUGH_WEEKS, FADED, HELD, LEAST, TRIVIAL
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import change, fetch
+from arbor.memory.decay import BOOST, KEPT_PER_WEEK, days_between, decayed_importance
+from arbor.memory.forgetting import Held, Policy, Reason, forget
+from arbor.memory.retention import Retention
+from arbor.memory.values import MemoryType
+
+ACTOR = "system:maintenance"
+#: Memories that one step archives.
+STEP = MOST_AT_ONCE
+#: Agents that were not looked at for a day, by each rule.
+_DUE = (
+    "SELECT agent_id FROM memories_mind WHERE tenant_id = t.id"
+    # One from the future is a clock's that has jumped back since.
+    " AND ({looked_at} IS NULL OR {looked_at} NOT BETWEEN now() - interval '1 day' AND now())"
+)
+_LOOKED = "UPDATE memories_mind SET {looked_at} = now() WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
+_TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%(place)s)"
+#: Memories that a plan looks at, and how much of each one's text it shows.
+_MOST_PLANNED = 50_000
+_GLIMPSE = 160
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A memory that is going to be archived, and why."""
+
+    memory_id: UUID
+    type: MemoryType
+    #: The beginning of its text.
+    content: str
+    reason: Reason
+    #: As it was weighed, with what use has added, and decayed since then.
+    importance: float
+    effective_importance: float
+    decayed_importance: float
+    #: When it was last used, or else made.
+    touched_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the next rounds of forgetting would archive of one agent's memories, as things stand."""
+
+    agent_id: UUID
+    #: Memories that the agent has in mind now, up to _MOST_PLANNED.
+    active: int
+    #: Expired first, then faded, trivial and crowded; the least important first.
+    memories: tuple[Planned, ...]
+
+    def count(self, reason: Reason) -> int:
+        """Return how many go for this reason."""
+        return sum(each.reason is reason for each in self.memories)
+
+
+def policy() -> Policy:
+    """Return the installation's limits. Raises ConfigurationInvalid for one that makes no sense."""
+    return Policy(
+        archive_below=settings.ARBOR_ARCHIVE_BELOW,
+        cleanup_below=settings.ARBOR_CLEANUP_BELOW,
+        grace=settings.ARBOR_FORGETTING_GRACE,
+        quota=settings.ARBOR_MEMORY_QUOTA,
+    )
+
+
+def fade_memories() -> Round:
+    """Archive what has faded, of every agent that was not looked at for a day."""
+    return make_round("fade", waiting=_DUE.format(looked_at="forgot_at"), tend=_fade)
+
+
+def clean_up_memories() -> Round:
+    """Archive what was of little importance from the start, of every agent that was not looked at for a day."""
+    return make_round("clean_up", waiting=_DUE.format(looked_at="cleaned_at"), tend=_clean_up)
+
+
+def keep_quotas() -> Round:
+    """Archive what is above the quota, of every agent that has just grown or was not looked at for a day."""
+    return make_round("quota", waiting=_DUE.format(looked_at="counted_at"), tend=_keep_quota)
+
+
+def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
+    """Say what would be archived of an agent's memories now, and why, in the transaction that is open. One query.
+
+    By the rules in Python, over all that the agent has in mind: for a person who asks, not for every round.
+    """
+    limits = limits or policy()
+    rows = fetch(HELD, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
+    now = rows[0][10] if rows else datetime.now(UTC)
+    going: dict[UUID, Reason] = {}
+    staying: list[tuple[UUID, Held]] = []
+    held = {row[0]: _held(row) for row in rows}
+    for memory_id, each in held.items():
+        verdict = forget(each, now=now, policy=limits)
+        if verdict.reason is not None:
+            going[memory_id] = verdict.reason
+        elif each.type is MemoryType.EPISODIC:
+            staying.append((memory_id, each))
+    free = [(memory_id, each) for memory_id, each in staying if not each.is_protected]
+    free.sort(key=lambda item: (item[1].effective_importance, item[1].created_at, item[0]))
+    going |= dict.fromkeys(
+        (memory_id for memory_id, _ in free[: _excess(len(staying), limits)]), Reason.CROWDED
+    )
+    planned = [_planned(row, held[row[0]], going[row[0]], now=now) for row in rows if row[0] in going]
+    planned.sort(key=lambda each: (list(Reason).index(each.reason), each.effective_importance))
+    return Plan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
+
+
+def _excess(count: int, limits: Policy) -> int:
+    return max(0, count - limits.quota)
+
+
+def _held(row: tuple[Any, ...]) -> Held:
+    return Held(
+        type=MemoryType(row[1]),
+        importance=row[2],
+        retention=Retention(row[3]),
+        created_at=row[4],
+        expires_at=row[5],
+        used_at=row[6],
+        uses=row[7],
+        needed=row[8],
+    )
+
+
+def _planned(row: tuple[Any, ...], held: Held, reason: Reason, *, now: datetime) -> Planned:
+    idle = days_between(held.touched_at, now)
+    importance = held.effective_importance
+    return Planned(
+        memory_id=row[0],
+        type=held.type,
+        content=row[9],
+        reason=reason,
+        importance=held.importance,
+        effective_importance=importance,
+        decayed_importance=decayed_importance(importance=importance, days_since_use=idle),
+        touched_at=held.touched_at,
+    )
+
+
+def _fade(tenant_id: UUID, agent_id: UUID) -> int:
+    limits = policy()
+    with tenant_transaction(tenant_id):
+        if not take_mind(agent_id):
+            return 0
+        found = _find(FADED, agent_id, limits)
+        reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
+        return _archive_step(
+            agent_id, found, reason=reason, looked_at="forgot_at", all_found=len(found) < STEP
+        )
+
+
+def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
+    limits = policy()
+    with tenant_transaction(tenant_id):
+        if not take_mind(agent_id):
+            return 0
+        found = _find(TRIVIAL, agent_id, limits)
+        reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
+        return _archive_step(
+            agent_id, found, reason=reason, looked_at="cleaned_at", all_found=len(found) < STEP
+        )
+
+
+def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
+    limits = policy()
+    with tenant_transaction(tenant_id):
+        if not take_mind(agent_id):
+            return 0
+        ((held,),) = fetch(COUNT, agent=agent_id)
+        excess = _excess(held, limits)
+        found = _find_least(agent_id, limits, excess=excess, held=held)
+        reason = (
+            f"{Reason.CROWDED}, the least important above the quota of {limits.quota:,} episodic memories"
+        )
+        # What is protected counts, but does not go: then nothing more can be done.
+        settled = len(found) == excess or not found
+        return _archive_step(agent_id, found, reason=reason, looked_at="counted_at", all_found=settled)
+
+
+def _find_least(agent_id: UUID, limits: Policy, *, excess: int, held: int) -> list[UUID]:
+    """Return up to STEP of the least important above the quota, looking at no more than it takes."""
+    looked = STEP
+    while excess > 0:
+        every = looked >= held
+        found = _find(LEAST, agent_id, limits, looked=looked, step=min(excess, STEP), all=every)
+        if found or every:
+            return found
+        looked *= 4
+    return []
+
+
+def _find(statement: str, agent_id: UUID, limits: Policy, **values: Any) -> list[UUID]:
+    return [
+        row[0] for row in fetch(statement, **{**_figures(limits), "agent": agent_id, "step": STEP, **values})
+    ]
+
+
+def _figures(limits: Policy) -> dict[str, Any]:
+    return {
+        "boost": BOOST,
+        "kept": KEPT_PER_WEEK,
+        "enough": ENOUGH_WEEKS,
+        "archive_below": limits.archive_below,
+        "cleanup_below": limits.cleanup_below,
+        "grace": limits.grace,
+    }
+
+
+def _archive_step(agent_id: UUID, found: list[UUID], *, reason: str, looked_at: str, all_found: bool) -> int:
+    if found:
+        archive(memory_ids=found, reason=reason, actor=ACTOR)
+    if all_found:
+        change(_LOOKED.format(looked_at=looked_at), agent=agent_id)
+    return len(found)
+
+
+def take_mind(agent_id: UUID) -> bool:
+    """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and holds nobody up."""
+    ((taken,),) = fetch(_TRY_LOCK, place=int.from_bytes(agent_id.bytes[8:], signed=True))
+    return bool(taken)

@@ -1,0 +1,177 @@
+"""One agent's mind, as far as memories to be stored bear on it: what was read, and what was placed since."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+import structlog
+
+from apps.memories.services.embedding.embedding import Vectors
+from apps.memories.services.store.duplicates import Unwritten
+from apps.memories.services.store.reinforcement import PlacedMemory
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import Invalid
+from arbor.memory.content import content_hash
+from arbor.memory.values import NewMemory
+
+log = structlog.get_logger(__name__)
+
+_LAST_POSITION = 2**31 - 1
+
+
+class Key(NamedTuple):
+    """What makes two memories one: what stands alone is the same at any position."""
+
+    digest: bytes
+    type: str
+    session: str
+    position: int
+
+    @classmethod
+    def of(cls, memory: NewMemory) -> Key:
+        """Return the key of a new memory."""
+        position = memory.position if memory.session else 0
+        return cls(content_hash(memory.content), memory.type.value, memory.session, position)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Insertion:
+    """A new memory that waits to be written: what was given, what became of it, and where it belongs."""
+
+    memory: NewMemory
+    placed: PlacedMemory
+    digest: bytes
+    position: int
+    vector: Vectors | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evolution:
+    """A memory that became another one of the same words, and who says so."""
+
+    old_id: UUID
+    new_id: UUID
+    origin: str
+
+
+class MindDraft:
+    """One agent's mind, as far as memories to be stored bear on it: what was read, and what was placed since.
+
+    The mind is locked by the caller.
+    """
+
+    def __init__(self, agent_id: UUID, model: EmbeddingModel, *, exists: bool) -> None:
+        self.agent_id = agent_id
+        self.model = model
+        #: The mind has a row.
+        self.exists = exists
+        self.unwritten = Unwritten()
+        #: To be written: the new memories of each step, and what existing ones became.
+        self.steps: list[list[Insertion]] = []
+        self.evolved: list[Evolution] = []
+        #: What the steps decided for, by id.
+        self.touched: dict[UUID, PlacedMemory] = {}
+        self._memories: dict[UUID, PlacedMemory] = {}
+        self._by_key: defaultdict[Key, list[PlacedMemory]] = defaultdict(list)
+        #: Positions of the memories of the same words that stand alone.
+        self._positions: defaultdict[Key, set[int]] = defaultdict(set)
+        self._digests: set[bytes] = set()
+
+    def unread(self, digests: Iterable[bytes]) -> set[bytes]:
+        """Return those of the digests whose memories were not read."""
+        return set(digests) - self._digests
+
+    def mark_read(self, digests: Iterable[bytes]) -> None:
+        """Note that the memories of these digests were read."""
+        self._digests.update(digests)
+
+    def add_row(self, digest: bytes, session: str, position: int, row: Sequence[Any]) -> None:
+        """Add an existing memory whose digest was asked for."""
+        placed = self.existing(row)
+        key = Key(digest, placed.type.value, session, position if session else 0)
+        self._by_key[key].append(placed)
+        if not session:
+            self._positions[key].add(position)
+
+    def existing(self, row: Sequence[Any]) -> PlacedMemory:
+        """Return the memory of a row of COLUMNS, as the steps so far left it."""
+        placed = self._memories.get(row[0])
+        if placed is None:
+            placed = self._memories[row[0]] = PlacedMemory.of_row(row)
+        return placed
+
+    def of_key(self, key: Key) -> list[PlacedMemory]:
+        """Return the memories of a key, active ones before archived ones."""
+        return sorted(self._by_key[key], key=lambda placed: (placed.archived, placed.id))
+
+    def insert(self, memory: NewMemory, placed: PlacedMemory, key: Key, vector: Vectors | None) -> Insertion:
+        """Add a new memory, at a position of its own beside those of the same words."""
+        self._memories[placed.id] = placed
+        self._by_key[key].append(placed)
+        return Insertion(
+            memory=memory,
+            placed=placed,
+            digest=key.digest,
+            position=memory.position if memory.session else self._free_position(memory.position, key),
+            vector=vector,
+        )
+
+    def end_step(self, placed: Iterable[PlacedMemory], inserted: Sequence[Insertion]) -> None:
+        """Let the next step meet what this one placed as if it had been written."""
+        for each in placed:
+            self.touched[each.id] = each
+            each.settle()
+        if inserted:
+            self.steps.append([*inserted])
+        for insertion in inserted:
+            if insertion.vector is not None and not insertion.memory.session:
+                self.unwritten.add(insertion.placed, insertion.vector)
+
+    @property
+    def hides_rows(self) -> bool:
+        """Whether the database takes for archived or expired what no longer is."""
+        return any(placed.woken or placed.revived for placed in self.touched.values())
+
+    def mark_written(self) -> None:
+        """Note that all of it is in the database."""
+        for placed in self.touched.values():
+            placed.mark_written()
+        self.exists = self.exists or bool(self.steps)
+        self.steps.clear()
+        self.evolved.clear()
+        self.touched.clear()
+        self.unwritten.clear()
+
+    def comparable(self, vectors: Vectors | None, made_by: EmbeddingModel | None) -> Vectors | None:
+        """Return the vectors if the agent's can be compared with them; it may have been moved to another model.
+
+        Raises Invalid for those whose length is not that of the model that is said to have made them.
+        """
+        if vectors is None:
+            return None
+        rows = np.asarray(vectors, dtype=np.float32)
+        said = made_by or self.model
+        if rows.shape[1] != said.dimension:
+            raise Invalid(f"vectors of {said.name} have {said.dimension} numbers each, got {rows.shape[1]}")
+        if said == self.model:
+            return rows
+        log.warning(
+            "stored_without_vectors",
+            reason=f"the agent's are by {self.model}, these by {made_by}",
+            memories=len(rows),
+        )
+        return None
+
+    def _free_position(self, position: int, key: Key) -> int:
+        taken = self._positions[key]
+        if position in taken:
+            position = max(taken) + 1
+        if position > _LAST_POSITION:
+            position = next(free for free in range(len(taken) + 1) if free not in taken)
+        taken.add(position)
+        return position

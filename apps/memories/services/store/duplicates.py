@@ -1,0 +1,210 @@
+"""Memories that stand alone and say nearly the same as others: among those that are stored, and among new ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import batched
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.conf import settings
+from django.db import connection
+
+from apps.memories.services.embedding.embedding import Vectors
+from apps.memories.services.embedding.vectors import AT_ONCE, BLOCK, decoded
+from apps.memories.services.store.reinforcement import COLUMNS, PlacedMemory
+from apps.tenants.encoding import to_json
+from apps.tenants.postgresql.reals import Reals
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import fetch
+from arbor.memory.duplicates import says_the_same
+from arbor.memory.values import NewMemory
+
+#: Near ones that are looked at for each memory: the nearest may say something else (`says_the_same`).
+LOOKED_AT = 20
+#: From so many memories of one agent on, its vectors are read once for all of them instead of scanned for each.
+_IN_BULK = 8
+#: Before the numbers of a `halfvec` on the wire stand four bytes, and each takes two.
+_HEAD_BYTES, _NUMBER_BYTES = 4, 2
+
+_ALONE = """
+status = 'active' AND session = '' AND embedding IS NOT NULL AND (expires_at IS NULL OR expires_at > now())
+"""
+# Only what stands alone: conversations fall out of the index before their vectors are looked at. All that is wanted of a
+# memory is taken where it is found: joined by id it would be sought in all of the tenant's, for the planner expects many.
+# OFFSET 0 keeps the vectors of the questions from being cut out of the list again for each memory they are compared with.
+_NEAR = f"""
+SELECT r.search, r.number, found.*
+FROM (
+    SELECT search, number, agent, (%(numbers)s::real[])[first : last]::halfvec AS embedding
+    FROM json_to_recordset(%(rows)s::json) AS r(search int, number int, agent uuid, first int, last int) OFFSET 0
+) r
+CROSS JOIN LATERAL (
+    SELECT -(m.embedding <#> r.embedding) AS similarity, {COLUMNS} FROM memories_memory m
+    WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND {_ALONE} AND -(m.embedding <#> r.embedding) >= %(least)s
+    ORDER BY m.embedding <#> r.embedding, m.id LIMIT {LOOKED_AT}
+) found
+ORDER BY r.search, r.number, found.similarity DESC, found.id
+"""  # noqa: S608 (our own words)
+_VECTORS = f"""
+SELECT id, halfvec_send(embedding) FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_ALONE}
+"""  # noqa: S608
+_HITS = (
+    f"SELECT {COLUMNS} FROM memories_memory m WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])"  # noqa: S608
+)
+
+#: A memory that is near: its cosine, and its row as COLUMNS name it.
+type Hit = tuple[float, Sequence[Any]]
+#: By the number of the memory that was asked for, the nearest first.
+type Hits = Mapping[int, Sequence[Hit]]
+type Similar = list[tuple[float, PlacedMemory]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearSearch:
+    """New memories of one agent, by their numbers in `vectors`, that are compared with what it remembers."""
+
+    agent_id: UUID
+    numbers: Sequence[int]
+    vectors: Vectors
+
+
+def find_near(searches: Sequence[NearSearch]) -> list[Hits]:
+    """Return for each search what is near, by meaning alone, up to LOOKED_AT memories for each number.
+
+    One statement for all searches of a few memories; for one of many, its agent's vectors are read once, and the rows
+    of those that are near after them.
+    """
+    few = {place: search for place, search in enumerate(searches) if len(search.numbers) < _IN_BULK}
+    found = _scan(few) if few else {}
+    return [
+        found.get(place, {}) if place in few else _compare(search) for place, search in enumerate(searches)
+    ]
+
+
+def is_compared(memory: NewMemory) -> bool:
+    """Return whether a memory is compared with others by its meaning: it stands alone, and the installation wants it."""
+    return not memory.session and settings.ARBOR_DUPLICATE_SIMILARITY <= 1
+
+
+def by_nearness(near: tuple[float, PlacedMemory]) -> tuple[float, UUID]:
+    """Return the key that sorts the nearest first, of equally near ones the oldest; who computed a cosine is no matter."""
+    return -round(near[0], 5), near[1].id
+
+
+def same_meaning(placed: PlacedMemory, memory: NewMemory) -> bool:
+    """Return whether a memory of nearly the same meaning says the same, as the same kind of thing."""
+    return placed.type is memory.type and says_the_same(placed.content, memory.content)
+
+
+def _scan(searches: Mapping[int, NearSearch]) -> Mapping[int, Hits]:
+    rows, vectors, first = [], [], 1
+    for place, search in searches.items():
+        dimension = search.vectors.shape[1]
+        for number in search.numbers:
+            last = first + dimension - 1
+            rows.append((place, number, search.agent_id, first, last))
+            vectors.append(search.vectors[number])
+            first = last + 1
+    found: dict[int, dict[int, list[Hit]]] = defaultdict(lambda: defaultdict(list))
+    names = ("search", "number", "agent", "first", "last")
+    for place, number, similarity, *row in fetch(
+        _NEAR,
+        rows=to_json([dict(zip(names, row, strict=True)) for row in rows]),
+        numbers=Reals(np.concatenate(vectors)),
+        least=settings.ARBOR_DUPLICATE_SIMILARITY,
+    ):
+        found[place][number].append((similarity, row))
+    return found
+
+
+def _compare(search: NearSearch) -> Hits:
+    hits: dict[int, list[tuple[float, UUID]]] = defaultdict(list)
+    length = _HEAD_BYTES + _NUMBER_BYTES * search.vectors.shape[1]
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(_VECTORS, {"tenant": current_tenant(), "agent": search.agent_id})
+        while rows := cursor.fetchmany(BLOCK):
+            ids, block = decoded(rows, length)
+            for some in batched(search.numbers, AT_ONCE, strict=False):
+                _look_at(hits, some, search.vectors[list(some)] @ block.T, ids)
+    nearest = {number: sorted(near, key=_of_hit)[:LOOKED_AT] for number, near in hits.items()}
+    named = {memory_id for near in nearest.values() for _, memory_id in near}
+    found = {row[0]: row for row in fetch(_HITS, ids=list(named))} if named else {}
+    return {number: [(cosine, found[each]) for cosine, each in near] for number, near in nearest.items()}
+
+
+def _of_hit(hit: tuple[float, UUID]) -> tuple[float, UUID]:
+    return -hit[0], hit[1]
+
+
+def _look_at(
+    hits: dict[int, list[tuple[float, UUID]]], numbers: Sequence[int], cosines: Vectors, ids: Sequence[UUID]
+) -> None:
+    near = cosines >= settings.ARBOR_DUPLICATE_SIMILARITY
+    for row in np.flatnonzero(near.any(axis=1)).tolist():
+        places = np.flatnonzero(near[row])
+        best = places[np.argsort(-cosines[row, places], kind="stable")[:LOOKED_AT]]
+        hits[numbers[row]] += [(float(cosines[row, place]), ids[place]) for place in best]
+
+
+class Unwritten:
+    """Memories of one agent that earlier steps placed and nothing has written, as `find_near` would see them in rows."""
+
+    def __init__(self) -> None:
+        self._placed: list[PlacedMemory] = []
+        self._vectors: list[Vectors] = []
+
+    def add(self, placed: PlacedMemory, vector: Vectors) -> None:
+        """Add a memory that stands alone, with its vector."""
+        self._placed.append(placed)
+        self._vectors.append(_as_stored(vector))
+
+    def clear(self) -> None:
+        """Forget all of them: they are written."""
+        self._placed.clear()
+        self._vectors.clear()
+
+    def near(self, vector: Vectors) -> Iterator[tuple[float, PlacedMemory]]:
+        """Yield those that are near to a vector, with their cosines."""
+        if self._placed:
+            cosines = np.stack(self._vectors) @ _as_stored(vector)
+            for place in np.flatnonzero(cosines >= settings.ARBOR_DUPLICATE_SIMILARITY).tolist():
+                yield float(cosines[place]), self._placed[place]
+
+
+def _as_stored(vector: Vectors) -> Vectors:
+    return vector.astype(np.float16).astype(np.float32)
+
+
+class Alike:
+    """The new memories of one step that stand alone, and which of them are nearly the same."""
+
+    def __init__(self, memories: Mapping[int, NewMemory], vectors: Vectors | None) -> None:
+        self._memories = memories
+        self._placed: dict[int, PlacedMemory] = {}
+        self._near: dict[int, list[tuple[float, int]]] = defaultdict(list)
+        numbers = [number for number, memory in memories.items() if not memory.session]
+        if vectors is not None and len(numbers) > 1:
+            rows = vectors[numbers]
+            cosines = rows @ rows.T
+            np.fill_diagonal(cosines, -1)
+            for one, other in np.argwhere(cosines >= settings.ARBOR_DUPLICATE_SIMILARITY).tolist():
+                self._near[numbers[one]].append((float(cosines[one, other]), numbers[other]))
+
+    def add(self, number: int, placed: PlacedMemory) -> None:
+        """Add a memory that will be written."""
+        self._placed[number] = placed
+
+    def near(self, number: int, found: Similar) -> list[PlacedMemory]:
+        """Return what says the same as this memory, of `found` and of the step so far, the nearest first."""
+        memory = self._memories.get(number)
+        near = [*found]
+        for similarity, other in self._near.get(number, ()):
+            placed = self._placed.get(other)
+            if placed is not None and memory is not None and same_meaning(placed, memory):
+                near.append((similarity, placed))
+        return [placed for _, placed in sorted(near, key=by_nearness)]

@@ -1,0 +1,138 @@
+"""Reading a conversation into an agent's memory: in batches, each stored for good before the next one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.services.store.appraisal import lasting
+from apps.memories.services.store.remember import remember
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import ConversationInvalid
+from arbor.memory.conversation import Conversation, ConversationFormat, open_conversation
+from arbor.memory.turns import BadLine, Turn
+from arbor.memory.values import SOURCE_LENGTH, NewMemory
+
+#: Turns in one batch, and characters: what is stored at once is held in memory at once.
+BATCH = 500
+_BATCH_CHARACTERS = 1_000_000
+#: Bad lines that are told one by one; of a file that is none at all, a beginning says enough.
+BAD_LISTED = 1_000
+
+#: Told how far the reading is, as `Turn.line` counts, and how far it goes.
+type OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ingested:
+    """What became of a conversation."""
+
+    format: ConversationFormat
+    #: Memories that are new, or back; and turns that the agent remembered already.
+    stored: int
+    duplicates: int
+    sessions: int
+    #: How many lines could not be read, and the first of them.
+    bad: int
+    bad_lines: tuple[BadLine, ...]
+
+    @property
+    def turns(self) -> int:
+        """How many turns the file holds."""
+        return self.stored + self.duplicates
+
+
+@dataclass(kw_only=True)
+class _Tally:
+    """The account of an ingest under way."""
+
+    turns: int = 0
+    stored: int = 0
+    bad: int = 0
+    line: int = 0
+    sessions: set[str] = field(default_factory=set)
+    bad_lines: list[BadLine] = field(default_factory=list)
+
+    def note(self, item: Turn | BadLine) -> None:
+        if isinstance(item, Turn):
+            self.line = item.line
+            self.turns += 1
+            self.sessions.add(item.session)
+            return
+        self.line = item.number
+        self.bad += 1
+        if len(self.bad_lines) < BAD_LISTED:
+            self.bad_lines.append(item)
+
+
+def ingest(
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    path: Path,
+    actor: str,
+    form: ConversationFormat | None = None,
+    sample: str | None = None,
+    progress: OnProgress | None = None,
+) -> Ingested:
+    """Read a conversation's file into an agent's episodic memories, each with `ingest:FILE` as its source.
+
+    They last, unless their text asks to be kept for good. Run again it stores what is not there yet: nothing, or the rest of an ingest that was broken off. Lines that cannot
+    be read are listed, and stop nothing. Turns without a time get the file's.
+    Raises NotFound for the agent, and ConversationInvalid for a file that cannot be read at all.
+    """
+    with tenant_transaction(tenant_id):
+        agent = agent_by_id(agent_id)
+    conversation = open_conversation(path, start=_time_of(path), sample=sample, form=form)
+    name = path.name.encode(errors="replace").decode()
+    source = f"ingest:{name}"[:SOURCE_LENGTH]
+    tally = _Tally()
+    for batch in _batches(conversation, tally, source):
+        tally.stored += remember(tenant_id=tenant_id, agent_id=agent_id, memories=batch).stored
+        if progress is not None:
+            progress(tally.line, conversation.total)
+    result = Ingested(
+        format=conversation.format,
+        stored=tally.stored,
+        duplicates=tally.turns - tally.stored,
+        sessions=len(tally.sessions),
+        bad=tally.bad,
+        bad_lines=tuple(tally.bad_lines),
+    )
+    with tenant_transaction(tenant_id):
+        record(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            agent_id=agent_id,
+            message=f"read {name} into the memory of {agent.name}",
+            detail={"stored": result.stored, "duplicates": result.duplicates, "bad": result.bad},
+        )
+    return result
+
+
+def _time_of(path: Path) -> datetime:
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError as error:
+        raise ConversationInvalid(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _batches(conversation: Conversation, tally: _Tally, source: str) -> Iterator[list[NewMemory]]:
+    batch: list[NewMemory] = []
+    characters = 0
+    for item in conversation.items:
+        tally.note(item)
+        if isinstance(item, Turn):
+            batch.append(lasting(item.as_memory(source=source)))
+            characters += len(item.text)
+        if len(batch) == BATCH or characters > _BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,162 @@
+"""Placement: decide for each memory that is to be stored whether it is one that exists or a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+
+from apps.memories.services.embedding.embedding import Vectors
+from apps.memories.services.store.appraisal import weigh
+from apps.memories.services.store.drafts import Evolution, Insertion, Key, MindDraft
+from apps.memories.services.store.duplicates import (
+    LOOKED_AT,
+    Alike,
+    Hit,
+    Hits,
+    NearSearch,
+    by_nearness,
+    is_compared,
+    same_meaning,
+)
+from apps.memories.services.store.reinforcement import PlacedMemory
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import Invalid
+from arbor.ids import uuid7
+from arbor.memory.values import MemoryType, NewMemory
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToRemember:
+    """Memories of one agent to store, with their vectors, if any, one for each memory in order."""
+
+    agent_id: UUID
+    memories: Sequence[NewMemory]
+    vectors: Vectors | None = None
+    #: The model that made the vectors; vectors of another than the agent's are not stored.
+    model: EmbeddingModel | None = None
+
+    def __post_init__(self) -> None:
+        if self.vectors is None or not self.memories:
+            return
+        shape = np.shape(self.vectors)
+        if len(shape) != 2 or shape[0] != len(self.memories):
+            raise Invalid(
+                f"vectors must be one row for each of {len(self.memories)} memories, got the shape {shape}"
+            )
+        if not np.isfinite(self.vectors).all():
+            raise Invalid("vectors must be finite numbers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remembered:
+    """The result of storing memories: an id for each, in order."""
+
+    ids: tuple[UUID, ...]
+    #: Those that were there before.
+    duplicates: frozenset[UUID]
+    #: Those that stand alone and were remembered again, in the same words or nearly so.
+    reinforced: frozenset[UUID] = frozenset()
+
+    @property
+    def stored(self) -> int:
+        """How many are new, or back."""
+        return len(set(self.ids) - self.duplicates)
+
+
+class PlacementStep:
+    """Memories of one agent that are placed together."""
+
+    def __init__(
+        self, draft: MindDraft, wanted: ToRemember, keys: Sequence[Key], *, now: datetime, gap: timedelta
+    ) -> None:
+        self._draft = draft
+        self._memories = wanted.memories
+        self._keys = keys
+        self._now, self._gap = now, gap
+        self._weights = [weigh(memory) for memory in wanted.memories]
+        self._same = {key: draft.of_key(key) for key in keys}
+        self._vectors = draft.comparable(wanted.vectors, wanted.model)
+        self._placed: list[PlacedMemory] = []
+        self._inserted: list[Insertion] = []
+        #: By number: those of other words than all that exists.
+        self._unknown = {
+            number: memory
+            for number, (key, memory) in enumerate(zip(keys, wanted.memories, strict=True))
+            if self._first(self._same[key], memory) is None
+        }
+
+    @property
+    def search(self) -> NearSearch | None:
+        """What is to be found by its meaning before `decide`, if anything."""
+        if self._vectors is None:
+            return None
+        alone = [number for number, memory in self._unknown.items() if is_compared(memory)]
+        if not alone:
+            return None
+        return NearSearch(agent_id=self._draft.agent_id, numbers=alone, vectors=self._vectors)
+
+    def decide(self, hits: Hits) -> Remembered:
+        """Place each memory: on one that exists, on one of this step, or as a new one."""
+        alike = Alike(self._unknown, self._vectors)
+        for number, (key, memory) in enumerate(zip(self._keys, self._memories, strict=True)):
+            of_words = self._same[key]
+            near = alike.near(number, self._near(number, hits.get(number, ())))
+            placed = self._first([*of_words, *near], memory)
+            if placed is None:
+                placed = self._insert(number, [*of_words, *near])
+                alike.add(number, placed)
+            else:
+                placed.remember_again(memory, self._weights[number], now=self._now)
+            if all(each is not placed for each in of_words):
+                of_words.append(placed)
+            self._placed.append(placed)
+        result = self._result()
+        self._draft.end_step(self._placed, self._inserted)
+        return result
+
+    def _first(self, same: Sequence[PlacedMemory], memory: NewMemory) -> PlacedMemory | None:
+        """Return the first of those of the same words that the memory is; a turn of a session is the one at its place."""
+        gap = self._gap
+        return next((each for each in same if memory.session or each.can_be(memory, gap=gap)), None)
+
+    def _near(self, number: int, hits: Sequence[Hit]) -> list[tuple[float, PlacedMemory]]:
+        """Return what says the same: of the rows that are near, and of what earlier steps placed."""
+        memory = self._unknown.get(number)
+        if memory is None or self._vectors is None or not is_compared(memory):
+            return []
+        found = [(similarity, self._draft.existing(row)) for similarity, row in hits]
+        found += self._near_unwritten(self._vectors[number])
+        found.sort(key=by_nearness)
+        return [(similarity, near) for similarity, near in found[:LOOKED_AT] if same_meaning(near, memory)]
+
+    def _near_unwritten(self, vector: Vectors) -> Iterator[tuple[float, PlacedMemory]]:
+        for similarity, placed in self._draft.unwritten.near(vector):
+            if not placed.expired(self._now):
+                yield similarity, placed
+
+    def _insert(self, number: int, same: Sequence[PlacedMemory]) -> PlacedMemory:
+        memory = self._memories[number]
+        placed = PlacedMemory.of(uuid7(), memory, self._weights[number])
+        vector = None if self._vectors is None else self._vectors[number]
+        self._inserted.append(self._draft.insert(memory, placed, self._keys[number], vector))
+        self._note_evolution(same, memory, placed)
+        return placed
+
+    def _note_evolution(self, same: Sequence[PlacedMemory], memory: NewMemory, new: PlacedMemory) -> None:
+        """Note that what is known became something else: other steps, another pattern. Two events are just two."""
+        if memory.session or memory.type is MemoryType.EPISODIC:
+            return
+        denied = set(memory.detail.get("contradictions") or ())
+        if old := [each.id for each in same if not each.archived and str(each.id) not in denied]:
+            self._draft.evolved.append(Evolution(old_id=max(old), new_id=new.id, origin=memory.source))
+
+    def _result(self) -> Remembered:
+        return Remembered(
+            ids=tuple(placed.id for placed in self._placed),
+            duplicates=frozenset(each.id for each in self._placed if not each.fresh and not each.back),
+            reinforced=frozenset(each.id for each in self._placed if each.repeated),
+        )

@@ -1,0 +1,180 @@
+"""Provenance: memories tied to those that they came from, and the sources of facts, which raise their trust."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from apps.memories.services.graph.nodes import id_of, labels_of
+from apps.memories.services.store.remember import lock_minds
+from apps.tenants.encoding import to_json
+from apps.tenants.statements import change, fetch
+from arbor.errors import Invalid, LimitReached, NotFound
+from arbor.ids import uuid7
+from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.trust import MOST_SOURCES, Source
+from arbor.memory.values import MemoryType
+from arbor.memory.walks import Node
+
+_FACT = """
+SELECT type, detail, trust FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
+"""
+_SUPPORT = """
+UPDATE memories_memory SET detail = %(detail)s::jsonb, trust = %(trust)s
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
+"""
+# Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
+# has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
+_DRAW = """
+WITH drawn AS (
+    INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
+        weight, note, origin, created_at)
+    SELECT %(tenant)s, r.agent, r.id, %(memory)s, r.source, %(memory)s, r.target, r.relation, 1, '',
+        left(r.origin, 200), now()
+    FROM json_to_recordset(%(rows)s::json) AS r(
+        agent uuid, id uuid, source uuid, target uuid, relation text, origin text
+    )
+    ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO NOTHING
+    RETURNING source_id, target_id, relation
+), marked AS MATERIALIZED (
+    SELECT u.memory_id FROM memories_upkeep u
+    WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[])
+        AND NOT (u.stale AND u.xmin = pg_current_xact_id()::xid)
+        AND u.memory_id IN (
+            SELECT source_id FROM drawn UNION ALL SELECT target_id FROM drawn WHERE relation <> %(learned)s
+        )
+    ORDER BY u.memory_id FOR UPDATE
+)
+UPDATE memories_upkeep u SET stale = true FROM marked
+WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[]) AND u.memory_id = marked.memory_id
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tie:
+    """A relation between two memories of one agent, as a rule LEARNED_FROM or DERIVED_FROM.
+
+    Unchecked: for ids that `store` or `require_memories` has returned.
+    """
+
+    agent_id: UUID
+    source_id: UUID
+    target_id: UUID
+    relation: Relation
+    #: Who drew it: `heartbeat:ID`, `operator`.
+    origin: str
+
+
+def draw_ties(ties: Sequence[Tie]) -> None:
+    """Store relations between memories of several agents, in the transaction that stored the memories. One statement.
+
+    Nothing for a tie that exists, or of a memory with itself; no statement for nothing. The neighborhoods that change
+    are marked: of LEARNED_FROM the source's, of any other relation both.
+    """
+    ends = {(tie.agent_id, tie.source_id, tie.target_id, tie.relation): tie for tie in ties}
+    drawn = sorted(end for end, tie in ends.items() if tie.source_id != tie.target_id)
+    if not drawn:
+        return
+    rows = [
+        {
+            "agent": agent_id,
+            "id": uuid7(),
+            "source": source_id,
+            "target": target_id,
+            "relation": relation,
+            "origin": ends[agent_id, source_id, target_id, relation].origin,
+        }
+        for agent_id, source_id, target_id, relation in drawn
+    ]
+    change(
+        _DRAW,
+        memory=NodeKind.MEMORY.value,
+        learned=Relation.LEARNED_FROM.value,
+        rows=to_json(rows),
+        ends=sorted({end for _, source_id, target_id, _ in drawn for end in (source_id, target_id)}),
+    )
+
+
+def learned_from(*, agent_id: UUID, memory_ids: Sequence[UUID], origin_id: UUID, origin: str) -> None:
+    """Tie what was learned to the memory of when, in the transaction that stored both. One statement, none for nothing.
+
+    Unchecked: for ids that `store` has just returned.
+    """
+    draw_ties(
+        [
+            Tie(
+                agent_id=agent_id,
+                source_id=memory_id,
+                target_id=origin_id,
+                relation=Relation.LEARNED_FROM,
+                origin=origin,
+            )
+            for memory_id in memory_ids
+        ]
+    )
+
+
+def derived_from(*, agent_id: UUID, memory_id: UUID, materials: Sequence[UUID], origin: str) -> None:
+    """Tie what was made to what it was made from, in the open transaction. One statement, none for nothing.
+
+    Unchecked: for what `require_memories` has returned.
+    """
+    draw_ties(
+        [
+            Tie(
+                agent_id=agent_id,
+                source_id=memory_id,
+                target_id=material,
+                relation=Relation.DERIVED_FROM,
+                origin=origin,
+            )
+            for material in materials
+        ]
+    )
+
+
+def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:
+    """Return the ids that these texts are, all of memories of this agent. One statement, none for nothing.
+
+    Raises NotFound, naming those that are not.
+    """
+    ids = [id_of(each) for each in dict.fromkeys(named)]
+    known = labels_of(agent_id, ids, {NodeKind.MEMORY})
+    if missing := [str(each) for each in ids if Node(NodeKind.MEMORY, each) not in known]:
+        raise NotFound(f"there is no memory {' or '.join(missing)} of this agent")
+    return ids
+
+
+def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
+    """Note another source of a fact, in the open transaction; return how far it is trusted now. Three statements.
+
+    A source with a reference that is known counts once. Trust never falls by it. Raises NotFound for a memory that is
+    not this agent's, Invalid for one that is no fact, LimitReached for more than MOST_SOURCES.
+    """
+    lock_minds([agent_id])
+    rows = fetch(_FACT, agent=agent_id, memory=memory_id)
+    if not rows:
+        raise NotFound(f"there is no memory {memory_id} of this agent")
+    kind, written, trust = rows[0]
+    if kind != MemoryType.SEMANTIC:
+        raise Invalid(f"only a {MemoryType.SEMANTIC} memory has sources; {memory_id} is {kind}")
+    fact = read_detail(MemoryType.SEMANTIC, json.loads(written) if isinstance(written, str) else written)
+    assert isinstance(fact, SemanticDetail)
+    known = {each.key for each in fact.sources}
+    if len(known) >= MOST_SOURCES and source.key not in known:
+        raise LimitReached(f"a fact has at most {MOST_SOURCES} sources; {memory_id} has them")
+    fact = fact.with_sources([source])
+    # A fact whose sources nobody wrote down loses nothing by its first one.
+    raised: float = max(trust, fact.trust)
+    change(
+        _SUPPORT,
+        agent=agent_id,
+        memory=memory_id,
+        detail=json.dumps(fact.to_json(), ensure_ascii=False),
+        trust=raised,
+    )
+    return raised

@@ -1,0 +1,153 @@
+"""Memories judged anew by their agent: revised, weighed, doubted, each on record with what it was before."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.services.embedding.embedding import Vectors
+from apps.memories.services.graph.relations import relate
+from apps.memories.services.retention.archive import archive
+from apps.memories.services.retention.awakening import reinforce
+from apps.memories.services.store.remember import lock_minds, store
+from apps.tenants.statements import change, fetch
+from arbor.embedding.models import EmbeddingModel
+from arbor.errors import Invalid, NotFound
+from arbor.memory.content import content_hash
+from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.trust import check_unit
+from arbor.memory.values import MemoryStatus, NewMemory
+from arbor.memory.walks import Node
+
+#: What doubt leaves of a memory's trust. Ours.
+DOUBTED_SHARE = 0.5
+
+_OF_AGENT = """
+SELECT type, content, importance, trust, role, occurred_at, emotional_valence, detail::text, status, content_hash
+FROM memories_memory WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
+"""
+_WEIGH = """
+UPDATE memories_memory SET importance = %(importance)s WHERE tenant_id = %(tenant)s AND id = %(memory)s
+"""
+# A fact's trust is at most its confidence: that has to fall too, or what bears on it would bring the trust back.
+_DOUBT = """
+UPDATE memories_memory SET trust = trust * %(share)s, detail = CASE WHEN type = 'semantic'
+    THEN jsonb_set(detail, '{confidence}', to_jsonb(coalesce((detail->>'confidence')::float, 1) * %(share)s))
+    ELSE detail END
+WHERE tenant_id = %(tenant)s AND id = %(memory)s
+"""
+
+
+def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
+    """Return an active memory of the agent: type, content, importance, trust, role, occurred_at, detail… One statement.
+
+    Raises NotFound for one that is not the agent's, or is archived.
+    """
+    names = (
+        "type",
+        "content",
+        "importance",
+        "trust",
+        "role",
+        "occurred_at",
+        "emotional_valence",
+        "detail",
+        "status",
+    )
+    rows = fetch(_OF_AGENT, agent=agent_id, memory=memory_id)
+    if not rows:
+        raise NotFound(f"there is no memory {memory_id} of this agent")
+    found = dict(zip((*names, "content_hash"), rows[0], strict=True))
+    if found["status"] != MemoryStatus.ACTIVE:
+        raise NotFound(f"memory {memory_id} is archived; a person can bring it back")
+    found["detail"] = json.loads(found["detail"])
+    return found
+
+
+def keep(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
+    """Hold a memory to be right as it is: it counts as remembered again. Raises NotFound."""
+    memory_of(agent_id=agent_id, memory_id=memory_id)
+    reinforce({memory_id: 1})
+    _record(agent_id, memory_id, actor, f"kept a memory as it is: {reason}")
+
+
+def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: str, actor: str) -> None:
+    """Say how much a memory matters now, 0 to 1. Raises NotFound, Invalid."""
+    check_unit("importance", importance)
+    lock_minds([agent_id])
+    before = memory_of(agent_id=agent_id, memory_id=memory_id)
+    change(_WEIGH, memory=memory_id, importance=importance)
+    _record(
+        agent_id,
+        memory_id,
+        actor,
+        f"weighed a memory anew: {reason}",
+        importance=(before["importance"], importance),
+    )
+
+
+def doubt(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
+    """Trust a memory half as much; return how far it is trusted now. Raises NotFound."""
+    lock_minds([agent_id])
+    before = memory_of(agent_id=agent_id, memory_id=memory_id)
+    trust: float = before["trust"] * DOUBTED_SHARE
+    change(_DOUBT, memory=memory_id, share=DOUBTED_SHARE)
+    _record(agent_id, memory_id, actor, f"doubted a memory: {reason}", trust=(before["trust"], trust))
+    return trust
+
+
+def revise(
+    *,
+    agent_id: UUID,
+    memory_id: UUID,
+    becomes: NewMemory,
+    reason: str,
+    actor: str,
+    vectors: Vectors | None,
+    model: EmbeddingModel | None,
+) -> UUID:
+    """Let a memory become another in the open transaction, and return that one's id.
+
+    The former one is archived, as it was, and tied to what it evolved into: nothing is lost. Raises NotFound, Invalid
+    for a text that is the same.
+    """
+    before = memory_of(agent_id=agent_id, memory_id=memory_id)
+    if bytes(before["content_hash"]) == content_hash(becomes.content):
+        raise Invalid(f"memory {memory_id} says that already; say what it says now, or keep it")
+    # First: or what says nearly the same would be taken for the former one.
+    archive(memory_ids=[memory_id], reason=reason, actor=actor)
+    (new_id,) = store(agent_id=agent_id, memories=[becomes], vectors=vectors, model=model).ids
+    relate(
+        agent_id=agent_id,
+        source=Node(NodeKind.MEMORY, memory_id),
+        target=Node(NodeKind.MEMORY, new_id),
+        relation=Relation.EVOLVED_INTO,
+        note=reason,
+        origin=becomes.source,
+    )
+    _record(
+        agent_id,
+        memory_id,
+        actor,
+        f"revised a memory: {reason}",
+        content=(before["content"], becomes.content),
+        importance=(before["importance"], becomes.importance),
+        kept_as=(str(memory_id), str(new_id)),
+    )
+    return new_id
+
+
+def _record(agent_id: UUID, memory_id: UUID, actor: str, message: str, **changes: tuple[Any, Any]) -> None:
+    record(
+        action=AuditAction.MEMORIES_REVISED,
+        actor=actor,
+        agent_id=agent_id,
+        message=message,
+        detail={
+            "memory_id": str(memory_id),
+            "changes": {name: {"from": before, "to": after} for name, (before, after) in changes.items()},
+        },
+    )

@@ -1,0 +1,86 @@
+"""The statistics of an agent's words, and the lock under which its mind is changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from apps.tenants.statements import fetch
+
+#: The row of `memories_term` that counts the agent's memories.
+ALL_MEMORIES = 0
+
+_LOCK = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
+#: Parts of a statement; `counted` gives their values. Most terms are known: where there is a conflict, PostgreSQL locks
+#: each row before it writes the row, and logs both.
+COUNT_TERMS = """
+counted AS MATERIALIZED (
+    SELECT (%(counted_agents)s::uuid[])[c.agent] AS agent_id, c.term, c.change
+    FROM unnest(%(agent_numbers)s::int[], %(terms)s::int[], %(changes)s::int[]) AS c(agent, term, change)
+), known AS (
+    UPDATE memories_term t SET memories = greatest(0, t.memories + c.change) FROM counted c
+    WHERE t.tenant_id = %(tenant)s AND t.agent_id = c.agent_id AND t.term = c.term
+    RETURNING t.agent_id, t.term
+), terms AS (
+    INSERT INTO memories_term (tenant_id, agent_id, term, memories)
+    SELECT %(tenant)s, c.agent_id, c.term, c.change FROM counted c
+    WHERE NOT EXISTS (SELECT FROM known k WHERE k.agent_id = c.agent_id AND k.term = c.term)
+)
+"""
+_COUNT = f"WITH {COUNT_TERMS} SELECT 1"
+
+type _Words = Iterable[Mapping[int, float] | Sequence[int]]
+
+
+def lock_minds(agent_ids: Iterable[UUID]) -> None:
+    """Let one transaction at a time change what these agents remember. One statement.
+
+    Two that store the same could otherwise wait for each other, and would count its words twice.
+    """
+    places = sorted({int.from_bytes(agent_id.bytes[8:], signed=True) for agent_id in agent_ids})
+    fetch(_LOCK, places=places)
+
+
+def count_terms(agent_id: UUID, words: _Words, *, sign: int) -> None:
+    """Count in (`sign` 1) or out (-1) the terms of memories, in one statement. The agent's mind is locked."""
+    count_terms_of({agent_id: words}, sign=sign)
+
+
+def count_terms_of(words: Mapping[UUID, _Words], *, sign: int) -> None:
+    """Count the terms of several agents' memories in or out. One statement, none without memories. Minds are locked."""
+    values = counted(words, sign=sign)
+    if values["terms"]:
+        fetch(_COUNT, **values)
+
+
+def counted(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, list[Any]]:
+    """Return in how many memories of each agent each term occurs, as COUNT_TERMS reads it, in the order of the locks."""
+    agents = sorted(words)
+    numbers: list[int] = []
+    terms: list[int] = []
+    changes: list[int] = []
+    for number, agent_id in enumerate(agents, start=1):
+        counts = _counts(words[agent_id])
+        in_order = sorted(counts)
+        numbers += [number] * len(in_order)
+        terms += in_order
+        changes += [sign * counts[term] for term in in_order]
+    return {"counted_agents": agents, "agent_numbers": numbers, "terms": terms, "changes": changes}
+
+
+def _counts(words: _Words) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    memories = 0
+    for terms in words:
+        counts.update(terms.keys() if isinstance(terms, Mapping) else set(terms))
+        memories += 1
+    if memories:
+        counts[ALL_MEMORIES] = memories
+    return counts
+
+
+def terms_of(lexical: Any) -> list[int]:
+    """Return the terms of a stored vector: pgvector counts its places from 0 here, and from 1 in the database."""
+    return [place + 1 for place in lexical.indices()] if lexical else []

@@ -1,0 +1,59 @@
+"""Clients at once: processes that begin together, when all of them are ready, and each report one answer."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+#: The longest that one client waits for the others to be ready.
+_READY_WITHIN_S = 900.0
+
+
+def run_clients[T](clients: int, run: Callable[[int, Callable[[], object]], T]) -> list[T]:
+    """Return what `run` returned in each process, given its number and a function that waits until all are ready.
+
+    Raises RuntimeError where a client failed, with its error, or was killed.
+    """
+    context = multiprocessing.get_context("fork")
+    ready = context.Barrier(clients, timeout=_READY_WITHIN_S)
+
+    def client(number: int, sender: Connection) -> None:
+        try:
+            sender.send((run(number, ready.wait), ""))
+        except threading.BrokenBarrierError:
+            sender.send((None, f"client {number} waited in vain for the others"))
+        except Exception:  # noqa: BLE001 (whatever it was, it is reported)
+            # Nobody is to wait for a client that does not come.
+            ready.abort()
+            sender.send((None, f"client {number} failed:\n{traceback.format_exc()}"))
+
+    processes = []
+    receivers: dict[Any, int] = {}
+    for number in range(clients):
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=client, args=(number, sender))
+        process.start()
+        sender.close()
+        processes.append(process)
+        receivers[receiver] = number
+    answers: dict[int, T] = {}
+    errors: list[str] = []
+    while receivers:
+        answering: list[Any] = wait([*receivers])
+        for each in answering:
+            number = receivers.pop(each)
+            try:
+                answers[number], error = each.recv()
+            except EOFError:
+                ready.abort()
+                error = f"client {number} was killed"
+            errors += [error] if error else []
+    for process in processes:
+        process.join()
+    if errors:
+        raise RuntimeError("\n".join(errors))
+    return [answers[number] for number in range(clients)]
