@@ -19,11 +19,11 @@ from config.cli.values import DurationType, ExpiryType, MomentType, TrustedSourc
 
 #: Most thoughts that are kept (`apps.heartbeats.services.thoughts.RING`).
 MOST_THOUGHTS = 50
-#: Most code snippets that are listed (`apps.memories.services.code.MAX_LIMIT`).
+#: Most code snippets that are listed (`apps.memories.services.store.snippets.MAX_LIMIT`).
 MOST_CODE = 100
-#: Edges that a search for evidence walks (`apps.memories.services.walks.EVIDENCE_HOPS`).
+#: Edges that a search for evidence walks (`apps.memories.services.graph.walks.EVIDENCE_HOPS`).
 EVIDENCE_HOPS = 2
-#: Memories that are embedded at once (`apps.memories.services.reembed.BATCH`).
+#: Memories that are embedded at once (`apps.memories.services.embedding.reembed.BATCH`).
 REEMBED_BATCH = 500
 
 _share = click.FloatRange(0, 1)

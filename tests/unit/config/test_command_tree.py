@@ -15,7 +15,6 @@ import pytest
 from apps.heartbeats.services.cycles import MOST_TICKS
 from apps.heartbeats.services.perception import TOLD
 from apps.heartbeats.services.thoughts import RING
-from apps.memories.services import code
 from apps.memories.services.embedding import reembed
 from apps.memories.services.graph import walks
 from apps.tenants.models import Role
@@ -82,7 +81,7 @@ def test_declared_bounds_are_those_of_the_services() -> None:
         tuple(kind.value for kind in TOLD),
         MOST_TICKS,
         RING,
-        code.MAX_LIMIT,
+        snippets.MAX_LIMIT,
         walks.EVIDENCE_HOPS,
         reembed.BATCH,
         tuple(Role.values),
