@@ -17,6 +17,7 @@ from apps.heartbeats.services.perception import TOLD
 from apps.heartbeats.services.thoughts import RING
 from apps.memories.services.embedding import reembed
 from apps.memories.services.graph import walks
+from apps.memories.services.store import snippets
 from apps.tenants.models import Role
 from config.cli.commands import agent, memory, processes, tenant
 from config.cli.kit import Run
