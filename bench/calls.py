@@ -107,7 +107,7 @@ def measure(
 
 def _begin_heartbeats(place: Installation, database: psycopg.Connection[Any]) -> None:
     """Let agents beat until all wait for a model that nobody asks; then stop what made them beat."""
-    parts = start_parts(place, ("dispatcher", "heartbeat", "beat"))
+    parts = start_parts(place, ("dispatcher", "heartbeat", "scheduler"))
     say("beginning heartbeats")
     deadline = time.monotonic() + _GIVE_UP_AFTER_S
     while one(database, _AGENTS_ASKING) < _AGENTS:

@@ -27,7 +27,7 @@ from bench.progress import say
 from bench.stub_process import RunningStub
 
 #: The parts of `arbor up` that heartbeats need.
-PARTS = ("dispatcher", "heartbeat", "model", "maintenance", "beat")
+PARTS = ("dispatcher", "heartbeat", "model", "maintenance", "scheduler")
 _CLAIM = "WITH tenants AS MATERIALIZED"
 
 _COUNTS = """

@@ -21,7 +21,7 @@ from typing import Self
 
 import psutil
 
-from config.cli.parts import Plan, parts_of
+from config.cli.parts import InstallationPlan, parts_of
 from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.valkey import EmbeddedValkey
@@ -224,7 +224,7 @@ class Installation:
     def part(self, name: str, *, number: int = 1, settings: Mapping[str, str] | None = None) -> PartProcess:
         """Return a part by its name in `arbor up`, not started. `number` tells several of one kind apart."""
         title = name if number == 1 else f"{name}-{number}"
-        plan = Plan(
+        plan = InstallationPlan(
             run=RunFolder(self.folder / f"installation-{number}"),
             postgres=None,
             valkey=None,

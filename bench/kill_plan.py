@@ -39,5 +39,5 @@ VICTIMS: Sequence[Victim] = (
     Victim(name="model", part="model", child=False, weight=6),
     Victim(name="dispatcher child", part="dispatcher", child=True, weight=10),
     Victim(name="dispatcher", part="dispatcher", child=False, weight=4),
-    Victim(name="beat", part="beat", child=False, weight=4),
+    Victim(name="scheduler", part="scheduler", child=False, weight=4),
 )

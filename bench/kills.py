@@ -25,7 +25,7 @@ from bench.kill_plan import VICTIMS, Victim
 from bench.population import populate
 from bench.progress import say
 
-PARTS = ("dispatcher", "heartbeat", "model", "beat")
+PARTS = ("dispatcher", "heartbeat", "model", "scheduler")
 #: Templates of agents that may write to their users.
 TEMPLATES = ("Researcher", "Scout", "Monitor")
 #: After so many kills without a heartbeat that ended, the fleet is left alone until one has.

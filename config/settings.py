@@ -218,7 +218,7 @@ ARBOR_SEARCH_URL = env.str("ARBOR_SEARCH_URL", default="")
 #: The largest page that is read, and the seconds for all searches and pages of an inquiry: at most a model's.
 ARBOR_WEB_PAGE_BYTES = env.int("ARBOR_WEB_PAGE_BYTES", default=2_000_000)
 ARBOR_WEB_DEADLINE_S = env.float("ARBOR_WEB_DEADLINE_S", default=45.0)
-#: Of new minds: `wordllama`, `openai/<model>` or `tei/<model>`. `arbor reembed` moves those that have another.
+#: Of new minds: `wordllama`, `openai/<model>` or `tei/<model>`. `arbor memory reembed` moves those that have another.
 ARBOR_EMBEDDING_MODEL = env.str("ARBOR_EMBEDDING_MODEL", default="wordllama")
 ARBOR_EMBEDDING_DIMENSION = env.int("ARBOR_EMBEDDING_DIMENSION", default=256)
 ARBOR_EMBEDDING_URL = env.str("ARBOR_EMBEDDING_URL", default="")

@@ -44,7 +44,7 @@ def alarms_of(fleet: Fleet, *, now: datetime) -> list[Alarm]:
                 look="bad",
                 title="The timer is silent",
                 text="Nothing is dispatched until it runs.",
-                commands=("arbor beat",),
+                commands=("arbor scheduler",),
             )
         )
     if fleet.oldest_due and now - fleet.oldest_due > OVERDUE_AFTER:
@@ -78,7 +78,7 @@ def alarms_of(fleet: Fleet, *, now: datetime) -> list[Alarm]:
                 look="bad" if fleet.halted else "warn",
                 title=f"The day's budget of {fleet.low_budget} runs low",
                 text=f"They do less{halted}. Each one's page says what it has used.",
-                commands=("arbor policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
+                commands=("arbor agent policy set NAME --daily-usd …", "arbor tenant limit SLUG --usd …"),
             )
         )
     ended = fleet.done + fleet.failed

@@ -84,7 +84,9 @@ def admit_member(*, slug: str, username: str, role: Role, actor: str) -> Members
     tenant = tenant_by_slug(slug)
     user = User.objects.using(OPS).filter(username=username).first()
     if user is None:
-        raise NotFound(f"there is no account {username!r}; create it with `arbor user create {username}`")
+        raise NotFound(
+            f"there is no account {username!r}; create it with `arbor tenant user create {username}`"
+        )
     with transaction.atomic(using=OPS):
         membership = add_member(tenant=tenant, user=user, role=role)
         record_platform(

@@ -36,7 +36,7 @@ def tell_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | None
     if len(text) > MESSAGE_LENGTH or "\0" in text:
         raise Invalid(
             f"a message has 1 to {MESSAGE_LENGTH:,} characters and no NUL, got {len(text):,};"
-            " longer texts are read with `arbor ingest`"
+            " longer texts are read with `arbor memory ingest`"
         )
     # First the schedule, then agent and state: the order in which a heartbeat locks them. It cannot fall asleep now.
     agent = lock_agent(agent_id)

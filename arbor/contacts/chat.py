@@ -14,7 +14,7 @@ from arbor.memory.lexical import fold
 from arbor.memory.phrases import WordLists, tokens_of
 from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType
 
-#: The longest that a person says at once, in characters; longer texts are read with `arbor ingest`.
+#: The longest that a person says at once, in characters; longer texts are read with `arbor memory ingest`.
 TURN_LENGTH = 8_000
 #: The longest answer that is kept.
 ANSWER_LENGTH = 20_000
@@ -112,7 +112,7 @@ def check_turn(text: str) -> str:
         raise Invalid(f"a message has 1 to {TURN_LENGTH:,} characters, this one is empty")
     if len(text) > TURN_LENGTH:
         raise Invalid(
-            f"a message has 1 to {TURN_LENGTH:,} characters, got {len(text):,}; longer texts are read with `arbor ingest`"
+            f"a message has 1 to {TURN_LENGTH:,} characters, got {len(text):,}; longer texts are read with `arbor memory ingest`"
         )
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise Invalid("a message must not hold a NUL character or half a surrogate pair")

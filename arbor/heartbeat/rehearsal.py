@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arbor.clock import SystemClock
-from arbor.errors import ReplyInvalid
+from arbor.errors import Invalid, ReplyInvalid
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
 from arbor.pipeline.engine import Handler, NodeResult, Outcome, advance, begin, run_alone
@@ -68,7 +68,7 @@ def rehearse(graph: Graph, script: Script) -> Rehearsal:
         name: replace(node, handler=name) if node.handler else node for name, node in graph.nodes.items()
     }
     stage = replace(graph, nodes=nodes)
-    facts: _Facts = {**_CONTEXT, **script.context}
+    facts = _facts(script.context)
     walking = advance(stage, begin(stage, facts), actors, clock=SystemClock())
     progress = run_alone(walking)
     passed = [
@@ -92,6 +92,15 @@ def rehearse(graph: Graph, script: Script) -> Rehearsal:
 
 #: The state of a rehearsal: the names that conditions look at, with their values.
 type _Facts = Mapping[str, Any]
+
+
+def _facts(context: Mapping[str, Any]) -> _Facts:
+    """Return the context that a walk begins with. Raises Invalid for a value of another type than nodes expect."""
+    for name, default in _CONTEXT.items():
+        value = context.get(name, default)
+        if type(value) is not type(default):
+            raise Invalid(f"{name} must be of type {type(default).__name__}, like {default!r}, got {value!r}")
+    return {**_CONTEXT, **context}
 
 
 class _Actor:

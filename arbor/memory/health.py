@@ -102,7 +102,7 @@ WATCHES: Mapping[Metric, Watch] = MappingProxyType(
         Metric.UNREADABLE: Watch(
             title="texts that their embedder refused",
             limit=Limit(warn=100, critical=math.inf),
-            remedy="they are found by their words alone; a model with a longer context may read them (`arbor reembed`)",
+            remedy="they are found by their words alone; a model with a longer context may read them (`arbor memory reembed`)",
         ),
         Metric.UNCLUSTERED: Watch(
             title="memories without a theme yet",
@@ -137,7 +137,7 @@ WATCHES: Mapping[Metric, Watch] = MappingProxyType(
         Metric.OTHER_EMBEDDER: Watch(
             title="agents whose vectors are another model's than the settings say",
             limit=Limit(warn=1, critical=math.inf),
-            remedy="they go on with it; `arbor reembed` moves them to the new one",
+            remedy="they go on with it; `arbor memory reembed` moves them to the new one",
         ),
         Metric.FAILING_EMBEDDERS: Watch(
             title="embedders that failed when they were last asked",

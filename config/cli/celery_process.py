@@ -1,4 +1,4 @@
-"""What worker, beat and Flower have in common: the application, and the sign of life they give."""
+"""Load the Celery application of worker, scheduler and Flower, and touch their sign of life."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from celery.app.utils import find_app
 #: Names the file that a process touches when it is ready and, every few seconds, while it lives. The supervisor sets
 #: it; so does `compose.yaml`, whose health checks ask how old the file is.
 READY_FILE = "ARBOR_READY_FILE"
-NOTED_EVERY_S = 5.0
+TOUCHED_EVERY_S = 5.0
 
 
 def load_app() -> Celery:
@@ -26,7 +26,7 @@ def load_app() -> Celery:
     return app
 
 
-def note_alive(**_: Any) -> None:
+def touch_sign_of_life(**_: Any) -> None:
     """Touch the file, if one is named: a receiver of Celery's signals."""
     path = os.environ.get(READY_FILE)
     if path:

@@ -1,4 +1,4 @@
-"""`arbor demo`: an agent's first hour, told step by step on the bundled conversation."""
+"""Show an agent's first hour, step by step, on the bundled conversation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from apps.heartbeats.services.inline import fleet_is_live
 from apps.memories.services.store.ingest import ingest
 from apps.providers import default_model
 from apps.tenants.models import Tenant
-from config.cli.beats import follow_beat, run_beat
-from config.cli.memory_views import recalled_line, render_ingested, render_recalled
-from config.cli.output import console, json_option, show
+from config.cli.agents.heartbeats import follow_beat, run_beat
+from config.cli.agents.trace import model_line, render
+from config.cli.memory.views import recalled_line, render_ingested, render_recalled
+from config.cli.output import console, show
 from config.cli.tenancy import ChosenAgent, actor
-from config.cli.trace import model_line, render
 from config.demo.installation import CONVERSATION
 from config.demo.story import (
     QUESTIONS,
@@ -39,45 +39,23 @@ from config.demo.story import (
 )
 
 BEATS = 3
-#: Of a thought or a result, so much is told; the trace has it whole.
-_TOLD = 160
+#: Longer thoughts and results are cut; the trace has them in full.
+_LONGEST = 160
 
 
-@click.command()
-@click.option(
-    "--tenant", "tenant_slug", metavar="SLUG", help="Where it plays.  [default: demo, made if missing]"
-)
-@click.option("--keep", is_flag=True, help="Keep the agent; otherwise it is destroyed at the end.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=1),
-    default=300.0,
-    show_default=True,
-    help="Seconds for a heartbeat.",
-)
-@json_option
 def demo(tenant_slug: str | None, keep: bool, timeout: float, as_json: bool) -> None:
-    """Tell an agent's first hour: create it, let it read a conversation and beat three times, and see what changed.
-
-    Works with any model, and with none. Workers that run carry the heartbeats; without them this process does.
-    Exit code 1 when a heartbeat fails.
-
-    \b
-    Examples:
-      arbor demo
-      arbor demo --keep
-    """
+    """Show an agent's first hour: create it, ingest a conversation, run three heartbeats, and compare."""
     require_templates()
     tenant = home(tenant_slug)
     with an_agent(tenant, keep=keep) as agent:
-        told = _Story(tenant, agent, quiet=as_json).tell(timeout_s=timeout, kept=keep)
-    show(told, as_json=as_json, people=_farewell(told))
-    if any(beat["status"] != HeartbeatStatus.DONE for beat in told["beats"]):
+        story = _Story(tenant, agent, quiet=as_json).tell(timeout_s=timeout, kept=keep)
+    show(story, as_json=as_json, people=_farewell(story))
+    if any(beat["status"] != HeartbeatStatus.DONE for beat in story["beats"]):
         raise click.exceptions.Exit(1)
 
 
 class _Story:
-    """Takes the steps in order, says each as it comes, and keeps what there was to see."""
+    """Runs the steps in order, prints them, and collects their results."""
 
     def __init__(self, tenant: Tenant, agent: Agent, *, quiet: bool) -> None:
         self._row = agent
@@ -86,7 +64,7 @@ class _Story:
         self._steps = 0
 
     def tell(self, *, timeout_s: float, kept: bool) -> dict[str, Any]:
-        """Tell the whole story; return it as JSON would hold it."""
+        """Run the whole story; return its results for JSON."""
         before = self._create()
         read = self._read()
         self._wish()
@@ -184,23 +162,23 @@ def _beat_line(trace: dict[str, Any]) -> RenderableType:
     lines = [("thought", trace["reasoning"])]
     lines += [(action["action"], action.get("summary") or action["reason"]) for action in trace["actions"]]
     lines += [("goal", f"{change['title']}: {change['change']}") for change in trace["goal_changes"]]
-    told = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
-    told.add_column(style="dim", min_width=12, justify="right")
-    told.add_column(overflow="fold")
+    story = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
+    story.add_column(style="dim", min_width=12, justify="right")
+    story.add_column(overflow="fold")
     for name, text in lines:
-        told.add_row(name, Text(shorten(text, _TOLD, placeholder=" …")))
-    return Group(f"{head} {trace['own_ms']:.0f} ms of its own", told)
+        story.add_row(name, Text(shorten(text, _LONGEST, placeholder=" …")))
+    return Group(f"{head} {trace['own_ms']:.0f} ms of its own", story)
 
 
 def _grown_lines(made: Grown) -> RenderableType:
-    told = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
-    told.add_column(style="dim", min_width=12, justify="right")
-    told.add_column(overflow="fold")
-    told.add_row("episodes", Text(f"{made.episodes}, the longest of {made.longest} memories"))
+    story = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
+    story.add_column(style="dim", min_width=12, justify="right")
+    story.add_column(overflow="fold")
+    story.add_row("episodes", Text(f"{made.episodes}, the longest of {made.longest} memories"))
     for theme in made.themes:
-        clearest = shorten(theme.clearest, _TOLD, placeholder=" …")
-        told.add_row("theme", Text(f"{theme.name}, {theme.size} memories; the clearest: {clearest}"))
-    return told
+        clearest = shorten(theme.clearest, _LONGEST, placeholder=" …")
+        story.add_row("theme", Text(f"{theme.name}, {theme.size} memories; the clearest: {clearest}"))
+    return story
 
 
 def _changes(before: State, after: State) -> RenderableType:
@@ -221,9 +199,9 @@ def _changes(before: State, after: State) -> RenderableType:
     return made
 
 
-def _farewell(told: dict[str, Any]) -> str:
-    name, slug = told["agent"]["name"], told["tenant"]
-    if not told["kept"]:
+def _farewell(story: dict[str, Any]) -> str:
+    name, slug = story["agent"]["name"], story["tenant"]
+    if not story["kept"]:
         return f"\n{name} is gone again, with all that was its own; `arbor demo --keep` keeps it."
     return (
         f"\n{name} stays. Look further:\n"

@@ -1,29 +1,45 @@
-"""`arbor doctor`: is everything as it should be, and if not, what to do."""
+"""Run every check of the installation, with a remedy for each fault."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 import click
-from django.db import connections
+from django.db import DatabaseError, connections
 
-from config.cli.checks.finding import Verdict
-from config.cli.diagnosis import diagnose
+from config.cli.checks.database import (
+    check_clock,
+    check_database,
+    check_migrations,
+    check_role,
+    check_vectors,
+)
+from config.cli.checks.finding import CheckVerdict, Finding, fail, ok
+from config.cli.checks.keys import check_keys, check_master_key
+from config.cli.checks.models import check_backlog, check_embedder, check_minds, check_model
+from config.cli.checks.processes import (
+    check_broker,
+    check_maintenance,
+    check_outbox,
+    check_scheduler,
+    check_web,
+    check_workers,
+)
+from config.cli.kit import ExitCode
 from config.cli.output import json_of
 from config.cli.printable import printable
+from config.interpreter import this_interpreter
 
 _MARKS = {
-    Verdict.OK: click.style("✓", fg="green"),
-    Verdict.WARN: click.style("!", fg="yellow"),
-    Verdict.FAIL: click.style("✗", fg="red"),
+    CheckVerdict.OK: click.style("✓", fg="green"),
+    CheckVerdict.WARN: click.style("!", fg="yellow"),
+    CheckVerdict.FAIL: click.style("✗", fg="red"),
 }
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.pass_context
-def doctor(context: click.Context, as_json: bool) -> None:
-    """Check interpreter, database, roles, vectors, keys, beat, workers, broker, model and embedder. Exit code 1: something fails."""
+def doctor(as_json: bool) -> ExitCode:
+    """Check interpreter, database, roles, vectors, keys, scheduler, workers, broker, model and embedder."""
     findings = []
     for finding in diagnose():
         findings.append(finding)
@@ -32,9 +48,52 @@ def doctor(context: click.Context, as_json: bool) -> None:
             if finding.remedy:
                 click.echo(f"    {click.style('→', dim=True)} {printable(finding.remedy)}")
     connections.close_all()
-    failed = any(finding.verdict is Verdict.FAIL for finding in findings)
+    failed = any(finding.verdict is CheckVerdict.FAIL for finding in findings)
     if as_json:
         checks = [asdict(finding) for finding in findings]
         click.echo(json_of({"healthy": not failed, "checks": checks}, indent=2))
-    if failed:
-        context.exit(1)
+    return ExitCode.FAILED if failed else ExitCode.DONE
+
+
+def diagnose() -> Iterator[Finding]:
+    """Run every check in order; those that need the database are left out when it is away."""
+    yield check_interpreter()
+    yield check_master_key()
+    database = check_database()
+    yield database
+    if database.verdict is CheckVerdict.OK:
+        for check in _IN_DATABASE:
+            yield from _guarded(check)
+    yield check_broker()
+    yield check_model()
+    yield check_embedder()
+    yield check_web()
+
+
+def _guarded(check: Callable[[], Finding]) -> Iterator[Finding]:
+    """Run a check; a table that is not there yet is the migrations' finding, not a crash."""
+    try:
+        yield check()
+    except DatabaseError as error:
+        name = check.__name__.removeprefix("check_").replace("_", " ")
+        yield fail(name, str(error).strip().splitlines()[0], "run `arbor prepare`")
+
+
+_IN_DATABASE = (
+    check_migrations,
+    check_role,
+    check_vectors,
+    check_clock,
+    check_keys,
+    check_minds,
+    check_backlog,
+    check_scheduler,
+    check_workers,
+    check_maintenance,
+    check_outbox,
+)
+
+
+def check_interpreter() -> Finding:
+    """Report how the interpreter was built; a slow build is no fault."""
+    return ok("python", this_interpreter().summary)

@@ -1,4 +1,4 @@
-"""`arbor down`: stops what `arbor up` runs from another terminal."""
+"""Stop what `arbor up` runs from another terminal."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from config.supervisor.strays import end_strays, find_strays
 STOPPED_WITHIN_S = 15
 
 
-@click.command()
 def down() -> None:
-    """Stop what `arbor up` runs from this data folder, and whatever a killed one left."""
+    """Stop what `arbor up` runs from this data folder, and the processes that a killed one left."""
     supervisor = RunFolder(data_dir()).supervisor()
     if supervisor is not None:
         supervisor.terminate()

@@ -1,4 +1,4 @@
-"""`arbor flower`: Celery's view of workers and tasks, read-only, behind the operator's password."""
+"""Run Flower, read-only, behind the operator's password."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import signal
 import sys
 from types import FrameType
 
-import click
 from celery import Celery
 from flower.app import Flower
 from flower.urls import settings as urls_settings
@@ -24,9 +23,6 @@ REMEMBERED_TASKS = 20_000
 FORGET_WORKERS_AFTER_S = 120
 
 
-@click.command()
-@click.option("--host", envvar="ARBOR_FLOWER_HOST", default="127.0.0.1", show_default=True)
-@click.option("--port", envvar="ARBOR_FLOWER_PORT", default=5555, show_default=True)
 def flower(host: str, port: int) -> None:
     """Run Flower, the view of the queues. It asks for the operator's name and password."""
     password = secret("ARBOR_OPERATOR_PASSWORD") or secret_folder().read(SecretName.OPERATOR_PASSWORD)

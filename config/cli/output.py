@@ -1,4 +1,4 @@
-"""What commands print: a table for people, or one JSON object."""
+"""Print tables for people, or one JSON object."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -24,7 +25,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 class _Screen(Console):
-    """A terminal that only Arbor drives: what strangers and models wrote is text, whatever is in it."""
+    """A terminal that only Arbor drives: text of strangers and models cannot."""
 
     def render_str(self, text: str, **how: Any) -> Text:
         """Clean plain text before it is measured, so that columns stay columns."""
@@ -37,13 +38,13 @@ class _Screen(Console):
 
 
 def console(*, err: bool = False) -> Console:
-    """Return the terminal, or what stands in for it."""
+    """Return the terminal, a file or a pipe as a console."""
     stream = sys.stderr if err else sys.stdout
     return _Screen(stderr=err, width=None if stream.isatty() else _WIDTH_OF_PIPES, highlight=False)
 
 
 def show(value: Mapping[str, Any], *, as_json: bool, people: RenderableType | str) -> None:
-    """Print the value as JSON, or for people; a text for people may hold rich's markup."""
+    """Print the value as JSON, or for people; a text for people may have rich's markup."""
     if as_json:
         click.echo(json_of(value))
     else:
@@ -65,7 +66,7 @@ def stamp(moment: datetime | None) -> str | None:
 
 
 def note(text: str) -> None:
-    """Say something beside the result: on standard error, so that the result can be piped."""
+    """Print a note on standard error, so that the result can be piped."""
     console(err=True).print(f"[dim]·[/dim] {escape(text)}")
 
 
@@ -82,7 +83,7 @@ def table(
 
 
 def ago(moment: datetime | None) -> str:
-    """Say how long ago, or in how long, a moment is: `3 m ago`, `in 2 h`."""
+    """Return the time since or until a moment: `3 m ago`, `in 2 h`."""
     if moment is None:
         return "never"
     seconds = (moment - datetime.now(UTC)).total_seconds()
@@ -94,3 +95,22 @@ def ago(moment: datetime | None) -> str:
     )
     span = f"{size / length:.0f} {unit}"
     return f"in {span}" if seconds > 0 else f"{span} ago"
+
+
+#: Longer texts are cut in a list.
+_LONGEST_CELL = 100
+
+
+def cut(text: str, longest: int = _LONGEST_CELL) -> str:
+    """Return a text on one line, its beginning if it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+
+
+#: Length of a short id: lists show the last characters, and commands accept them where they are unique.
+SHORT = 8
+
+
+def short(row_id: UUID | str) -> str:
+    """Return the end of an id, as lists show it."""
+    return str(row_id)[-SHORT:]

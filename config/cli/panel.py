@@ -1,4 +1,4 @@
-"""What `arbor up` shows when everything runs: where to look, how to sign in, which model thinks, how to stop."""
+"""The panel of `arbor up`: addresses, account and model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ REFLEX = "reflex"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
-    """What the panel tells."""
+class PanelSummary:
+    """The contents of the panel."""
 
     web_url: str
     flower_url: str
@@ -30,7 +30,7 @@ class Summary:
     ready_in_s: float
 
 
-def panel(summary: Summary) -> Panel:
+def panel(summary: PanelSummary) -> Panel:
     """Return the closing panel."""
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="dim")

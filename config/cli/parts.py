@@ -1,4 +1,4 @@
-"""The parts of one installation, as the supervisor is told about them."""
+"""The parts of one installation, as the supervisor runs them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from config.supervisor.part import Part
 from config.supervisor.run_folder import RunFolder
 from config.supervisor.strays import mark
 
-#: The file that a worker or beat touches when it is ready (the same name in `celery_process`).
+#: The file that a worker or the scheduler touches when it is ready (the same name in `celery_process`).
 READY_FILE = "ARBOR_READY_FILE"
-#: What `--only worker` stands for.
+#: The parts of `--only worker`.
 WORKERS = tuple(pool.name for pool in POOLS)
-NAMES = (*WORKERS, "beat", "web", "flower")
+NAMES = (*WORKERS, "scheduler", "web", "flower")
 
 _PROBE_WITHIN_S = 0.5
 #: A forked process shows its own arguments where the nursery's stand, as far as they go.
@@ -36,7 +36,7 @@ _POSTGRES_NOISE = re.compile(
     r"LOG:  (starting PostgreSQL|listening on|database system (was shut down|is ready|is shut down)|"
     r"received fast shutdown|aborting any active|background worker .* exited with exit code 1|shutting down)|"
     r"FATAL:  terminating (connection|background worker|autovacuum)|"
-    # What is there already is told to whoever asked for it, in his own words.
+    # Whoever inserts a duplicate handles the error.
     r"ERROR:  duplicate key value violates unique constraint|DETAIL:  Key \(.*\) already exists"
 )
 #: Valkey advises the machine's administrator at every start, and takes leave at every end.
@@ -44,8 +44,8 @@ _VALKEY_NOISE = re.compile(r"Memory overcommit must be enabled|signal-handler|by
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What is to run, and where."""
+class InstallationPlan:
+    """The parts to run, with their servers and addresses."""
 
     run: RunFolder
     postgres: EmbeddedPostgres | None
@@ -64,16 +64,16 @@ class Plan:
 
     @property
     def web_url(self) -> str:
-        """Where the console is found."""
+        """The address of the console."""
         return f"http://{self.web_reached_at}:{self.web_port}/"
 
     @property
     def flower_url(self) -> str:
-        """Where Flower is found."""
+        """The address of Flower."""
         return f"http://{LOOPBACK}:{self.flower_port}/"
 
     def server_urls(self) -> dict[str, str]:
-        """Return what every process of this installation reads to find the servers."""
+        """Return the addresses of the servers, for every process of this installation."""
         urls = {"web_url": self.web_url, "flower_url": self.flower_url}
         if self.postgres is not None:
             urls["database_url"] = self.postgres.owner_url
@@ -82,8 +82,8 @@ class Plan:
         return urls
 
 
-def parts_of(plan: Plan) -> list[Part]:
-    """Return the parts in starting order: servers, the preparing step, then everything that was asked for."""
+def parts_of(plan: InstallationPlan) -> list[Part]:
+    """Return the parts in starting order: servers, the preparing step, then the selected processes."""
     servers = []
     if plan.postgres is not None:
         servers.append(_server_part("postgres", plan.postgres, noise=_POSTGRES_NOISE))
@@ -99,7 +99,7 @@ def parts_of(plan: Plan) -> list[Part]:
         once=True,
     )
     processes = [_pool_part(plan, pool) for pool in worker_pools()]
-    processes += [_beat_part(plan), _web_part(plan), _flower_part(plan)]
+    processes += [_scheduler_part(plan), _web_part(plan), _flower_part(plan)]
     return [*servers, prepare, *(part for part in processes if part.name in plan.only)]
 
 
@@ -116,7 +116,7 @@ def _server_part(name: str, server: EmbeddedServer, *, noise: re.Pattern[str] | 
     )
 
 
-def _pool_part(plan: Plan, pool: WorkerPool) -> Part:
+def _pool_part(plan: InstallationPlan, pool: WorkerPool) -> Part:
     return _signalling_part(
         plan,
         pool.name,
@@ -129,11 +129,13 @@ def _pool_part(plan: Plan, pool: WorkerPool) -> Part:
     )
 
 
-def _beat_part(plan: Plan) -> Part:
-    return _signalling_part(plan, "beat", "beat")
+def _scheduler_part(plan: InstallationPlan) -> Part:
+    return _signalling_part(plan, "scheduler", "scheduler")
 
 
-def _signalling_part(plan: Plan, name: str, *arguments: str, env: dict[str, str] | None = None) -> Part:
+def _signalling_part(
+    plan: InstallationPlan, name: str, *arguments: str, env: dict[str, str] | None = None
+) -> Part:
     """Return a part that touches a file when it is ready."""
     ready_file = plan.run.ready_file(name)
 
@@ -149,7 +151,7 @@ def _signalling_part(plan: Plan, name: str, *arguments: str, env: dict[str, str]
     )
 
 
-def _web_part(plan: Plan) -> Part:
+def _web_part(plan: InstallationPlan) -> Part:
     return Part(
         name="web",
         launch=_arbor(plan, "web", "web", f"--host={plan.web_host}", f"--port={plan.web_port}"),
@@ -158,7 +160,7 @@ def _web_part(plan: Plan) -> Part:
     )
 
 
-def _flower_part(plan: Plan) -> Part:
+def _flower_part(plan: InstallationPlan) -> Part:
     return Part(
         name="flower",
         launch=_arbor(plan, "flower", "flower", f"--host={LOOPBACK}", f"--port={plan.flower_port}"),
@@ -167,7 +169,7 @@ def _flower_part(plan: Plan) -> Part:
     )
 
 
-def _nursery_part(plan: Plan, nursery: Nursery) -> Part:
+def _nursery_part(plan: InstallationPlan, nursery: Nursery) -> Part:
     def launch() -> Launch:
         line = nursery.line
         return Launch(
@@ -195,7 +197,9 @@ def base_env(run: RunFolder) -> dict[str, str]:
     }
 
 
-def _arbor(plan: Plan, name: str, *arguments: str, env: dict[str, str] | None = None) -> Callable[[], Launch]:
+def _arbor(
+    plan: InstallationPlan, name: str, *arguments: str, env: dict[str, str] | None = None
+) -> Callable[[], Launch]:
     launch = Launch(
         argv=(sys.executable, "-m", "config.cli", *arguments),
         arbor=arguments,

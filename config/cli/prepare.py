@@ -1,4 +1,4 @@
-"""`arbor prepare`: brings a database to the point where the processes can start. Run again it changes nothing."""
+"""Prepare a database for the first start of the processes; run again, it changes nothing."""
 
 from __future__ import annotations
 
@@ -25,13 +25,8 @@ from config.supervisor.run_folder import write_private
 ACTOR = "cli:prepare"
 
 
-@click.command()
-@click.option(
-    "--demo/--no-demo", default=True, show_default=True, help="Make two tenants with three agents each."
-)
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), hidden=True)
 def prepare(demo: bool, report: Path | None) -> None:
-    """Migrate, seed the built-in templates, make the operator's account and the demo. Idempotent."""
+    """Migrate the database, seed the built-in templates, create the operator's account and the demo."""
     call_command("migrate", verbosity=0, interactive=False)
     refuse_unsafe_role()
     click.echo("the database is migrated")

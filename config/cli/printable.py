@@ -1,4 +1,4 @@
-"""What may stand on a terminal: text of strangers and models without the characters that would drive it."""
+"""Make text printable: replace the control characters that drive a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 #: C0 and C1 controls but tab and line feed, and what turns the direction of text around (the marks that only say which
 #: way a letter runs stay: Hebrew and Arabic need them).
 _DRIVING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-#: Shown in place of each, so that a person sees that something stood there.
+#: Replaces each of them.
 _SHOWN = "\ufffd"
 #: A longer line of an error quotes what somebody typed; its start and end say enough.
 _LONGEST_LINE, _HEAD, _TAIL = 1_000, 600, 300
@@ -23,8 +23,8 @@ def escaped(json_text: str) -> str:
     return _DRIVING.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
-def told(message: object) -> str:
-    """Return what an error says, fit to be printed: overlong lines have their middle cut."""
+def error_text(message: object) -> str:
+    """Return a printable error message: overlong lines lose their middle."""
     return "\n".join(_shortened(line) for line in printable(str(message)).split("\n"))
 
 

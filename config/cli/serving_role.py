@@ -1,4 +1,4 @@
-"""What every serving process asks once, when it starts: does row-level security bind the role it serves as?"""
+"""Refuse to serve as a database role that row-level security does not bind."""
 
 from __future__ import annotations
 

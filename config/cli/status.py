@@ -1,4 +1,4 @@
-"""`arbor status`: how the fleet is doing, from the database and the supervisor's own file."""
+"""Show the state of the fleet, from the database and the supervisor's state file."""
 
 from __future__ import annotations
 
@@ -23,11 +23,8 @@ _GOOD = {"ready", "done"}
 _COLOURS = {"ok": "green", "warn": "yellow", "critical": "red"}
 
 
-@click.command()
-@click.option("--watch", is_flag=True, help="Keep showing it; Ctrl-C ends.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object (with --watch: one per line).")
 def status(watch: bool, as_json: bool) -> None:
-    """Show heartbeats, agents, queues, workers, backlogs, how maintenance keeps up, and addresses."""
+    """Show heartbeats, agents, queues, workers, backlogs, maintenance and addresses."""
     if as_json:
         while True:
             click.echo(json_of(_now(), indent=None if watch else 2))
@@ -74,7 +71,7 @@ def _render(now: dict[str, Any]) -> RenderableType:
     table.add_row("outbox", _outbox(now["outbox"]))
     table.add_row("maintenance", _maintenance(now["maintenance"]))
     table.add_row("queues", _queues(now["queues"]))
-    table.add_row("beat", Text("alive", "green") if now["beat_alive"] else Text("silent", "red"))
+    table.add_row("scheduler", Text("alive", "green") if now["beat_alive"] else Text("silent", "red"))
     table.add_row("model", now["model"])
     for name, url in now["urls"].items():
         table.add_row(name, url)
@@ -103,7 +100,7 @@ def _outbox(figures: dict[str, Any]) -> Text:
         text.append(f", the oldest due for {figures['oldest_due_s']:g} s")
     if figures["failed"]:
         text.append(f", {figures['failed']} failed", "red")
-        text.append("\n  → arbor outbox list --status failed", "dim")
+        text.append("\n  → arbor contact outbox list --status failed", "dim")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Which tenant and agent a command is about, and who gives it."""
+"""Resolve the tenant and the agent that a command is about, and open the transaction that it runs in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import getpass
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate
 from uuid import UUID
 
 import click
@@ -20,13 +21,6 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import all_slugs, tenant_by_slug
 from arbor.errors import NotFound
 
-tenant_option = click.option(
-    "--tenant",
-    "tenant_slug",
-    metavar="SLUG",
-    help="The tenant.  [default: the only one, or the one it is found in]",
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenAgent:
@@ -38,8 +32,56 @@ class ChosenAgent:
     tenant_slug: str
 
 
+def with_agent[**P, R](run: Callable[Concatenate[ChosenAgent, P], R]) -> Callable[..., R]:
+    """Resolve AGENT and `--tenant` to the agent that a command is about; the command opens its own transactions.
+
+    For commands that call a model, an embedder or a service with transactions of its own.
+    """
+
+    @wraps(run)
+    def resolved(*, agent: str, tenant_slug: str | None, **given: Any) -> R:
+        return run(choose_agent(agent, tenant_slug), **given)  # type: ignore[call-arg]
+
+    return resolved
+
+
+def in_agent_transaction[**P, R](run: Callable[Concatenate[ChosenAgent, P], R]) -> Callable[..., R]:
+    """Resolve AGENT and `--tenant`, and run the command in one transaction of the agent's tenant."""
+
+    @wraps(run)
+    def within(*, agent: str, tenant_slug: str | None, **given: Any) -> R:
+        chosen = choose_agent(agent, tenant_slug)
+        with tenant_transaction(chosen.tenant_id):
+            return run(chosen, **given)  # type: ignore[call-arg]
+
+    return within
+
+
+def with_optional_agent[**P, R](run: Callable[Concatenate[ChosenAgent | None, P], R]) -> Callable[..., R]:
+    """Resolve `--agent`, if it is given, and make `--tenant` the agent's; the command opens its own transactions."""
+
+    @wraps(run)
+    def resolved(*, agent: str | None, tenant_slug: str | None, **given: Any) -> R:
+        chosen = choose_agent(agent, tenant_slug) if agent else None
+        return run(chosen, tenant_slug=chosen.tenant_slug if chosen else tenant_slug, **given)  # type: ignore[arg-type, call-arg]
+
+    return resolved
+
+
+def in_tenant_transaction[**P, R](run: Callable[Concatenate[Tenant, P], R]) -> Callable[..., R]:
+    """Resolve `--tenant`, and run the command in one transaction of the tenant."""
+
+    @wraps(run)
+    def within(*, tenant_slug: str | None, **given: Any) -> R:
+        tenant = choose_tenant(tenant_slug)
+        with tenant_transaction(tenant.id):
+            return run(tenant, **given)  # type: ignore[call-arg]
+
+    return within
+
+
 def actor() -> str:
-    """Return who gives the command, as the audit names them."""
+    """Return the person at the command line, as the audit names them."""
     return f"cli:{getpass.getuser()}"
 
 
@@ -53,7 +95,7 @@ def choose_tenant(slug: str | None) -> Tenant:
     slugs = all_slugs()
     if not slugs:
         raise NotFound("there is no tenant yet; create one with `arbor tenant create SLUG`")
-    raise click.UsageError(f"there are several tenants ({', '.join(slugs)}): say which with --tenant SLUG")
+    raise click.UsageError(f"there are several tenants ({', '.join(slugs)}): choose one with --tenant SLUG")
 
 
 def only_tenant() -> Tenant | None:
@@ -64,7 +106,7 @@ def only_tenant() -> Tenant | None:
 
 @contextmanager
 def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
-    """Open the tenant named, or the only one; else a look across all tenants, which is on record, for lists to read.
+    """Open the tenant named, or the only one; else read across all tenants, which is audited.
 
     Yields the tenant, or none. Raises NotFound.
     """
@@ -78,7 +120,7 @@ def tenant_or_all(slug: str | None, *, reason: str) -> Iterator[Tenant | None]:
 
 
 def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | None, hint: str = "") -> UUID:
-    """Return the tenant named, the only one, or the one that alone has such rows; that look across is on record.
+    """Return the tenant named, the only one, or the one that alone has such rows; the search across tenants is audited.
 
     Raises NotFound, with the hint if there is one; what several tenants have is wrong usage.
     """
@@ -91,7 +133,7 @@ def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | N
         raise NotFound(f"no tenant has {what}" + (f": {hint}" if hint else ""))
     if len(found) > 1:
         slugs = ", ".join(sorted(found.values()))
-        raise click.UsageError(f"{slugs} have {what}: say which is meant with --tenant SLUG")
+        raise click.UsageError(f"{slugs} have {what}: choose one with --tenant SLUG")
     (tenant_id,) = found
     return tenant_id
 
@@ -99,7 +141,7 @@ def tenant_having(rows: Callable[[], QuerySet[Any]], *, what: str, slug: str | N
 def choose_agent(name: str, slug: str | None) -> ChosenAgent:
     """Return the agent of that name: in the tenant named, in the only one, or wherever it alone has that name.
 
-    Raises NotFound; a name that agents of several tenants have is wrong usage. A look across tenants is on record.
+    Raises NotFound; a name that agents of several tenants have is wrong usage. A search across tenants is audited.
     """
     tenant = tenant_by_slug(slug) if slug else only_tenant()
     if tenant is not None:
@@ -112,7 +154,7 @@ def choose_agent(name: str, slug: str | None) -> ChosenAgent:
         raise NotFound(f"no tenant has an agent {name!r}; `arbor agent list` shows those there are")
     if len(found) > 1:
         slugs = ", ".join(sorted(agent.tenant.slug for agent in found))
-        raise click.UsageError(f"agents called {name!r} live in {slugs}: say which with --tenant SLUG")
+        raise click.UsageError(f"agents called {name!r} live in {slugs}: choose one with --tenant SLUG")
     return _chosen(found[0], found[0].tenant.slug)
 
 

@@ -1,4 +1,4 @@
-"""`arbor up`: the whole installation in one terminal."""
+"""Run the whole installation in one terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from config.cli.output import console
-from config.cli.panel import Summary, panel
-from config.cli.parts import NAMES, WORKERS, Plan, base_env, parts_of
+from config.cli.panel import PanelSummary, panel
+from config.cli.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
 from config.environment import data_dir, env, secret, secret_folder
 from config.secrets import SecretName
 from config.servers.ports import free_port
@@ -34,7 +34,7 @@ def _say(text: str) -> None:
     click.echo(f"{click.style('·', dim=True)} {text}")
 
 
-def _choose_parts(_context: click.Context, _parameter: click.Parameter, value: str | None) -> frozenset[str]:
+def _choose_parts(value: str | None) -> frozenset[str]:
     if not value:
         return frozenset(NAMES)
     wanted = {name.strip() for name in value.split(",")}
@@ -42,19 +42,15 @@ def _choose_parts(_context: click.Context, _parameter: click.Parameter, value: s
         wanted = (wanted - {"worker", "workers"}) | set(WORKERS)
     unknown = wanted - set(NAMES)
     if unknown:
-        raise click.BadParameter(f"{', '.join(sorted(unknown))}: choose from worker, {', '.join(NAMES)}")
+        raise click.BadParameter(
+            f"{', '.join(sorted(unknown))}: choose from worker, {', '.join(NAMES)}", param_hint="--only"
+        )
     return frozenset(wanted)
 
 
-@click.command()
-@click.option("--only", callback=_choose_parts, help="Parts to run, such as web,worker,beat.  [default: all]")
-@click.option("--no-demo", is_flag=True, help="Make no demo tenants and agents.")
-@click.option("--port", type=click.IntRange(1, 65_535), help="Port of the console.  [default: 8000]")
-def up(only: frozenset[str], no_demo: bool, port: int | None) -> None:
-    """Run everything from this terminal: servers, workers, schedule, console, Flower. Ctrl-C stops it.
-
-    With DATABASE_URL or CELERY_BROKER_URL set, that server is yours and none is started here.
-    """
+def up(only: str | None, no_demo: bool, port: int | None) -> None:
+    """Run everything from this terminal: servers, workers, scheduler, console, Flower. Ctrl-C stops it."""
+    parts = _choose_parts(only)
     started = time.monotonic()
     run = RunFolder(data_dir())
     data_dir().mkdir(parents=True, exist_ok=True)
@@ -62,7 +58,7 @@ def up(only: frozenset[str], no_demo: bool, port: int | None) -> None:
         run.note(parts=[])
         _clear_strays()
         _make_secrets()
-        plan = _plan(run, only=only, demo=not no_demo, web_port=port)
+        plan = _plan(run, only=parts, demo=not no_demo, web_port=port)
         write_private(run.servers_file, plan.server_urls())
         run.prepared_file.unlink(missing_ok=True)
         try:
@@ -80,14 +76,14 @@ def _clear_strays() -> None:
 
 
 def _make_secrets() -> None:
-    """Make what the environment does not bring."""
+    """Create the secrets that the environment does not set."""
     if not secret("ARBOR_MASTER_KEY"):
         secret_folder().ensure(SecretName.MASTER_KEY)
     if not secret("ARBOR_OPERATOR_PASSWORD"):
         secret_folder().ensure(SecretName.OPERATOR_PASSWORD)
 
 
-def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | None) -> Plan:
+def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | None) -> InstallationPlan:
     folder = secret_folder()
     postgres = valkey = None
     if not secret("DATABASE_URL"):
@@ -108,7 +104,7 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         )
         _say_if_moved("Valkey", wanted, valkey.port)
     host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
-    return Plan(
+    return InstallationPlan(
         run=run,
         postgres=postgres,
         valkey=valkey,
@@ -132,7 +128,7 @@ def _say_if_moved(title: str, wanted: int, got: int) -> None:
         _say(f"port {wanted} is taken: {title} listens on {click.style(str(got), bold=True)}")
 
 
-def _supervise(plan: Plan, started: float) -> None:
+def _supervise(plan: InstallationPlan, started: float) -> None:
     parts = parts_of(plan)
     log = Log([part.name for part in parts], mask=Mask(_known_secrets()))
 
@@ -151,12 +147,12 @@ def _known_secrets() -> set[str]:
     return known | {value for value in made if value}
 
 
-def _summary(plan: Plan, ready_in_s: float) -> Summary:
+def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
     report: dict[str, Any] = json.loads(plan.run.prepared_file.read_text(encoding="utf-8"))
     folder = secret_folder()
     own_password = bool(secret("ARBOR_OPERATOR_PASSWORD"))
     first_time = report["operator_made"] and not own_password
-    return Summary(
+    return PanelSummary(
         web_url=plan.web_url,
         flower_url=plan.flower_url,
         operator=report["operator"],

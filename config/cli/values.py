@@ -1,28 +1,31 @@
-"""Kinds of value that a command line takes."""
+"""Parameter types of the command line."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import click
 
+from arbor.errors import Invalid
+from arbor.memory.trust import DEFAULT_SOURCE_TRUST, Source
+
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
-#: What takes a limit away.
+#: The text that removes a limit.
 NONE = "none"
 
 
-class Duration(click.ParamType[timedelta]):
+class DurationType(click.ParamType[timedelta]):
     """A length of time: `30s`, `5m`, `1h`, `2d`, or plain seconds."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Read it."""
+        """Parse the value."""
         if isinstance(value, timedelta):
             return value
         read = _DURATION.fullmatch(str(value).strip().lower())
@@ -34,13 +37,13 @@ class Duration(click.ParamType[timedelta]):
             self.fail(f"{value!r} is too long", param, ctx)
 
 
-class Moment(click.ParamType[datetime]):
+class MomentType(click.ParamType[datetime]):
     """A date, or a date and time in ISO form; UTC unless it says otherwise."""
 
     name = "moment"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read it."""
+        """Parse the value."""
         if isinstance(value, datetime):
             return value
         try:
@@ -50,30 +53,30 @@ class Moment(click.ParamType[datetime]):
         return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
-class Expiry(click.ParamType[datetime]):
+class ExpiryType(click.ParamType[datetime]):
     """A moment to come: a length of time from now, or a date."""
 
     name = "expiry"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read it."""
+        """Parse the value."""
         now = datetime.now(UTC)
         typed = str(value).strip().lower()
         if typed.startswith("-") and _DURATION.fullmatch(typed[1:]):
             self.fail(f"{value!r} is over: write 2h, 2d or a date to come", param, ctx)
         if _DURATION.fullmatch(typed):
             try:
-                moment = now + Duration().convert(value, param, ctx)
+                moment = now + DurationType().convert(value, param, ctx)
             except OverflowError:
                 self.fail(f"{value!r} is too long", param, ctx)
         else:
-            moment = Moment().convert(value, param, ctx)
+            moment = MomentType().convert(value, param, ctx)
         if moment <= now:
             self.fail(f"{value!r} is over: write 2h, 2d or a date to come", param, ctx)
         return moment
 
 
-class Limit(click.ParamType[Any]):
+class LimitType(click.ParamType[Any]):
     """A number, or `none`."""
 
     name = "limit"
@@ -82,7 +85,7 @@ class Limit(click.ParamType[Any]):
         self._number = number
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it; `none` stays as it is, for an option that was not given is None already."""
+        """Parse the value; `none` stays a text, since None means that the option was not given."""
         if str(value).lower() == NONE:
             return NONE
         try:
@@ -91,10 +94,49 @@ class Limit(click.ParamType[Any]):
             self.fail(f"{value!r} is no number: write 100, or none for no limit", param, ctx)
 
 
+class HoursType(click.ParamType[Any]):
+    """Hours of a day, `08:00-22:00`, or `none`."""
+
+    name = "hours"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse the value."""
+        if str(value).lower() == NONE:
+            return NONE
+        start, _, end = str(value).partition("-")
+        try:
+            return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
+        except ValueError:
+            self.fail(f"{value!r} are no hours: write 08:00-22:00, or none for always", param, ctx)
+
+
 def in_words(span: timedelta) -> str:
-    """Say a length of time as it would be typed: `1h`, `90s`."""
+    """Return a length of time as it is typed: `1h`, `90s`."""
     seconds = span.total_seconds()
     for unit in ("d", "h", "m"):
         if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
             return f"{seconds / _SECONDS[unit]:.0f}{unit}"
     return f"{seconds:g}s"
+
+
+class TrustedSource(click.ParamType[Source]):
+    """A source of a fact: `document:harbour-log@0.9`, `person:Ana`."""
+
+    name = "source"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Source:
+        """Parse the value."""
+        if isinstance(value, Source):
+            return value
+        kind, colon, rest = str(value).partition(":")
+        reference, at, trust = rest.rpartition("@")
+        if not colon or not kind or not rest:
+            self.fail(
+                f"{value!r} is no source: write KIND:NAME or KIND:NAME@TRUST, as document:log@0.9", param, ctx
+            )
+        try:
+            if not at:
+                return Source(kind=kind, reference=rest)
+            return Source(kind=kind, reference=reference, trust=float(trust or DEFAULT_SOURCE_TRUST))
+        except (Invalid, ValueError) as error:
+            self.fail(f"{value!r} is no source: {error}", param, ctx)

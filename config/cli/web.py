@@ -1,11 +1,10 @@
-"""`arbor web`: the console, served by gunicorn."""
+"""Run the console by gunicorn."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-import click
 from gunicorn.app.base import BaseApplication
 from gunicorn.util import import_app
 
@@ -35,12 +34,6 @@ class Console(BaseApplication):  # type: ignore[misc]
         return import_app("config.wsgi:application")
 
 
-@click.command()
-@click.option("--host", envvar="ARBOR_WEB_HOST", default="127.0.0.1", show_default=True)
-@click.option("--port", envvar="ARBOR_WEB_PORT", default=8000, show_default=True)
-@click.option(
-    "--processes", envvar="ARBOR_WEB_PROCESSES", type=click.IntRange(min=1), default=1, show_default=True
-)
 def web(host: str, port: int, processes: int) -> None:
     """Run the console."""
     os.environ["ARBOR_PROCESS_NAME"] = "arbor web"

@@ -1,4 +1,4 @@
-"""Imported by the command line before a command that uses Django's models: sets Django up."""
+"""Set Django up; imported before a command that uses its models."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""`arbor worker`: one pool of workers, here or on any machine that reaches the database and the broker."""
+"""Run one pool of workers."""
 
 from __future__ import annotations
 
@@ -15,57 +15,42 @@ from celery.exceptions import SecurityWarning
 from celery.signals import worker_process_init, worker_ready
 
 from apps.queues import Queue
-from config.cli.celery_process import NOTED_EVERY_S, load_app, note_alive
+from config.cli.celery_process import TOUCHED_EVERY_S, load_app, touch_sign_of_life
 from config.cli.serving_role import refuse_unsafe_role
 from config.environment import env
 from config.pools import PoolKind, model_connections
 from config.supervisor.launch import end_with_parent
 
 
-def _read_queues(_context: click.Context, _parameter: click.Parameter, value: str) -> list[str]:
+def _queues(value: str) -> list[str]:
     wanted = [name.strip() for name in value.split(",")]
     unknown = [name for name in wanted if name not in list(Queue)]
     if unknown:
-        raise click.BadParameter(f"{', '.join(map(repr, unknown))}: choose from {', '.join(Queue)}")
+        raise click.BadParameter(
+            f"{', '.join(map(repr, unknown))}: choose from {', '.join(Queue)}", param_hint="--queues"
+        )
     return wanted
 
 
-@click.command()
-@click.option(
-    "--queues", "-q", required=True, callback=_read_queues, help=f"Some of {', '.join(Queue)}, with commas."
-)
-@click.option(
-    "--pool",
-    type=click.Choice([kind.value for kind in PoolKind]),
-    default=PoolKind.PREFORK.value,
-    show_default=True,
-    help="How tasks run at once.",
-)
-@click.option(
-    "--concurrency", "-c", type=click.IntRange(min=1), help="Tasks at once.  [default: the number of cores]"
-)
-@click.option("--name", help="Name in Flower and in the logs.  [default: the queues and the process id]")
-def worker(queues: list[str], pool: str, concurrency: int | None, name: str | None) -> None:
-    """Run one pool of workers, such as `arbor worker --queues heartbeat`.
-
-    Pools that wait for others use threads: `arbor worker --queues llm,outbox --pool threads -c 200`.
-    """
+def worker(queues: str, pool: str, concurrency: int | None, name: str | None) -> None:
+    """Run one pool of workers."""
+    wanted = _queues(queues)
     if pool == PoolKind.THREADS:
         # Read by the settings, which are not loaded yet: hundreds of threads share a few connections.
         os.environ.setdefault("ARBOR_DB_POOL_SIZE", str(model_connections()))
     # Read there too.
     os.environ["ARBOR_PREPARED_STATEMENTS"] = env.str("ARBOR_PREPARED_STATEMENTS", default="true")
-    name = name or f"{'-'.join(queues)}-{os.getpid()}"
+    name = name or f"{'-'.join(wanted)}-{os.getpid()}"
     os.environ["ARBOR_PROCESS_NAME"] = f"arbor {name}"
     # As root, Celery warns of messages that could run code; ours are JSON, and in a container root is usual.
     warnings.simplefilter("ignore", SecurityWarning)
-    worker_ready.connect(_keep_noting, weak=False)
+    worker_ready.connect(_touch_regularly, weak=False)
     worker_process_init.connect(_end_with_the_worker, weak=False)
     app = load_app()
     refuse_unsafe_role()
     process = app.Worker(
         hostname=f"{name}@{socket.gethostname()}",
-        queues=queues,
+        queues=wanted,
         pool_cls=get_implementation(pool),
         concurrency=concurrency or os.cpu_count() or 2,
         optimization="fair",
@@ -78,14 +63,14 @@ def worker(queues: list[str], pool: str, concurrency: int | None, name: str | No
     sys.exit(process.exitcode)
 
 
-def _keep_noting(sender: Any, **_: Any) -> None:
-    """Note that the worker lives, from its own loop: one that hangs falls silent."""
-    note_alive()
-    sender.timer.call_repeatedly(NOTED_EVERY_S, note_alive)
+def _touch_regularly(sender: Any, **_: Any) -> None:
+    """Touch the sign of life from the worker's own loop: a worker that hangs stops touching it."""
+    touch_sign_of_life()
+    sender.timer.call_repeatedly(TOUCHED_EVERY_S, touch_sign_of_life)
 
 
 def _end_with_the_worker(**_: Any) -> None:
-    """Let a child of the pool end with its worker, however that ended: nobody would give it work any more."""
+    """End a child of the pool with its worker, which nobody else would replace."""
     arm = end_with_parent(signal.SIGKILL, parent=os.getppid())
     if arm is not None:
         arm()

@@ -19,7 +19,7 @@ from apps.providers import default_model
 from apps.tenants.models import Role, Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
-from config.cli.trace import is_reflex
+from config.cli.agents.trace import is_reflex
 
 ACTOR = "cli:demo"
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")

@@ -222,7 +222,7 @@ def test_a_broker_that_loses_all_messages_under_way_loses_no_beat(fleet: RealFle
 
 
 def test_two_dispatchers_and_two_beats_do_no_harm(fleet: RealFleet) -> None:
-    for name in ("dispatcher", "beat"):
+    for name in ("dispatcher", "scheduler"):
         fleet.start_another(name)
     fleet.make_due()
     fleet.wait_until_all_are_done()
@@ -244,7 +244,7 @@ def test_workers_told_to_end_while_they_are_busy_lose_nothing(fleet: RealFleet) 
 def test_workers_killed_with_all_their_children_lose_nothing(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
-    for name in ("heartbeat", "model", "dispatcher", "beat"):
+    for name in ("heartbeat", "model", "dispatcher", "scheduler"):
         fleet.parts[name].kill()
     fleet.wait_until_all_are_done()
     assert_exactly_once(fleet)

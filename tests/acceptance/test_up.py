@@ -204,10 +204,10 @@ def test_servers_of_your_own_are_used_and_none_is_started() -> None:
         EmbeddedValkey.temporary() as valkey,
     ):
         own = Installation(Path(folder), DATABASE_URL=postgres.owner_url, CELERY_BROKER_URL=valkey.url)
-        own.start("--no-demo", "--only", "worker,beat")
+        own.start("--no-demo", "--only", "worker,scheduler")
         names = {part["name"] for part in own.status()["parts"]}
         assert not names & {"postgres", "valkey", "web", "flower"}
-        assert {"dispatcher", "heartbeat", "beat"} <= names
+        assert {"dispatcher", "heartbeat", "scheduler"} <= names
         assert own.status()["agents"]["active"] == 0
         own.stop()
         assert not (Path(folder) / "postgres").exists()

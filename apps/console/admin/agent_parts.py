@@ -43,13 +43,13 @@ class AgentKeyAdmin(AgentRowsAdmin):
 
 @admin.register(AgentPolicy)
 class AgentPolicyAdmin(AgentRowsAdmin):
-    """How agents may live, where it is not by the defaults; changed by `arbor policy set`."""
+    """How agents may live, where it is not by the defaults; changed by `arbor agent policy set`."""
 
     when_empty = (
         f"Every agent lives by the defaults: paid in {BudgetKind.ENERGY}, at all hours, slower while nothing happens,"
         " on its own model, without daily limits of its own; its tenant's limits hold."
     )
-    when_empty_see = "arbor policy set NAME"
+    when_empty_see = "arbor agent policy set NAME"
     ordering = ("-agent_id",)
     search_fields = ("agent__name",)
     empty_value_display = "none of its own"

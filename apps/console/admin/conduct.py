@@ -19,7 +19,7 @@ class BoundaryAdmin(AgentRowsAdmin):
     """Boundaries of agents' own; five more are every agent's."""
 
     when_empty = f"No agent has a boundary of its own. Every agent has these: {_NAMES}."
-    when_empty_see = "arbor boundary list NAME"
+    when_empty_see = "arbor self boundary list NAME"
     list_display = (
         "name",
         "agent_link",

@@ -198,7 +198,7 @@ class ProposalAdmin(AgentRowsAdmin):
         if proposal.status != ProposalStatus.PENDING:
             return "it is decided"
         which = f"{quote(proposal.agent.name)} {proposal.id}"
-        return cells.block("\n".join(f"arbor proposal {verb} {which}" for verb in ("accept", "reject")))
+        return cells.block("\n".join(f"arbor self proposal {verb} {which}" for verb in ("accept", "reject")))
 
     made = columns.moment("created_at", "made")
 

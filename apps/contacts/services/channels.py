@@ -119,7 +119,7 @@ def channel_by_name(name: str) -> Channel:
     found: Channel | None = Channel.objects.filter(name=name.strip()).first()
     if found is None:
         names = list(Channel.objects.values_list("name", flat=True)[:20])
-        known = ", ".join(names) or "none yet; add one with `arbor channel add`"
+        known = ", ".join(names) or "none yet; add one with `arbor contact channel add`"
         raise NotFound(f"there is no channel {name!r}; there is: {known}")
     return found
 

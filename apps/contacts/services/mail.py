@@ -18,7 +18,7 @@ _PERMANENT = 500
 _MAILER = "default"
 _NOT_CONFIGURED = (
     "no mail server is set: set ARBOR_EMAIL_HOST and ARBOR_EMAIL_FROM, then have it tried again"
-    " (`arbor outbox retry`)"
+    " (`arbor contact outbox retry`)"
 )
 
 

@@ -6,7 +6,7 @@ from apps.web import web_missing
 
 NO_PUBLIC_CHANNEL = (
     "no public channel is set up for you; a person can add one with"
-    " `arbor channel add NAME --kind webhook --to URL --audience public`"
+    " `arbor contact channel add NAME --kind webhook --to URL --audience public`"
 )
 
 

@@ -54,7 +54,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     default = next((each for each in DEFAULT_BOUNDARIES if each.name == name), None)
     if row is None and default is None:
-        raise NotFound(f"the agent has no boundary {name!r}; `arbor boundary list` shows those it has")
+        raise NotFound(f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has")
     if default is None and row is not None:
         _put_on_record(row, actor, f"took away the boundary {name}")
         row.delete()

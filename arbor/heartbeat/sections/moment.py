@@ -21,7 +21,7 @@ from arbor.heartbeat.situation import Environment, LastBeat, PerceptView, Situat
 # Percepts: the origin of seed 000.
 SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
-#: The longest message that reaches an agent; it is shown whole. A document is a matter for `arbor ingest`.
+#: The longest message that reaches an agent; it is shown whole. A document is a matter for `arbor memory ingest`.
 MESSAGE_LENGTH = 8_000
 #: Of all that goes with a percept, and of one value among it.
 DETAIL_LENGTH = 800

@@ -1,1 +1,1 @@
-"""What `arbor doctor` looks at, by what it is about."""
+"""The checks of `arbor doctor`, by subject."""

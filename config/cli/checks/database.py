@@ -1,4 +1,4 @@
-"""Is the database there, with its roles, policies, migrations, vectors and clock as they should be?"""
+"""Check the database: roles, policies, migrations, vectors and clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLOCKS_WITHIN_S = 5.0
 
 
 def check_database() -> Finding:
-    """See that both serving roles can sign in."""
+    """Check that both serving roles can sign in."""
     for alias in (APP, OPS):
         try:
             with connections[alias].cursor() as cursor:
@@ -38,7 +38,7 @@ def check_database() -> Finding:
 
 
 def check_role() -> Finding:
-    """See that row-level security binds the serving role."""
+    """Check that row-level security binds the serving role."""
     faults = [*unsafe_role(), *unprotected_tables()]
     if faults:
         return fail("roles and policies", "; ".join(faults), "run `arbor prepare`")
@@ -46,7 +46,7 @@ def check_role() -> Finding:
 
 
 def check_migrations() -> Finding:
-    """See that every migration is applied."""
+    """Check that every migration is applied."""
     executor = MigrationExecutor(connections[APP])
     waiting = [str(step) for step, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
     if waiting:
@@ -57,7 +57,7 @@ def check_migrations() -> Finding:
 
 
 def check_vectors() -> Finding:
-    """See that the extension is new enough."""
+    """Check that the extension is new enough."""
     with connections[APP].cursor() as cursor:
         cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
         row = cursor.fetchone()
@@ -70,7 +70,7 @@ def check_vectors() -> Finding:
 
 
 def check_clock() -> Finding:
-    """See that this machine and the database agree on the time: due times are compared with it."""
+    """Check that this machine and the database agree on the time: due times are compared with it."""
     with connections[APP].cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         apart = abs((datetime.now(UTC) - cursor.fetchone()[0]).total_seconds())

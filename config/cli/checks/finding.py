@@ -1,4 +1,4 @@
-"""What a check of `arbor doctor` answers: what it saw and, if something is wrong, the remedy."""
+"""The finding of a check: its verdict, its detail and a remedy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """How a check came out."""
 
     #: As it should be.
@@ -22,18 +22,18 @@ class Finding:
     """What one check saw."""
 
     check: str
-    verdict: Verdict
+    verdict: CheckVerdict
     detail: str
     remedy: str = ""
 
 
 def ok(check: str, detail: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.OK, detail=detail)
+    return Finding(check=check, verdict=CheckVerdict.OK, detail=detail)
 
 
 def warn(check: str, detail: str, remedy: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.WARN, detail=detail, remedy=remedy)
+    return Finding(check=check, verdict=CheckVerdict.WARN, detail=detail, remedy=remedy)
 
 
 def fail(check: str, detail: str, remedy: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.FAIL, detail=detail, remedy=remedy)
+    return Finding(check=check, verdict=CheckVerdict.FAIL, detail=detail, remedy=remedy)

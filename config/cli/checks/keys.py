@@ -1,4 +1,4 @@
-"""Is the master key there, and does it open the agents' keys?"""
+"""Check the master key and the agents' sealed keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TENANTS_TRIED, _KEYS_TRIED = 20, 3
 
 
 def check_master_key() -> Finding:
-    """See that there is a master key."""
+    """Check that there is a master key."""
     if settings.ARBOR_MASTER_KEY is None:
         return fail(
             "master key",
@@ -26,7 +26,7 @@ def check_master_key() -> Finding:
 
 
 def check_keys() -> Finding:
-    """See that the agents' sealed keys open under this master key."""
+    """Check that the agents' sealed keys open under this master key."""
     if settings.ARBOR_MASTER_KEY is None:
         return fail("agents' keys", "cannot be opened without the master key", "bring the master key back")
     keys = [key for tenant in Tenant.objects.using(OPS).all()[:_TENANTS_TRIED] for key in _some_keys(tenant)]

@@ -1,4 +1,4 @@
-"""Can the model and the embedders be asked, and is every agent's mind served by one of them?"""
+"""Check the language model, the embedder, and the embedding models of agents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EMBEDDER_REMEDY = "correct ARBOR_EMBEDDING_MODEL, ARBOR_EMBEDDING_DIMENSION, AR
 
 
 def check_model() -> Finding:
-    """See which model thinks, and that it can be asked as far as the settings tell."""
+    """Check which model thinks, and that it can be asked as far as the settings tell."""
     handle = default_model()
     try:
         model_for(handle)
@@ -37,7 +37,7 @@ def check_model() -> Finding:
 
 
 def check_embedder() -> Finding:
-    """See that the embedder of new minds gives vectors of the right dimension."""
+    """Check that the embedder of new minds gives vectors of the right dimension."""
     try:
         AtStorage.parse(settings.ARBOR_EMBED_AT_STORAGE)
         found = embedders.check_embedder()
@@ -49,7 +49,7 @@ def check_embedder() -> Finding:
 
 
 def check_minds() -> Finding:
-    """See that every agent's embedder can be asked, and that none is left behind with another than the settings name."""
+    """Check that every agent's embedder can be asked, and that none is left behind with another than the settings name."""
     try:
         others = embedders.other_models()
     except ConfigurationInvalid as error:
@@ -65,15 +65,17 @@ def check_minds() -> Finding:
         return fail(
             "minds",
             "; ".join(unreachable),
-            "bring its key or address back (ARBOR_EMBEDDING_URLS), or run `arbor reembed`",
+            "bring its key or address back (ARBOR_EMBEDDING_URLS), or run `arbor memory reembed`",
         )
     agents = sum(other.agents for other in others)
     models = ", ".join(str(other.model) for other in others[:_MODELS_TRIED])
-    return warn("minds", f"{agents} agents use another embedding model: {models}", "run `arbor reembed`")
+    return warn(
+        "minds", f"{agents} agents use another embedding model: {models}", "run `arbor memory reembed`"
+    )
 
 
 def check_backlog() -> Finding:
-    """See what waits for its vector, and that no embedder fails."""
+    """Check what waits for its vector, and that no embedder fails."""
     backlog = embedding_backlog()
     minutes = backlog.oldest.total_seconds() / 60
     waiting = f"{backlog.waiting} texts wait for a vector, the oldest for {minutes:.0f} min"

@@ -1,15 +1,19 @@
-"""Do broker, beat and workers live, and does what is left to them get done?"""
+"""Check the broker, the scheduler, the workers and their backlogs."""
 
 from __future__ import annotations
 
+import httpx
 from django.conf import settings
 from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
+from apps import web
 from apps.contacts.services.figures import installation_figures
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
 from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
+from apps.web import web_missing
+from arbor.errors import ConfigurationInvalid
 from arbor.memory.health import State
 from config.cli.checks.finding import Finding, fail, ok, warn
 
@@ -18,15 +22,15 @@ _BROKER_WITHIN_S = 1
 _OUTBOX_BEHIND_S = 300
 
 
-def check_beat() -> Finding:
-    """See that the schedule was heard of lately."""
+def check_scheduler() -> Finding:
+    """Check that the schedule was heard of lately."""
     if any(process.kind == "beat" for process in living_processes()):
-        return ok("beat", f"heard of in the last {SILENT_AFTER.total_seconds():.0f} s")
-    return fail("beat", "silent: no agent becomes due", "run `arbor up` or `arbor beat`")
+        return ok("scheduler", f"heard of in the last {SILENT_AFTER.total_seconds():.0f} s")
+    return fail("scheduler", "silent: no agent becomes due", "run `arbor up` or `arbor scheduler`")
 
 
 def check_workers() -> Finding:
-    """See that some worker listens to each queue."""
+    """Check that some worker listens to each queue."""
     workers = [process for process in living_processes() if process.kind == "worker"]
     heard = {queue for worker in workers for queue in worker.queues.split(",")}
     missing = [queue.value for queue in Queue if queue.value not in heard]
@@ -40,25 +44,25 @@ def check_workers() -> Finding:
 
 
 def check_maintenance() -> Finding:
-    """See that maintenance keeps up."""
+    """Check that maintenance keeps up."""
     health = read_health()
     if not health.findings:
         return ok("maintenance", f"keeps up; {len(health.jobs)} jobs have been heard of")
     state, what, remedy = health.findings[0]
     others = len(health.findings) - 1
     detail = f"{what}; {others} more in `arbor status`" if others else what
-    told = fail if state is State.CRITICAL else warn
-    return told("maintenance", detail, remedy)
+    report = fail if state is State.CRITICAL else warn
+    return report("maintenance", detail, remedy)
 
 
 def check_outbox() -> Finding:
-    """See that what agents send arrives."""
+    """Check that what agents send arrives."""
     figures = installation_figures()
     if figures.failed:
         return warn(
             "outbox",
             f"{figures.failed} messages of agents were not delivered",
-            "see `arbor outbox list --status failed`; then retry or cancel each",
+            "see `arbor contact outbox list --status failed`; then retry or cancel each",
         )
     if figures.oldest_due_s > _OUTBOX_BEHIND_S:
         return warn(
@@ -73,7 +77,7 @@ def check_outbox() -> Finding:
 
 
 def check_broker() -> Finding:
-    """See that the broker answers, on a connection of our own and without retries."""
+    """Check that the broker answers, on a connection of our own and without retries."""
     url = settings.CELERY_BROKER_URL
     shown = Connection(url).as_uri()
     try:
@@ -93,3 +97,18 @@ def check_broker() -> Finding:
             "start it (`arbor up`), or correct CELERY_BROKER_URL",
         )
     return ok("broker", shown)
+
+
+def check_web() -> Finding:
+    """Check whether agents can inquire on the web; that they cannot is no fault."""
+    if missing := web_missing():
+        return ok("web", f"closed: {missing}; no agent inquires")
+    try:
+        web.search()
+        web.fetch()
+    except ConfigurationInvalid as error:
+        return fail("web", str(error), "correct ARBOR_SEARCH_URL and ARBOR_WEB_ALLOW")
+    allowed = ", ".join(sorted(settings.ARBOR_WEB_ALLOW)[:5])
+    if "*" in settings.ARBOR_WEB_ALLOW:
+        allowed = "every public address"
+    return ok("web", f"searched by {httpx.URL(settings.ARBOR_SEARCH_URL).host}; agents may read {allowed}")

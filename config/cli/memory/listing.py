@@ -1,81 +1,70 @@
-"""`arbor memory list`: an agent's memories, filtered."""
+"""List memories: filtered, or by their similarity to a text."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-import click
 from django.db.models import Q, QuerySet
 
 from apps.memories.models import Concept, Memory, MemoryConcept
-from apps.tenants.scope import tenant_transaction
-from arbor.memory.values import MemoryStatus, MemoryType
-from config.cli.memory.finding import find_concept, short
-from config.cli.output import json_option, show, table
-from config.cli.tenancy import ChosenAgent, choose_agent, tenant_option
-from config.cli.values import Moment
-
-#: Longer texts are cut in a list.
-_SHOWN = 100
+from apps.memories.services.recall.search import search_similar_memories
+from arbor.memory.values import MemoryType
+from config.cli.columns import OutputColumn, facts, listing, number
+from config.cli.kit import Output
+from config.cli.lookup import find_concept
+from config.cli.output import cut, short
+from config.cli.tenancy import ChosenAgent, in_agent_transaction, with_agent
 
 
-@click.command("list")
-@click.argument("agent")
-@click.option("--type", "kinds", multiple=True, type=click.Choice([each.value for each in MemoryType]))
-@click.option(
-    "--status",
-    type=click.Choice([*(each.value for each in MemoryStatus), "all"]),
-    default=MemoryStatus.ACTIVE.value,
-    show_default=True,
+def minute(moment: datetime) -> str:
+    """Return a moment as a cell, to the minute."""
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+MEMORY = (
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("occurred_at", "when", cell=minute),
+    OutputColumn(
+        head="type",
+        value=lambda memory: memory.type if memory.status == "active" else f"{memory.type}, {memory.status}",
+    ),
+    OutputColumn("importance", "imp", cell=number),
+    OutputColumn("trust", "trust", cell=number),
+    OutputColumn("role", "who"),
+    OutputColumn("content", "memory", cell=cut),
+    *(OutputColumn(key) for key in ("type", "status", "session", "retention", "expires_at")),
 )
-@click.option("--session", help="Of one session.")
-@click.option("--role", help="Said by one speaker.")
-@click.option("--concept", metavar="NAME", help="Cases of a concept, or of one below it.")
-@click.option("--min-importance", type=click.FloatRange(0, 1))
-@click.option("--min-trust", type=click.FloatRange(0, 1))
-@click.option("--since", type=Moment(), help="That happened since: 2026-05-01.")
-@click.option("--until", type=Moment(), help="That happened before.")
-@click.option("-k", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
-@tenant_option
-@json_option
-def list_them(agent: str, limit: int, tenant_slug: str | None, as_json: bool, **wanted: Any) -> None:
-    """List an agent's memories, the latest first. Only a look: it does not count as a recall.
+SIMILAR = (
+    OutputColumn("similarity", "similar", value=lambda memory: round(memory.similarity, 4), cell=number),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("occurred_at", "when", cell=minute),
+    OutputColumn("type", "type"),
+    OutputColumn("role", "who"),
+    OutputColumn("content", "memory", cell=cut),
+    OutputColumn("session"),
+)
 
-    \b
-    Examples:
-      arbor memory list Vega
-      arbor memory list Vega --type procedural --type strategic --min-trust 0.5
-      arbor memory list Vega --concept water --since 2026-01-01 --json
-    """
-    chosen = choose_agent(agent, tenant_slug)
-    with tenant_transaction(chosen.tenant_id):
-        found = list(_chosen(chosen, **wanted).order_by("-occurred_at", "-id")[: limit + 1])
-    rows = [memory_line(memory) for memory in found[:limit]]
-    people: Any = table(
-        ("id", "when", "type", "imp", "trust", "who", "memory"),
-        (
-            (
-                short(row["id"]),
-                f"{row['occurred_at']:%Y-%m-%d %H:%M}",
-                row["type"] if row["status"] == "active" else f"{row['type']}, {row['status']}",
-                f"{row['importance']:.2f}",
-                f"{row['trust']:.2f}",
-                row["role"],
-                cut(row["content"]),
-            )
-            for row in rows
-        ),
-        title=f"The latest {limit}; there are more: --limit" if len(found) > limit else None,
+
+@in_agent_transaction
+def list_memories(agent: ChosenAgent, /, *, limit: int, **wanted: Any) -> Output:
+    """List an agent's memories, the latest first."""
+    found = list(_matching(agent, **wanted).order_by("-occurred_at", "-id")[: limit + 1])
+    more = len(found) > limit
+    return listing(
+        "memories",
+        found[:limit],
+        MEMORY,
+        about={"agent": agent.name, "more": more},
+        empty=f"{agent.name} has no such memory.",
+        title=f"The latest {limit}; there are more: --limit" if more else None,
     )
-    told = {"agent": chosen.name, "memories": rows, "more": len(found) > limit}
-    show(told, as_json=as_json, people=people if rows else f"{chosen.name} has no such memory.")
 
 
-def _chosen(
+def _matching(
     agent: ChosenAgent,
     *,
-    kinds: tuple[str, ...],
+    types: tuple[str, ...],
     status: str,
     session: str | None,
     role: str | None,
@@ -86,7 +75,7 @@ def _chosen(
     until: datetime | None,
 ) -> QuerySet[Memory]:
     asked = {
-        "type__in": kinds or None,
+        "type__in": types or None,
         "status": None if status == "all" else status,
         "session": session,
         "role": role,
@@ -109,22 +98,23 @@ def _cases(agent: ChosenAgent, name: str) -> Any:
 
 def memory_line(memory: Memory) -> dict[str, Any]:
     """Return a memory as a line of a list, for JSON."""
-    return {
-        "id": memory.id,
-        "type": memory.type,
-        "status": memory.status,
-        "content": memory.content,
-        "role": memory.role,
-        "session": memory.session,
-        "occurred_at": memory.occurred_at,
-        "importance": memory.importance,
-        "trust": memory.trust,
-        "retention": memory.retention,
-        "expires_at": memory.expires_at,
-    }
+    return facts(memory, MEMORY)
 
 
-def cut(text: str, longest: int = _SHOWN) -> str:
-    """Return a text on one line, its beginning if it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+@with_agent
+def list_similar(agent: ChosenAgent, *, text: str, limit: int, types: tuple[str, ...]) -> Output:
+    """Show the memories nearest to TEXT by meaning alone: words, time and importance do not count."""
+    found = search_similar_memories(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        text=text,
+        limit=limit,
+        types=[MemoryType(name) for name in types],
+    )
+    return listing(
+        "results",
+        found,
+        SIMILAR,
+        about={"agent": agent.name, "query": text},
+        empty=f"{agent.name} has no such memory.",
+    )

@@ -32,7 +32,7 @@ SETTINGS = {
     "ARBOR_MAX_ATTEMPTS": "100",
     "ARBOR_DEFAULT_MODEL": "openai/stub",
 }
-PARTS = ("dispatcher", "heartbeat", "model", "beat")
+PARTS = ("dispatcher", "heartbeat", "model", "scheduler")
 _POLL_S = 0.05
 
 

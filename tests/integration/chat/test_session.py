@@ -30,7 +30,7 @@ from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ScriptedModel
-from config.cli.agent_views import agent_line
+from config.cli.agents.views import agent_line
 from tests.integration.chat.conftest import Talk, answering, begin
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet

@@ -91,7 +91,7 @@ def test_creating_and_starting_is_one_step(
     def fail(**_: object) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("config.cli.agents.start_agent", fail)
+    monkeypatch.setattr("config.cli.agents.lifecycle.start_agent", fail)
     with pytest.raises(RuntimeError):
         arbor("agent", "create", "Vega", "--template", "Scout", "--start")
     with tenant_transaction(tenant_by_slug("acme").id):
@@ -110,7 +110,7 @@ def test_a_name_that_two_tenants_use_is_not_guessed(arbor: Arbor, two_tenants: t
         assert arbor("agent", "create", "Vega", "--template", "Scout", "--tenant", slug).code == 0
     ran = arbor("agent", "start", "Vega")
     assert ran.code == 2
-    assert "live in acme, globex: say which with --tenant SLUG" in ran.err
+    assert "live in acme, globex: choose one with --tenant SLUG" in ran.err
     assert arbor("agent", "start", "Vega", "--tenant", "globex").code == 0
     listed = arbor("agent", "list", "--json").json["agents"]
     assert [(each["tenant"], each["status"]) for each in listed] == [

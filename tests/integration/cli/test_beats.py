@@ -1,4 +1,4 @@
-"""`arbor agent tick` and `arbor agent trace`: with a fleet, and without one."""
+"""`arbor agent run` and `arbor agent trace`: with a fleet, and without one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def fleet(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_without_a_fleet_the_beat_runs_here_and_says_so(arbor: Arbor, vega: str) -> None:
-    ran = arbor("agent", "tick", vega, "--json")
+    ran = arbor("agent", "run", vega, "--json")
     assert ran.code == 0, ran.err
     assert "no workers" in ran.err
     trace = ran.json
@@ -93,7 +93,7 @@ def test_without_a_fleet_the_beat_runs_here_and_says_so(arbor: Arbor, vega: str)
 
 def test_the_trace_reads_like_a_story(arbor: Arbor, vega: str) -> None:
     arbor("agent", "tell", vega, "What is there by the river?")
-    text = arbor("agent", "tick", vega).out
+    text = arbor("agent", "run", vega).out
     for part in (
         "Vega, heartbeat 1: done",
         "conversation · standard thinking · energy 20 →",
@@ -110,7 +110,7 @@ def test_the_trace_reads_like_a_story(arbor: Arbor, vega: str) -> None:
 
 
 def test_past_beats_are_shown_by_number(arbor: Arbor, vega: str) -> None:
-    first, second = (arbor("agent", "tick", vega, "--json").json for _ in range(2))
+    first, second = (arbor("agent", "run", vega, "--json").json for _ in range(2))
     assert arbor("agent", "trace", vega, "--json").json == second
     assert arbor("agent", "trace", vega, "--beat", "1", "--json").json == first
     assert "Vega, heartbeat 2: done" in arbor("agent", "trace", vega).out
@@ -120,12 +120,12 @@ def test_past_beats_are_shown_by_number(arbor: Arbor, vega: str) -> None:
 
 def test_before_the_first_beat_the_trace_says_how_to_get_one(arbor: Arbor, vega: str) -> None:
     ran = arbor("agent", "trace", vega)
-    assert (ran.code, "arbor agent tick Vega" in ran.err) == (1, True)
+    assert (ran.code, "arbor agent run Vega" in ran.err) == (1, True)
 
 
 def test_a_beat_that_fails_says_why_and_is_no_success(arbor: Arbor, one_tenant: str) -> None:
     arbor("agent", "create", "Rigel", "--template", "Scout", "--model", "openai/gpt-none", "--start")
-    ran = arbor("agent", "tick", "Rigel", "--json")
+    ran = arbor("agent", "run", "Rigel", "--json")
     assert ran.code == 1
     assert ran.json["status"] == "failed"
     assert "OPENAI_API_KEY" in ran.json["reason"]
@@ -136,12 +136,12 @@ def test_a_beat_that_fails_says_why_and_is_no_success(arbor: Arbor, one_tenant: 
 
 def test_an_agent_that_is_held_does_not_beat(arbor: Arbor, vega: str) -> None:
     arbor("agent", "pause", vega)
-    ran = arbor("agent", "tick", vega)
+    ran = arbor("agent", "run", vega)
     assert (ran.code, "start or resume it first" in ran.err) == (1, True)
 
 
 def test_the_one_who_asked_is_on_record(arbor: Arbor, vega: str) -> None:
-    arbor("agent", "tick", vega)
+    arbor("agent", "run", vega)
     with tenant_transaction(tenant_by_slug("acme").id):
         event = AuditEvent.objects.order_by("id").last()
     assert event.message == "asked for a heartbeat now"
@@ -161,7 +161,7 @@ def test_a_fleet_is_live_when_both_kinds_of_worker_were_heard_of_lately(database
 def test_with_a_fleet_its_workers_beat_and_the_steps_are_printed_once(
     arbor: Arbor, vega: str, fleet: None
 ) -> None:
-    ran = arbor("agent", "tick", vega)
+    ran = arbor("agent", "run", vega)
     assert ran.code == 0, ran.err
     assert "no workers" not in ran.err
     assert ran.out.count("observe") == 1
@@ -169,7 +169,7 @@ def test_with_a_fleet_its_workers_beat_and_the_steps_are_printed_once(
 
 
 def test_a_fleet_can_be_left_alone(arbor: Arbor, vega: str, fleet: None) -> None:
-    ran = arbor("agent", "tick", vega, "--here", "--json")
+    ran = arbor("agent", "run", vega, "--here", "--json")
     assert ran.json["status"] == "done"
     assert "this process" in ran.err
 
@@ -179,7 +179,7 @@ def test_a_fleet_that_does_not_answer_is_not_waited_for_without_end(
 ) -> None:
     announce("heartbeat", "llm")
     monkeypatch.setattr(queues, "publish_together", lambda messages: None)
-    ran = arbor("agent", "tick", vega, "--timeout", "1")
+    ran = arbor("agent", "run", vega, "--timeout", "1")
     assert ran.code == 1
     assert "waiting for a worker" in ran.err
     assert "arbor doctor" in ran.err

@@ -49,10 +49,10 @@ def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, 
         (("chat", "Vega", "--message", " "), 1, "a message has 1 to 8,000 characters, this one is empty\n"),
         (("chat", "Vega", "--history", "--message", "hi"), 2, "give --message or --history, not both"),
         (("chat", "Nobody", "--message", "hi"), 1, "there is no agent"),
-        (("preference", "set", "Vega", "", "short"), 1, "a preference's key is"),
-        (("preference", "remove", "Vega", "tone"), 1, "has no preference"),
-        (("code", "show", "Vega", "0c5512aa"), 1, "'0c5512aa': give an id"),
-        (("thoughts", "Vega", "-n", "51"), 2, "51"),
+        (("self", "preference", "set", "Vega", "", "short"), 1, "a preference's key is"),
+        (("self", "preference", "remove", "Vega", "tone"), 1, "has no preference"),
+        (("memory", "code", "show", "Vega", "0c5512aa"), 1, "'0c5512aa': give an id"),
+        (("memory", "thoughts", "Vega", "-n", "51"), 2, "51"),
     ],
 )
 def test_what_is_wrong_is_said(
@@ -65,37 +65,37 @@ def test_what_is_wrong_is_said(
 
 
 def test_preferences_are_set_listed_and_removed(arbor: Arbor, vega: str) -> None:
-    assert "prefers nothing yet" in arbor("preference", "list", vega).out
-    assert arbor("preference", "set", vega, "Tone", "short and dry").code == 0
-    assert arbor("preference", "set", vega, "tone", "long").code == 0
+    assert "prefers nothing yet" in arbor("self", "preference", "list", vega).out
+    assert arbor("self", "preference", "set", vega, "Tone", "short and dry").code == 0
+    assert arbor("self", "preference", "set", vega, "tone", "long").code == 0
 
-    (line,) = arbor("preference", "list", vega, "--json").json["preferences"]
+    (line,) = arbor("self", "preference", "list", vega, "--json").json["preferences"]
     assert (line["key"], line["value"], line["source"]) == ("tone", "long", "operator")
-    assert arbor("preference", "remove", vega, "tone", "--json").json["removed"] is True
-    assert arbor("preference", "list", vega, "--json").json["preferences"] == []
+    assert arbor("self", "preference", "remove", vega, "tone", "--json").json["removed"] is True
+    assert arbor("self", "preference", "list", vega, "--json").json["preferences"] == []
 
 
 def test_code_from_a_conversation_is_listed_and_shown(arbor: Arbor, vega: str) -> None:
-    assert "keeps no such code" in arbor("code", "list", vega).out
+    assert "has no such code" in arbor("memory", "code", "list", vega).out
     arbor("chat", vega, "--message", "-", stdin="The tide table:\n```python\ntide = 3\n```\n")
 
-    (kept,) = arbor("code", "list", vega, "--json").json["code"]
+    (kept,) = arbor("memory", "code", "list", vega, "--json").json["code"]
 
     assert (kept["language"], kept["title"], kept["code"]) == ("python", "The tide table", "tide = 3")
-    assert arbor("code", "list", vega, "--about", "tide", "--json").json["code"] == [kept]
-    assert arbor("code", "list", vega, "--about", "whales", "--json").json["code"] == []
-    assert arbor("code", "show", vega, kept["id"][-8:]).out.strip() == "tide = 3"
+    assert arbor("memory", "code", "list", vega, "--about", "tide", "--json").json["code"] == [kept]
+    assert arbor("memory", "code", "list", vega, "--about", "whales", "--json").json["code"] == []
+    assert arbor("memory", "code", "show", vega, kept["id"][-8:]).out.strip() == "tide = 3"
 
 
 def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, vega: str) -> None:
     arbor("chat", vega, "--message", "Is the river frozen?")
-    assert "said to me: Is the river frozen?" in arbor("mind", "show", vega).out
-    assert "thought at" in arbor("mind", "show", vega, "--prompt").out
-    assert arbor("mind", "show", vega, "--json").json["version"] == 3
+    assert "said to me: Is the river frozen?" in arbor("memory", "mind", "show", vega).out
+    assert "thought at" in arbor("memory", "mind", "show", vega, "--prompt").out
+    assert arbor("memory", "mind", "show", vega, "--json").json["version"] == 3
 
-    dry = arbor("mind", "rebuild", vega, "--dry-run", "--json").json
+    dry = arbor("memory", "mind", "rebuild", vega, "--dry-run", "--json").json
     assert (dry["turns"], dry["dry_run"]) == (1, True)
-    assert "It is made of 0 heartbeats and 1 turns" in arbor("mind", "rebuild", vega).out
-    assert "has not thought anything yet" in arbor("thoughts", vega).out
-    arbor("agent", "tick", vega)
-    assert arbor("thoughts", vega, "--json").json["thoughts"][0]["origin"] == "heartbeat"
+    assert "It is made of 0 heartbeats and 1 turns" in arbor("memory", "mind", "rebuild", vega).out
+    assert "has not thought anything yet" in arbor("memory", "thoughts", vega).out
+    arbor("agent", "run", vega)
+    assert arbor("memory", "thoughts", vega, "--json").json["thoughts"][0]["origin"] == "heartbeat"

@@ -1,4 +1,4 @@
-"""`arbor channel`, `arbor inbox` and `arbor outbox`."""
+"""`arbor contact channel`, `arbor inbox list` and `arbor contact outbox`."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def now(message: OutboxMessage) -> OutboxMessage:
 
 
 def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Agent) -> None:
-    assert "agents write to the inbox" in arbor("channel", "list").out
+    assert "agents write to the inbox" in arbor("contact", "channel", "list").out
     made = arbor(
+        "contact",
         "channel",
         "add",
         "ops",
@@ -56,35 +57,37 @@ def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Age
         "--json",
     ).json
     assert made["secret"].startswith("whsec_")
-    (listed,) = arbor("channel", "list", "--json").json["channels"]
+    (listed,) = arbor("contact", "channel", "list", "--json").json["channels"]
     assert (listed["name"], listed["agent"], listed["enabled"]) == ("ops", "Vega", True)
-    assert made["secret"] not in arbor("channel", "list").out
-    assert "ops is disabled" in arbor("channel", "disable", "ops").out
-    assert arbor("channel", "enable", "ops", "--json").json["enabled"] is True
-    assert "ops is removed" in arbor("channel", "remove", "ops").out
+    assert made["secret"] not in arbor("contact", "channel", "list").out
+    assert "ops is disabled" in arbor("contact", "channel", "disable", "ops").out
+    assert arbor("contact", "channel", "enable", "ops", "--json").json["enabled"] is True
+    assert "ops is removed" in arbor("contact", "channel", "remove", "ops").out
     with tenant_transaction(agent.tenant_id):
         assert not Channel.objects.exists()
 
 
 def test_a_new_webhooks_secret_is_told_once(arbor: Arbor, agent: Agent) -> None:
-    said = arbor("channel", "add", "ops", "--kind", "webhook", "--to", "https://example.org/hook").out
+    said = arbor(
+        "contact", "channel", "add", "ops", "--kind", "webhook", "--to", "https://example.org/hook"
+    ).out
     assert "whsec_" in said
     assert "It is not shown again" in said
 
 
 def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent) -> None:
     secret = "https://example.org/s3cret-path?token=s3cret-token"
-    added = arbor("channel", "add", "ops", "--kind", "webhook", "--to", secret, "--json")
+    added = arbor("contact", "channel", "add", "ops", "--kind", "webhook", "--to", secret, "--json")
     failed = written(agent, kind="webhook", target=secret, status="failed", sent_at=None)
     written(agent, kind="email", target="ann@example.org")
     said = [
         added.out,
         *(arbor(what, "list", *how).out for what in ("channel", "outbox") for how in ((), ("--json",))),
-        arbor("outbox", "retry", str(failed.id), "--json").out,
+        arbor("contact", "outbox", "retry", str(failed.id), "--json").out,
     ]
     assert "s3cret" not in "".join(said)
     assert added.json["target"] == "https://example.org/…"
-    told = arbor("outbox", "list", "--json").json["messages"]
+    told = arbor("contact", "outbox", "list", "--json").json["messages"]
     assert {each["target"] for each in told} == {"https://example.org/…", "ann@example.org"}
 
 
@@ -103,27 +106,27 @@ def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent
 def test_a_target_that_cannot_be_is_refused(
     arguments: tuple[str, ...], wanted: str, arbor: Arbor, agent: Agent
 ) -> None:
-    ran = arbor("channel", "add", "x", *arguments)
+    ran = arbor("contact", "channel", "add", "x", *arguments)
     assert ran.code == 1
     assert wanted in " ".join(ran.err.split())
 
 
 def test_no_two_channels_have_one_name(arbor: Arbor, agent: Agent) -> None:
     for code in (0, 1):
-        ran = arbor("channel", "add", "me", "--kind", "inbox")
+        ran = arbor("contact", "channel", "add", "me", "--kind", "inbox")
         assert ran.code == code
     assert "there is a channel 'me' already" in ran.err
-    assert "there is no channel 'you'; there is: me" in arbor("channel", "test", "you").err
+    assert "there is no channel 'you'; there is: me" in arbor("contact", "channel", "test", "you").err
 
 
 def test_a_channel_is_tried_out(arbor: Arbor, agent: Agent, settings: Any) -> None:
     settings.ARBOR_WEBHOOK_ALLOW_HTTP = settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = True
     with a_web_receiver() as receiver:
-        arbor("channel", "add", "ops", "--kind", "webhook", "--to", receiver.url)
-        assert "ops works" in arbor("channel", "test", "ops").out
+        arbor("contact", "channel", "add", "ops", "--kind", "webhook", "--to", receiver.url)
+        assert "ops works" in arbor("contact", "channel", "test", "ops").out
         assert b"Arbor tries this channel" in receiver.requests[0].body
         receiver.statuses = [500]
-        ran = arbor("channel", "test", "ops")
+        ran = arbor("contact", "channel", "test", "ops")
     assert ran.code == 1
     assert "answered 500" in ran.err
     with tenant_transaction(agent.tenant_id):
@@ -131,14 +134,14 @@ def test_a_channel_is_tried_out(arbor: Arbor, agent: Agent, settings: Any) -> No
 
 
 def test_the_inbox_is_listed_read_and_answered(arbor: Arbor, agent: Agent) -> None:
-    assert "Nothing here" in arbor("inbox").out
+    assert "Nothing here" in arbor("inbox", "list").out
     message = written(agent, subject="Ice [bold]", content="The river froze.")
-    assert "1 unread" in arbor("inbox").out
-    assert "Ice [bold]" in arbor("inbox", "--agent", "Vega").out
+    assert "1 unread" in arbor("inbox", "list").out
+    assert "Ice [bold]" in arbor("inbox", "list", "--agent", "Vega").out
     assert now(message).read_at is None
     assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
-    assert arbor("inbox", "--json").json["unread"] == 0
-    assert arbor("inbox", "--unread", "--json").json["messages"] == []
+    assert arbor("inbox", "list", "--json").json["unread"] == 0
+    assert arbor("inbox", "list", "--unread", "--json").json["messages"] == []
     assert "Vega hears it" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
     with tenant_transaction(agent.tenant_id):
         assert Percept.objects.get().content == "> The river froze.\nWalk with care."
@@ -153,7 +156,7 @@ def test_a_message_that_is_not_there_is_not_read(arbor: Arbor, agent: Agent) -> 
 
 
 def test_what_did_not_arrive_is_listed_retried_and_cancelled(arbor: Arbor, agent: Agent) -> None:
-    assert "No messages." in arbor("outbox", "list").out
+    assert "No messages." in arbor("contact", "outbox", "list").out
     failed = written(
         agent,
         kind="email",
@@ -163,13 +166,13 @@ def test_what_did_not_arrive_is_listed_retried_and_cancelled(arbor: Arbor, agent
         attempts=8,
         last_error="no line",
     )
-    assert "no line" in arbor("outbox", "list", "--status", "failed").out
-    told = arbor("outbox", "list", "--agent", "Vega", "--json").json
+    assert "no line" in arbor("contact", "outbox", "list", "--status", "failed").out
+    told = arbor("contact", "outbox", "list", "--agent", "Vega", "--json").json
     assert (told["failed"], told["messages"][0]["last_error"]) == (1, "no line")
-    assert arbor("outbox", "retry", str(failed.id), "--json").json["status"] == "pending"
-    assert "withdrawn" in arbor("outbox", "cancel", str(failed.id)).out
+    assert arbor("contact", "outbox", "retry", str(failed.id), "--json").json["status"] == "pending"
+    assert "withdrawn" in arbor("contact", "outbox", "cancel", str(failed.id)).out
     assert now(failed).status == DeliveryStatus.CANCELLED
-    assert "cannot become pending" in arbor("outbox", "retry", str(failed.id)).err
+    assert "cannot become pending" in arbor("contact", "outbox", "retry", str(failed.id)).err
 
 
 def test_status_and_doctor_tell_of_what_did_not_arrive(arbor: Arbor, agent: Agent) -> None:
@@ -183,7 +186,7 @@ def test_another_tenants_messages_are_not_there(arbor: Arbor, agent: Agent, othe
     message = written(agent)
     ran = arbor("inbox", "read", str(message.id), "--tenant", other_tenant.slug)
     assert ran.code == 1
-    assert arbor("outbox", "list", "--tenant", other_tenant.slug, "--json").json["messages"] == []
+    assert arbor("contact", "outbox", "list", "--tenant", other_tenant.slug, "--json").json["messages"] == []
 
 
 @pytest.fixture
@@ -206,18 +209,20 @@ def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
     slugs = {slug_of(each) for each in two}
     for each in two:
         written(each, subject=f"Of {each.name}")
-        assert arbor("channel", "add", "me", "--kind", "inbox", "--tenant", slug_of(each)).code == 0
+        assert (
+            arbor("contact", "channel", "add", "me", "--kind", "inbox", "--tenant", slug_of(each)).code == 0
+        )
     for key, command in (
-        ("messages", ("inbox",)),
-        ("messages", ("outbox", "list")),
-        ("channels", ("channel", "list")),
+        ("messages", ("inbox", "list")),
+        ("messages", ("contact", "outbox", "list")),
+        ("channels", ("contact", "channel", "list")),
     ):
         ran = arbor(*command, "--json")
         assert ran.code == 0, ran.err
         assert {each["tenant"] for each in ran.json[key]} == slugs
         shown = arbor(*command).out
         assert all(slug in shown for slug in slugs)
-    assert arbor("inbox", "--json").json["unread"] == 2
+    assert arbor("inbox", "list", "--json").json["unread"] == 2
 
 
 def test_what_one_tenant_alone_has_is_found_without_naming_it(arbor: Arbor, two: tuple[Agent, Agent]) -> None:
@@ -226,12 +231,12 @@ def test_what_one_tenant_alone_has_is_found_without_naming_it(arbor: Arbor, two:
     assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
     assert "Rigel hears it" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
     failed = written(other, kind="email", target="ann@example.org", status="failed", sent_at=None)
-    assert arbor("outbox", "retry", str(failed.id)[-8:], "--json").json["tenant"] == slug_of(other)
-    assert "withdrawn" in arbor("outbox", "cancel", str(failed.id)).out
-    assert arbor("channel", "add", "ops", "--kind", "inbox", "--tenant", slug_of(mine)).code == 0
-    assert "ops is disabled" in arbor("channel", "disable", "ops").out
-    assert "ops is removed" in arbor("channel", "remove", "ops").out
-    assert "no tenant has a channel 'ops'" in arbor("channel", "test", "ops").err
+    assert arbor("contact", "outbox", "retry", str(failed.id)[-8:], "--json").json["tenant"] == slug_of(other)
+    assert "withdrawn" in arbor("contact", "outbox", "cancel", str(failed.id)).out
+    assert arbor("contact", "channel", "add", "ops", "--kind", "inbox", "--tenant", slug_of(mine)).code == 0
+    assert "ops is disabled" in arbor("contact", "channel", "disable", "ops").out
+    assert "ops is removed" in arbor("contact", "channel", "remove", "ops").out
+    assert "no tenant has a channel 'ops'" in arbor("contact", "channel", "test", "ops").err
     assert "no tenant has an outbox message '0c5512aa'" in arbor("inbox", "read", "0c5512aa").err
 
 
@@ -239,9 +244,9 @@ def test_a_channel_that_two_tenants_have_is_to_be_named_with_its_tenant(
     arbor: Arbor, two: tuple[Agent, Agent]
 ) -> None:
     for each in two:
-        ran = arbor("channel", "add", "my ops", "--kind", "inbox", "--tenant", slug_of(each))
-        assert f"arbor channel test 'my ops' --tenant {slug_of(each)}" in " ".join(ran.out.split())
-    ran = arbor("channel", "remove", "my ops")
+        ran = arbor("contact", "channel", "add", "my ops", "--kind", "inbox", "--tenant", slug_of(each))
+        assert f"arbor contact channel test 'my ops' --tenant {slug_of(each)}" in " ".join(ran.out.split())
+    ran = arbor("contact", "channel", "remove", "my ops")
     assert ran.code == 2
     assert "--tenant SLUG" in ran.err
     with tenant_transaction(two[0].tenant_id):

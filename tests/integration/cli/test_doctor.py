@@ -13,9 +13,9 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.ports import HashEmbedder
 from config.cli.checks.database import check_vectors
-from config.cli.checks.finding import Verdict
+from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.models import check_backlog, check_embedder, check_minds
-from config.cli.checks.web import check_web
+from config.cli.checks.processes import check_web
 from tests.integration.cli.conftest import Arbor
 
 
@@ -29,7 +29,7 @@ def remembering(arbor: Arbor, one_tenant: str) -> Arbor:
 
 def test_a_database_of_one_model_is_well(remembering: Arbor) -> None:
     for check in (check_vectors, check_embedder, check_minds, check_backlog):
-        assert check().verdict is Verdict.OK, check()
+        assert check().verdict is CheckVerdict.OK, check()
     assert "wordllama/l2_supercat_256, 256 dimensions, answered in" in check_embedder().detail
 
 
@@ -37,13 +37,13 @@ def test_other_settings_leave_agents_as_they_are_and_say_what_moves_them(
     remembering: Arbor, settings: Any
 ) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 128
-    assert check_vectors().verdict is Verdict.OK
+    assert check_vectors().verdict is CheckVerdict.OK
     found = check_minds()
-    assert (found.verdict, found.remedy) == (Verdict.WARN, "run `arbor reembed`")
+    assert (found.verdict, found.remedy) == (CheckVerdict.WARN, "run `arbor memory reembed`")
     assert found.detail == "1 agents use another embedding model: wordllama of 256 dimensions"
     assert "harbour" in remembering("recall", "Vega", "a port without room").out
-    assert remembering("reembed").code == 0
-    assert check_minds().verdict is Verdict.OK
+    assert remembering("memory", "reembed").code == 0
+    assert check_minds().verdict is CheckVerdict.OK
     assert "harbour" in remembering("recall", "Vega", "a port without room").out
 
 
@@ -53,16 +53,16 @@ def test_a_model_that_cannot_be_reached_any_more_is_named_with_what_happens_mean
     with tenant_transaction(tenant_by_slug(one_tenant).id):
         Mind.objects.update(embedding_model="openai/gone", embedding_dimension=512)
     found = check_minds()
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert "1 agents have openai/gone of 512 dimensions and recall by words alone" in found.detail
     assert "needs OPENAI_API_KEY" in found.detail
-    assert "arbor reembed" in found.remedy
+    assert "arbor memory reembed" in found.remedy
     ran = remembering("recall", "Vega", "the harbour")
     assert ran.code == 0
     assert "harbour" in ran.out
     assert remembering("remember", "Vega", "The cook sleeps.").code == 0
-    assert remembering("reembed").code == 0
-    assert check_minds().verdict is Verdict.OK
+    assert remembering("memory", "reembed").code == 0
+    assert check_minds().verdict is CheckVerdict.OK
 
 
 def test_an_embedder_that_fails_is_told_with_its_reason(
@@ -76,7 +76,7 @@ def test_an_embedder_that_fails_is_told_with_its_reason(
         error="it does not answer",
     )
     found = check_backlog()
-    assert found.verdict is Verdict.WARN
+    assert found.verdict is CheckVerdict.WARN
     assert "tei/bge 384 failed 3 times since 2024-03-01 12:00 UTC: it does not answer" in found.detail
     monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: HashEmbedder(64))
     embedding.embedder_for.cache_clear()
@@ -90,7 +90,7 @@ def test_settings_that_name_no_possible_model_are_told(remembering: Arbor, setti
     settings.ARBOR_EMBEDDING_DIMENSION = 4096
     for check in (check_embedder, check_minds):
         found = check()
-        assert found.verdict is Verdict.FAIL
+        assert found.verdict is CheckVerdict.FAIL
         assert "must be at most 1024, got 4096" in found.detail
 
 
@@ -102,7 +102,7 @@ def test_a_setting_that_says_nothing_is_told(remembering: Arbor, settings: Any) 
 def test_a_closed_web_is_well_and_an_open_one_is_described(settings: Any) -> None:
     found = check_web()
     assert (found.verdict, "ARBOR_SEARCH_URL" in found.detail, "ARBOR_WEB_ALLOW" in found.detail) == (
-        Verdict.OK,
+        CheckVerdict.OK,
         True,
         True,
     )
@@ -112,4 +112,4 @@ def test_a_closed_web_is_well_and_an_open_one_is_described(settings: Any) -> Non
     assert check_web().detail == "searched by search.example; agents may read example.org"
     settings.ARBOR_WEB_ALLOW = ["https://example.org/"]
     web.fetch.cache_clear()
-    assert check_web().verdict is Verdict.FAIL
+    assert check_web().verdict is CheckVerdict.FAIL

@@ -101,7 +101,7 @@ def test_a_goal_is_shown_with_its_parts_plans_blockers_and_worth(arbor: Arbor, v
     arbor("goal", "add", vega, "Bridge", "--parent", "Ford")
     assert arbor("goal", "block", vega, "Ford", "--by-goal", "Bridge").code == 0
     assert arbor("goal", "edit", vega, "Ford", "--deadline", "2031-05-01").code == 0
-    assert arbor("plan", "add", vega, "Ford", "--step", "recall: the bank", "--risk", "0.2").code == 0
+    assert arbor("goal", "plan", "add", vega, "Ford", "--step", "recall: the bank", "--risk", "0.2").code == 0
     ford = arbor("goal", "show", vega, "Ford", "--json").json
     assert (ford["blocked_by"], ford["deadline"][:10]) == ("Bridge", "2031-05-01")
     assert [part["title"] for part in ford["parts"]] == ["Bridge"]
@@ -136,16 +136,18 @@ def test_what_is_wrong_with_a_goals_place_or_blocker_is_said(arbor: Arbor, vega:
 
 def test_plans_are_drafted_started_shown_and_given_up(arbor: Arbor, vega: str) -> None:
     arbor("goal", "add", vega, "Ford")
-    assert "has no plan" in arbor("plan", "show", vega, "Ford").out
+    assert "has no plan" in arbor("goal", "plan", "show", vega, "Ford").out
     drafted = arbor(
-        "plan", "add", vega, "Ford", "--draft", "--step", "recall: the bank", "--step", "rest: a while",
-        "--needs", "a boat", "--ticks", "4", "--json",
+        "goal", "plan", "add", vega, "Ford", "--draft", "--step", "recall: the bank", "--step", "rest: a while",
+        "--needs", "a boat", "--heartbeats", "4", "--json",
     ).json  # fmt: skip
     assert (drafted["status"], drafted["dependencies"], len(drafted["steps"])) == ("draft", ["a boat"], 2)
-    assert arbor("plan", "start", vega, "Ford", "--json").json["status"] == "active"
-    shown = arbor("plan", "show", vega, "Ford").out
+    assert arbor("goal", "plan", "start", vega, "Ford", "--json").json["status"] == "active"
+    shown = arbor("goal", "plan", "show", vega, "Ford").out
     assert "1. committed recall: the bank" in shown
-    given_up = arbor("plan", "abandon", vega, "Ford", "--reason", "No boat.", "--json").json
+    given_up = arbor("goal", "plan", "abandon", vega, "Ford", "--reason", "No boat.", "--json").json
     assert (given_up["status"], given_up["reason"]) == ("abandoned", "No boat.")
-    assert "no plan that is active" in arbor("plan", "abandon", vega, "Ford", "--reason", "x").err
-    assert "a step is ACTION: WHAT FOR" in arbor("plan", "add", vega, "Ford", "--step", "fly: away").err
+    assert "no plan that is active" in arbor("goal", "plan", "abandon", vega, "Ford", "--reason", "x").err
+    assert (
+        "a step is ACTION: WHAT FOR" in arbor("goal", "plan", "add", vega, "Ford", "--step", "fly: away").err
+    )

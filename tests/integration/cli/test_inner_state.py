@@ -1,4 +1,4 @@
-"""`arbor boundary`, `proposal`, `drives`, `mood`, `experiences` and `peers`, from the command line."""
+"""`arbor self boundary`, `proposal`, `drives`, `mood`, `experiences` and `peers`, from the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apps.selves.services.proposals import propose
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.selves.proposals import NewProposal, ProposalKind
-from config.cli.memory.finding import short
+from config.cli.output import short
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.selves import ExperienceFactory, PeerModelFactory
 from tests.integration.cli.conftest import Arbor
@@ -25,9 +25,10 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
 
 
 def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str) -> None:
-    names = [each["name"] for each in arbor("boundary", "list", vega, "--json").json["boundaries"]]
+    names = [each["name"] for each in arbor("self", "boundary", "list", vega, "--json").json["boundaries"]]
     assert names == ["no_harm", "no_deception", "user_privacy", "identity_core", "resource_limit"]
     added = arbor(
+        "self",
         "boundary",
         "add",
         vega,
@@ -39,17 +40,17 @@ def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str
         "--json",
     )
     assert added.json["embedded"] is True
-    assert "its own" in arbor("boundary", "list", vega).out
-    crossed = arbor("boundary", "test", vega, "Any gossip?", "--json").json["crossed"]
+    assert "its own" in arbor("self", "boundary", "list", vega).out
+    crossed = arbor("self", "boundary", "test", vega, "Any gossip?", "--json").json["crossed"]
     assert [(each["boundary"], each["why"]) for each in crossed] == [("no_gossip", "it says “gossip”")]
-    by_meaning = arbor("boundary", "test", vega, "Tell me what Bo said!", "--json").json["crossed"]
+    by_meaning = arbor("self", "boundary", "test", vega, "Tell me what Bo said!", "--json").json["crossed"]
     assert [each["boundary"] for each in by_meaning] == ["no_gossip"]
-    assert "crosses no boundary" in arbor("boundary", "test", vega, "Good morning.").out
-    assert arbor("boundary", "remove", vega, "no_gossip").code == 0
-    assert arbor("boundary", "remove", vega, "no_harm", "--json").json["done"] == "switched off"
-    assert arbor("boundary", "list", vega, "--json").json["switched_off"] == ["no_harm"]
-    assert arbor("boundary", "restore", vega, "no_harm").code == 0
-    assert arbor("boundary", "list", vega, "--json").json["switched_off"] == []
+    assert "crosses no boundary" in arbor("self", "boundary", "test", vega, "Good morning.").out
+    assert arbor("self", "boundary", "remove", vega, "no_gossip").code == 0
+    assert arbor("self", "boundary", "remove", vega, "no_harm", "--json").json["done"] == "switched off"
+    assert arbor("self", "boundary", "list", vega, "--json").json["switched_off"] == ["no_harm"]
+    assert arbor("self", "boundary", "restore", vega, "no_harm").code == 0
+    assert arbor("self", "boundary", "list", vega, "--json").json["switched_off"] == []
     with tenant_transaction(tenant_by_slug("acme").id):
         messages = set(
             AuditEvent.objects.filter(message__contains="boundary").values_list("message", flat=True)
@@ -60,14 +61,14 @@ def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("boundary", "add", "Vega", "No Gossip", "--pattern", "x"), 1),
-        (("boundary", "add", "Vega", "no_gossip"), 1),
-        (("boundary", "add", "Vega", "no_gossip", "--pattern", "*"), 1),
-        (("boundary", "add", "Vega", "no_gossip", "--pattern", "x", "--flexibility", "3"), 2),
-        (("boundary", "remove", "Vega", "nothing"), 1),
-        (("boundary", "restore", "Vega", "no_harm"), 1),
-        (("proposal", "accept", "Vega", "12345678"), 1),
-        (("drives", "Nobody"), 1),
+        (("self", "boundary", "add", "Vega", "No Gossip", "--pattern", "x"), 1),
+        (("self", "boundary", "add", "Vega", "no_gossip"), 1),
+        (("self", "boundary", "add", "Vega", "no_gossip", "--pattern", "*"), 1),
+        (("self", "boundary", "add", "Vega", "no_gossip", "--pattern", "x", "--flexibility", "3"), 2),
+        (("self", "boundary", "remove", "Vega", "nothing"), 1),
+        (("self", "boundary", "restore", "Vega", "no_harm"), 1),
+        (("self", "proposal", "accept", "Vega", "12345678"), 1),
+        (("self", "drives", "Nobody"), 1),
     ],
 )
 def test_what_cannot_be_is_refused(arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int) -> None:
@@ -75,16 +76,18 @@ def test_what_cannot_be_is_refused(arbor: Arbor, vega: str, arguments: tuple[str
 
 
 def test_what_a_person_proposes_becomes_a_memory_when_it_is_accepted(arbor: Arbor, vega: str) -> None:
-    (added,) = arbor("proposal", "add", vega, "The river floods in March.", "--json").json["proposals"]
+    (added,) = arbor("self", "proposal", "add", vega, "The river floods in March.", "--json").json[
+        "proposals"
+    ]
     assert (added["kind"], added["source"], added["status"]) == ("fact", "operator", "pending")
-    assert "waits already" in arbor("proposal", "add", vega, "The river floods in March.").out
-    assert arbor("proposal", "add", vega, "Too sure.", "--confidence", "2").code == 2
-    assert arbor("proposal", "accept", vega, added["id"]).code == 0
+    assert "waits already" in arbor("self", "proposal", "add", vega, "The river floods in March.").out
+    assert arbor("self", "proposal", "add", vega, "Too sure.", "--confidence", "2").code == 2
+    assert arbor("self", "proposal", "accept", vega, added["id"]).code == 0
     assert "The river floods in March." in arbor("recall", vega, "river floods").out
 
 
 def test_proposals_are_listed_and_decided(arbor: Arbor, vega: str) -> None:
-    assert "Nothing waits" in arbor("proposal", "list", vega).out
+    assert "Nothing waits" in arbor("self", "proposal", "list", vega).out
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Agent.objects.get(name=vega)
         made = propose(
@@ -100,27 +103,27 @@ def test_proposals_are_listed_and_decided(arbor: Arbor, vega: str) -> None:
                 for content in ("I [b]draw[/b] maps.", "Storms please me.", "Nets bore me.")
             ],
         ).made
-    assert len(arbor("proposal", "list", vega, "--json").json["proposals"]) == 3
-    accepted = arbor("proposal", "accept", vega, short(made[0].id), "--reason", "true", "--json").json
+    assert len(arbor("self", "proposal", "list", vega, "--json").json["proposals"]) == 3
+    accepted = arbor("self", "proposal", "accept", vega, short(made[0].id), "--reason", "true", "--json").json
     assert (accepted["status"], accepted["decided_by"].startswith("cli:")) == ("accepted", True)
-    assert "rejected" in arbor("proposal", "reject", vega, str(made[1].id)).out
-    assert arbor("proposal", "defer", vega, str(made[2].id), "--json").json["deferrals"] == 1
-    assert arbor("proposal", "reject", vega, str(made[0].id)).code == 1
-    assert "[b]draw[/b]" in arbor("proposal", "list", vega, "--all").out
+    assert "rejected" in arbor("self", "proposal", "reject", vega, str(made[1].id)).out
+    assert arbor("self", "proposal", "defer", vega, str(made[2].id), "--json").json["deferrals"] == 1
+    assert arbor("self", "proposal", "reject", vega, str(made[0].id)).code == 1
+    assert "[b]draw[/b]" in arbor("self", "proposal", "list", vega, "--all").out
     with tenant_transaction(tenant_by_slug("acme").id):
         assert IdentityAspect.objects.filter(content="I [b]draw[/b] maps.", kind="agency").exists()
 
 
 def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
-    drives = arbor("drives", vega, "--json").json
+    drives = arbor("self", "drives", vega, "--json").json
     assert {each["name"]: each["level"] for each in drives["drives"]} == dict.fromkeys(
         ("curiosity", "coherence", "competence", "connection", "rest"), 0.5
     )
-    assert "curiosity" in arbor("drives", vega).out
-    assert "No heartbeat has ended yet." in arbor("mood", vega).out
-    assert "has done nothing yet" in arbor("experiences", vega).out
-    assert "has had nothing fail yet" in arbor("experiences", vega, "--failures").out
-    nobody = arbor("peers", vega).out
+    assert "curiosity" in arbor("self", "drives", vega).out
+    assert "No heartbeat has ended yet." in arbor("self", "mood", vega).out
+    assert "has done nothing yet" in arbor("self", "experiences", vega).out
+    assert "has had nothing fail yet" in arbor("self", "experiences", vega, "--failures").out
+    nobody = arbor("contact", "peers", vega).out
     assert "has no model of anybody yet. Whoever writes to it gets one" in nobody
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Agent.objects.get(name=vega)
@@ -129,9 +132,9 @@ def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
         )
         ExperienceFactory(agent=agent, action="connect")
         PeerModelFactory(agent=agent, name="Bo", interactions=4, successes=3, last_tick=0)
-    assert "valence  ▁" in arbor("mood", vega).out
-    assert arbor("mood", vega, "--json").json["heartbeats"][0]["arousal"] == 1.0
-    assert "connect" in arbor("experiences", vega, "--failures").out
-    assert "meetings judged" in arbor("peers", vega).out
-    (peer,) = arbor("peers", vega, "--json").json["peers"]
+    assert "valence  ▁" in arbor("self", "mood", vega).out
+    assert arbor("self", "mood", vega, "--json").json["heartbeats"][0]["arousal"] == 1.0
+    assert "connect" in arbor("self", "experiences", vega, "--failures").out
+    assert "meetings judged" in arbor("contact", "peers", vega).out
+    (peer,) = arbor("contact", "peers", vega, "--json").json["peers"]
     assert (peer["name"], peer["trust"]) == ("Bo", 0.75)

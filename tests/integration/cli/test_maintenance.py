@@ -33,7 +33,7 @@ def test_what_is_behind_is_named_with_its_remedy(arbor: Arbor) -> None:
     stop_a_job()
     out = " ".join(arbor("status").out.split())
     assert LATE in out
-    assert "see that its worker and beat run" in out
+    assert "see that its worker and the scheduler run" in out
     shown = arbor("status", "--json").json["maintenance"]
     assert [finding["what"] for finding in shown["findings"]] == [LATE]
     assert shown["jobs"]["arbor.decay.fade_memories"]["state"] == "critical"

@@ -1,4 +1,4 @@
-"""`arbor ingest`, `arbor remember` and `arbor recall`: an agent's memory from the command line."""
+"""`arbor memory ingest`, `arbor remember` and `arbor recall`: an agent's memory from the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apps.memories.models import Memory, MemoryAccess
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.memory.values import ScoreTerms
-from config.cli import memory_views
+from config.cli.memory import views as memory_views
 from tests.integration.cli.conftest import Arbor
 
 TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nnobody\nNora: Yes, in a boot.\n"
@@ -36,7 +36,7 @@ def talk(tmp_path: Path) -> str:
 
 
 def test_a_conversation_is_read_and_its_bad_lines_are_listed(arbor: Arbor, vega: str, talk: str) -> None:
-    ran = arbor("ingest", talk, "--agent", vega)
+    ran = arbor("memory", "ingest", talk, "--agent", vega)
     assert ran.code == 0
     assert "Vega read quince.txt (plain, 1 session): 3 new." in ran.out
     assert "1 line could not be read" in ran.out
@@ -44,16 +44,16 @@ def test_a_conversation_is_read_and_its_bad_lines_are_listed(arbor: Arbor, vega:
 
 
 def test_reading_it_again_adds_nothing(arbor: Arbor, vega: str, talk: str) -> None:
-    arbor("ingest", talk, "--agent", vega)
-    ran = arbor("ingest", talk, "--agent", vega)
+    arbor("memory", "ingest", talk, "--agent", vega)
+    ran = arbor("memory", "ingest", talk, "--agent", vega)
     assert "nothing new, 3 remembered already." in ran.out
-    again = arbor("ingest", talk, "--agent", vega, "--json").json
+    again = arbor("memory", "ingest", talk, "--agent", vega, "--json").json
     assert (again["stored"], again["duplicates"], again["sessions"]) == (0, 3, 1)
     assert again["bad_lines"] == [{"line": 3, "reason": "expected `Speaker: text`, got 'nobody'"}]
 
 
 def test_a_file_of_which_nothing_can_be_read_is_a_failure(arbor: Arbor, vega: str, talk: str) -> None:
-    ran = arbor("ingest", talk, "--agent", vega, "--format", "messages")
+    ran = arbor("memory", "ingest", talk, "--agent", vega, "--format", "messages")
     assert ran.code == 1
     assert "4 lines could not be read" in ran.out
 
@@ -61,10 +61,10 @@ def test_a_file_of_which_nothing_can_be_read_is_a_failure(arbor: Arbor, vega: st
 def test_a_file_that_is_no_conversation_is_named(arbor: Arbor, vega: str, tmp_path: Path) -> None:
     path = tmp_path / "noise.txt"
     path.write_text("no conversation", encoding="utf-8")
-    ran = arbor("ingest", str(path), "--agent", vega)
+    ran = arbor("memory", "ingest", str(path), "--agent", vega)
     assert ran.code == 1
     assert "noise.txt is no conversation" in ran.err
-    assert arbor("ingest", "nowhere.txt", "--agent", vega).code == 2
+    assert arbor("memory", "ingest", "nowhere.txt", "--agent", vega).code == 2
 
 
 def test_one_dialog_of_a_set_is_chosen(arbor: Arbor, vega: str, tmp_path: Path) -> None:
@@ -76,10 +76,12 @@ def test_one_dialog_of_a_set_is_chosen(arbor: Arbor, vega: str, tmp_path: Path) 
     path.write_text(
         json.dumps([{"sample_id": name, "conversation": talk} for name in ("one", "two")]), encoding="utf-8"
     )
-    ran = arbor("ingest", str(path), "--agent", vega)
+    ran = arbor("memory", "ingest", str(path), "--agent", vega)
     assert ran.code == 1
     assert "one, two" in ran.err
-    assert arbor("ingest", str(path), "--agent", vega, "--sample", "two", "--json").json["stored"] == 1
+    assert (
+        arbor("memory", "ingest", str(path), "--agent", vega, "--sample", "two", "--json").json["stored"] == 1
+    )
 
 
 # --- remember ----------------------------------------------------------------------------------------
@@ -122,7 +124,7 @@ def test_what_cannot_be_remembered_is_refused_with_the_reason(arbor: Arbor, vega
 
 
 def test_memories_are_shown_with_a_column_for_each_term(arbor: Arbor, vega: str, talk: str) -> None:
-    arbor("ingest", talk, "--agent", vega)
+    arbor("memory", "ingest", talk, "--agent", vega)
     ran = arbor("recall", vega, "What did Nora plant in May?", "-k", "2")
     assert ran.code == 0
     head, first, second = ran.out.splitlines()
@@ -139,7 +141,7 @@ def test_the_columns_are_the_terms_of_a_score() -> None:
 def test_where_there_is_no_room_the_terms_stand_below(
     arbor: Arbor, vega: str, talk: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arbor("ingest", talk, "--agent", vega)
+    arbor("memory", "ingest", talk, "--agent", vega)
     monkeypatch.setattr(memory_views, "_WIDE", 10_000)
     said, receipt = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
     assert "Nora: I planted the quince in May." in said
@@ -148,7 +150,7 @@ def test_where_there_is_no_room_the_terms_stand_below(
 
 
 def test_the_receipt_is_whole_in_json_and_a_look_does_not_count(arbor: Arbor, vega: str, talk: str) -> None:
-    arbor("ingest", talk, "--agent", vega)
+    arbor("memory", "ingest", talk, "--agent", vega)
     told = arbor("recall", vega, "quince", "-k", "3", "--json").json
     assert (told["agent"], told["tenant"], told["query"]) == ("Vega", "acme", "quince")
     for result in told["results"]:
@@ -162,7 +164,7 @@ def test_an_agent_that_remembers_nothing_says_how_to_begin(arbor: Arbor, vega: s
         Memory.objects.all().delete()
     ran = arbor("recall", vega, "quince")
     assert ran.code == 0
-    assert "arbor ingest FILE --agent Vega" in ran.out
+    assert "arbor memory ingest FILE --agent Vega" in ran.out
     assert arbor("recall", vega, "quince", "--json").json["results"] == []
 
 
@@ -173,7 +175,7 @@ def test_a_wrong_limit_or_query_is_refused(arbor: Arbor, vega: str) -> None:
 
 
 def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
-    arbor("ingest", talk, "--agent", vega)
+    arbor("memory", "ingest", talk, "--agent", vega)
     arbor("memory", "add", vega, "Quinces want sun.", "--type", "semantic", "--concept", "garden")
 
     def said(*options: str) -> set[str]:
@@ -199,10 +201,3 @@ def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
 def test_text_in_brackets_is_shown_as_it_is(arbor: Arbor, vega: str) -> None:
     arbor("remember", vega, "[bold]not markup[/bold] [/]")
     assert "[bold]not markup[/bold] [/]" in arbor("recall", vega, "markup", "-k", "1").out
-
-
-@pytest.mark.parametrize("command", ["ingest", "remember", "recall"])
-def test_help_shows_examples(arbor: Arbor, command: str) -> None:
-    ran = arbor(command, "--help")
-    assert ran.code == 0
-    assert f"arbor {command}" in ran.out.split("Examples:")[1]

@@ -13,21 +13,12 @@ from apps.memories.services.store import teaching as teach
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import Invalid
-from config.cli.memory.finding import short
-from config.cli.memory.group import memory
+from config.cli.output import short
 from tests.factories.memories import (
     PracticeFactory,
 )
 from tests.factories.selves import IdentityAspectFactory
 from tests.integration.cli.conftest import Arbor, added
-
-
-@pytest.mark.parametrize("name", sorted(memory.commands))
-def test_help_shows_examples(arbor: Arbor, name: str) -> None:
-    ran = arbor("memory", name, "--help")
-    assert ran.code == 0
-    assert f"arbor memory {name}" in ran.out.split("Example")[1]
-
 
 # --- list and show -----------------------------------------------------------------------------------
 
@@ -70,7 +61,9 @@ def test_one_memory_is_shown_with_everything_and_a_look_does_not_count(arbor: Ar
         "tide",
     )
     other = added(arbor, "Slack water is short.")
-    assert arbor("memory", "relate", vega, chosen, "requires", other, "--note", "by the log").code == 0
+    assert (
+        arbor("memory", "graph", "relate", vega, chosen, "requires", other, "--note", "by the log").code == 0
+    )
     with tenant_transaction(tenant_by_slug("acme").id):
         PracticeFactory(memory=Memory.objects.get(id=chosen))
     told = arbor("memory", "show", vega, short(chosen), "--json").json
@@ -100,7 +93,7 @@ def test_a_memory_is_shown_with_how_it_rings_with_the_self(arbor: Arbor, vega: s
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Agent.objects.get(name=vega)
         aspect = IdentityAspectFactory(agent=agent, content="I am patient.", stability=0.5)
-    arbor("memory", "relate", vega, chosen, "supports", f"aspect:{aspect.id}", "--weight", "0.8")
+    arbor("memory", "graph", "relate", vega, chosen, "supports", f"aspect:{aspect.id}", "--weight", "0.8")
     told = arbor("memory", "show", vega, chosen, "--json").json["resonance"]
     assert (told["score"], [each["text"] for each in told["aspects"]]) == (0.4, ["I am patient."])
     assert "+0.40 I am patient." in arbor("memory", "show", vega, chosen).out
@@ -138,7 +131,7 @@ def test_the_nearest_in_meaning_are_shown(arbor: Arbor, vega: str) -> None:
 
 
 def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbor, vega: str) -> None:
-    belief = arbor("belief", "hold", vega, "Ice holds.", "--confidence", "0.5", "--json").json["id"]
+    belief = arbor("self", "belief", "add", vega, "Ice holds.", "--confidence", "0.5", "--json").json["id"]
     old = added(arbor, "The ice held all winter.", "semantic", "--source", "person:Ana@0.5")
     new = added(
         arbor,
@@ -153,12 +146,14 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
     )
     told = arbor("memory", "show", vega, new, "--json").json
     assert told["trust"] == pytest.approx(0.5 * (0.15 + 0.85 * 0.9))
-    pairs = arbor("memory", "contradictions", vega, "--json").json["contradictions"]
+    pairs = arbor("memory", "graph", "contradictions", vega, "--json").json["contradictions"]
     assert {frozenset((each["first"]["text"], each["second"]["text"])) for each in pairs} == {
         frozenset(("The ice broke in March.", "The ice held all winter.")),
         frozenset(("The ice broke in March.", "Ice holds.")),
     }
-    about = arbor("memory", "contradictions", vega, f"belief:{belief}", "--json").json["contradictions"]
+    about = arbor("memory", "graph", "contradictions", vega, f"belief:{belief}", "--json").json[
+        "contradictions"
+    ]
     assert len(about) == 1
 
 
@@ -193,7 +188,7 @@ def test_a_memory_that_cannot_be_put_on_record_is_not_stored(
 
     monkeypatch.setattr(teach, "record", fail)
     if kind == "add":
-        belief = arbor("belief", "hold", vega, "Ice holds.", "--json").json["id"]
+        belief = arbor("self", "belief", "add", vega, "Ice holds.", "--json").json["id"]
         ran = arbor(
             *("memory", "add", vega, "The ice broke.", "--type", "semantic", "--against-belief", belief)
         )

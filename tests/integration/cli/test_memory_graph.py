@@ -13,7 +13,7 @@ from apps.memories.models import Cluster, Edge, Episode, Memory
 from apps.memories.services.recall.activation import note_recall
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
-from config.cli.memory.finding import short
+from config.cli.output import short
 from tests.factories.memories import (
     ClusterFactory,
     ClusterMemberFactory,
@@ -34,7 +34,7 @@ def test_an_episode_is_listed_and_shown_with_its_members_in_order(
 ) -> None:
     path = tmp_path / "talk.txt"  # type: ignore[operator]
     path.write_text(TALK, encoding="utf-8")
-    arbor("ingest", str(path), "--agent", vega)
+    arbor("memory", "ingest", str(path), "--agent", vega)
     (row,) = arbor("memory", "episodes", vega, "--json").json["episodes"]
     assert row["size"] == 3
     with tenant_transaction(tenant_by_slug("acme").id):
@@ -55,12 +55,12 @@ def test_a_theme_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str) -
         ClusterMemberFactory(cluster=theme, memory=memory_row)
         ClusterRelationFactory(source=theme, target=ClusterFactory(agent=memory_row.agent, name="kitchen"))
         assert Cluster.objects.count() == 2
-    names = [each["name"] for each in arbor("memory", "themes", vega, "--json").json["themes"]]
+    names = [each["name"] for each in arbor("memory", "theme", "list", vega, "--json").json["themes"]]
     assert set(names) == {"garden", "kitchen"}
-    one = arbor("memory", "themes", vega, short(theme.id), "--json").json
+    one = arbor("memory", "theme", "show", vega, short(theme.id), "-k", "5", "--json").json
     assert [each["id"] for each in one["memories"]] == [chosen]
     assert [each["name"] for each in one["related"]] == ["kitchen"]
-    assert "The quince was planted" in arbor("memory", "themes", vega, str(theme.id)).out
+    assert "The quince was planted" in arbor("memory", "theme", "show", vega, str(theme.id)).out
 
 
 def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:
@@ -70,14 +70,14 @@ def test_concepts_are_a_tree(arbor: Arbor, vega: str) -> None:
         water = ConceptFactory(agent=row.agent, name="water")
         tide = ConceptFactory(agent=row.agent, name="tide", parent=water, ancestors=[str(water.id)])
         MemoryConceptFactory(concept=tide, memory=row)
-    (root,) = arbor("memory", "concepts", vega, "--json").json["concepts"]
+    (root,) = arbor("memory", "concept", "list", vega, "--json").json["concepts"]
     assert (root["name"], root["narrower"][0]["name"]) == ("water", "tide")
-    assert "└── tide" in arbor("memory", "concepts", vega).out
-    cases = arbor("memory", "concepts", vega, "--memories", "Water", "--json").json["memories"]
+    assert "└── tide" in arbor("memory", "concept", "list", vega).out
+    cases = arbor("memory", "concept", "list", vega, "--memories", "Water", "--json").json["memories"]
     assert [each["id"] for each in cases] == [chosen]
     listed = arbor("memory", "list", vega, "--concept", "water", "--json").json["memories"]
     assert [each["id"] for each in listed] == [chosen]
-    assert arbor("memory", "concepts", vega, "--memories", "fire").code == 1
+    assert arbor("memory", "concept", "list", vega, "--memories", "fire").code == 1
 
 
 # --- the graph ---------------------------------------------------------------------------------------
@@ -88,24 +88,27 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
         added(arbor, text) for text in ("Frost came.", "The river froze.", "The ferry stopped.")
     )
     for cause, effect in ((frost, ice), (ice, ferry)):
-        assert arbor("memory", "relate", vega, cause, "causes", effect, "--weight", "0.8").code == 0
-    causes = arbor("memory", "causes", vega, ferry, "--json").json["found"]
+        assert arbor("memory", "graph", "relate", vega, cause, "causes", effect, "--weight", "0.8").code == 0
+    causes = arbor("memory", "graph", "causes", vega, ferry, "--json").json["found"]
     assert [(each["text"], each["hops"]) for each in causes] == [("The river froze.", 1), ("Frost came.", 2)]
-    path = arbor("memory", "path", vega, frost, ferry, "--json").json["path"]
+    path = arbor("memory", "graph", "path", vega, frost, ferry, "--json").json["path"]
     assert [tie["relation"] for tie in path["path"]] == ["causes", "causes"]
     assert (
-        f"memory {short(frost)} causes memory {short(ice)}" in arbor("memory", "path", vega, frost, ferry).out
+        f"memory {short(frost)} causes memory {short(ice)}"
+        in arbor("memory", "graph", "path", vega, frost, ferry).out
     )
-    back = arbor("memory", "path", vega, ferry, frost, "--directed", "--json")
+    back = arbor("memory", "graph", "path", vega, ferry, frost, "--directed", "--json")
     assert (back.code, back.json["path"]) == (1, None)
-    near = arbor("memory", "connected", vega, ice, "--hops", "1", "--json").json["found"]
+    near = arbor("memory", "graph", "connected", vega, ice, "--hops", "1", "--json").json["found"]
     assert {each["text"] for each in near} == {"Frost came.", "The ferry stopped."}
-    assert arbor("memory", "connected", vega, ice, "--relation", "supports").out.startswith("Nothing is tied")
-    belief = arbor("belief", "hold", vega, "Cold stops ferries.", "--json").json["id"]
-    arbor("memory", "relate", vega, ferry, "supports", f"belief:{short(belief)}")
-    evidence = arbor("memory", "evidence", vega, belief, "--json").json["found"]
+    assert arbor("memory", "graph", "connected", vega, ice, "--relation", "supports").out.startswith(
+        "Nothing is connected"
+    )
+    belief = arbor("self", "belief", "add", vega, "Cold stops ferries.", "--json").json["id"]
+    arbor("memory", "graph", "relate", vega, ferry, "supports", f"belief:{short(belief)}")
+    evidence = arbor("memory", "graph", "evidence", vega, belief, "--json").json["found"]
     assert [each["text"] for each in evidence] == ["The ferry stopped."]
-    assert "Nothing contradicts anything." in arbor("memory", "contradictions", vega).out
+    assert "Nothing contradicts anything." in arbor("memory", "graph", "contradictions", vega).out
     with tenant_transaction(tenant_by_slug("acme").id):
         origins = Edge.objects.values_list("origin", flat=True).distinct()
         assert all(origin.startswith("cli:") for origin in origins)
@@ -115,11 +118,11 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
 def test_a_relation_is_taken_back_on_record(arbor: Arbor, vega: str) -> None:
     frost, ice = added(arbor, "Frost came."), added(arbor, "The river froze.")
     for relation in ("causes", "supports"):
-        arbor("memory", "relate", vega, frost, relation, ice)
-    only = arbor("memory", "unrelate", vega, frost, ice, "--relation", "causes", "--json")
+        arbor("memory", "graph", "relate", vega, frost, relation, ice)
+    only = arbor("memory", "graph", "unrelate", vega, frost, ice, "--relation", "causes", "--json")
     assert only.json["taken_back"] == 1
-    assert "Taken back: 1." in arbor("memory", "unrelate", vega, frost, ice).out
-    assert arbor("memory", "unrelate", vega, frost, ice, "--json").json["taken_back"] == 0
+    assert "Taken back: 1." in arbor("memory", "graph", "unrelate", vega, frost, ice).out
+    assert arbor("memory", "graph", "unrelate", vega, frost, ice, "--json").json["taken_back"] == 0
     with tenant_transaction(tenant_by_slug("acme").id):
         assert not Edge.objects.exists()
         assert AuditEvent.objects.filter(message__startswith="took back 1 relations").count() == 2
@@ -127,24 +130,24 @@ def test_a_relation_is_taken_back_on_record(arbor: Arbor, vega: str) -> None:
 
 def test_what_is_in_mind_is_shown_and_looking_brings_nothing_there(arbor: Arbor, vega: str) -> None:
     ice = added(arbor, "The river froze.")
-    assert "Nothing" in arbor("memory", "mind", vega).out
+    assert "Nothing" in arbor("memory", "mind", "active", vega).out
     arbor("recall", vega, "the river")
-    assert arbor("memory", "mind", vega, "--json").json["memories"] == []
+    assert arbor("memory", "mind", "active", vega, "--json").json["memories"] == []
     tenant = tenant_by_slug("acme")
     with tenant_transaction(tenant.id):
         agent = Agent.objects.get(name=vega)
         note_recall(agent_id=agent.id, recalled={UUID(ice): 1.0})
-    (only,) = arbor("memory", "mind", vega, "--json").json["memories"]
+    (only,) = arbor("memory", "mind", "active", vega, "--json").json["memories"]
     assert (only["id"], only["text"]) == (ice, "The river froze.")
     assert only["level"] > 0.9
-    assert "The river froze." in arbor("memory", "mind", vega).out
+    assert "The river froze." in arbor("memory", "mind", "active", vega).out
 
 
 @pytest.mark.parametrize("relation", ["causes", "adores"])
 def test_a_memory_is_not_related_to_itself(arbor: Arbor, vega: str, relation: str) -> None:
     chosen = added(arbor, "Alone.")
-    assert arbor("memory", "relate", vega, chosen, relation, chosen).code == (
+    assert arbor("memory", "graph", "relate", vega, chosen, relation, chosen).code == (
         1 if relation == "causes" else 2
     )
-    assert arbor("memory", "causes", vega, str(uuid4())).code == 1
-    assert arbor("memory", "causes", vega, chosen, "--hops", "99").code == 2
+    assert arbor("memory", "graph", "causes", vega, str(uuid4())).code == 1
+    assert arbor("memory", "graph", "causes", vega, chosen, "--hops", "99").code == 2

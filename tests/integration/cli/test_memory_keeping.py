@@ -9,7 +9,7 @@ from apps.audit.models import AuditEvent
 from apps.memories.models import BufferItem, Memory
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
-from config.cli.memory.finding import short
+from config.cli.output import short
 from tests.factories.memories import (
     BufferItemFactory,
 )
@@ -69,32 +69,45 @@ def test_what_is_held_is_shown(arbor: Arbor, vega: str) -> None:
         agent = Memory.objects.first().agent  # type: ignore[union-attr]
         BufferItemFactory(agent=agent, content="The ferryman coughed.")
         assert BufferItem.objects.count() == 1
-    assert [each["content"] for each in arbor("memory", "buffer", vega, "--json").json["held"]] == [
+    assert [each["content"] for each in arbor("memory", "buffer", "list", vega, "--json").json["held"]] == [
         "The ferryman coughed."
     ]
-    assert "The ferryman coughed." in arbor("memory", "buffer", vega).out
+    assert "The ferryman coughed." in arbor("memory", "buffer", "list", vega).out
 
 
 def test_a_thing_is_held_found_again_and_made_a_memory(arbor: Arbor, vega: str) -> None:
     cough = arbor(
-        "memory", "hold", vega, "The ferryman coughed.", "--for", "2d", "--importance", "0.2", "--json"
+        "memory",
+        "buffer",
+        "add",
+        vega,
+        "The ferryman coughed.",
+        "--for",
+        "2d",
+        "--importance",
+        "0.2",
+        "--json",
     ).json["id"]
-    assert "Vega holds it for 1d." in arbor("memory", "hold", vega, "The lock is being mended.").out
-    found = arbor("memory", "buffer", vega, "--search", "why did the ferryman cough?", "--json").json["held"]
+    assert "Vega holds it for 1d." in arbor("memory", "buffer", "add", vega, "The lock is being mended.").out
+    found = arbor("memory", "buffer", "list", vega, "--search", "why did the ferryman cough?", "--json").json[
+        "held"
+    ]
     assert [each["id"] for each in found] == [cough]
-    assert "The ferryman coughed." in arbor("memory", "buffer", vega, "--search", "the ferryman").out
-    nothing = arbor("memory", "buffer", vega, "--search", "quantum chromodynamics")
-    assert "holds nothing that bears on it" in nothing.out
-    assert arbor("memory", "buffer", vega, "--search", " ").code == 1
-    assert {each["accesses"] for each in arbor("memory", "buffer", vega, "--json").json["held"]} == {0}
-    memory_id = arbor("memory", "promote", vega, short(cough), "--json").json["id"]
+    assert "The ferryman coughed." in arbor("memory", "buffer", "list", vega, "--search", "the ferryman").out
+    nothing = arbor("memory", "buffer", "list", vega, "--search", "quantum chromodynamics")
+    assert "buffer has nothing about it" in nothing.out
+    assert arbor("memory", "buffer", "list", vega, "--search", " ").code == 1
+    assert {each["accesses"] for each in arbor("memory", "buffer", "list", vega, "--json").json["held"]} == {
+        0
+    }
+    memory_id = arbor("memory", "buffer", "promote", vega, short(cough), "--json").json["id"]
     assert arbor("memory", "show", vega, memory_id, "--json").json["content"] == "The ferryman coughed."
-    assert [each["content"] for each in arbor("memory", "buffer", vega, "--json").json["held"]] == [
+    assert [each["content"] for each in arbor("memory", "buffer", "list", vega, "--json").json["held"]] == [
         "The lock is being mended."
     ]
-    unknown = arbor("memory", "promote", vega, str(uuid4()))
+    unknown = arbor("memory", "buffer", "promote", vega, str(uuid4()))
     assert (unknown.code, "has no" in unknown.err) == (1, True)
-    assert arbor("memory", "hold", vega, "Too long.", "--for", "99d").code == 1
+    assert arbor("memory", "buffer", "add", vega, "Too long.", "--for", "99d").code == 1
     with tenant_transaction(tenant_by_slug("acme").id):
         said = AuditEvent.objects.filter(message__contains="hold").values_list("message", flat=True)
         assert list(said) == ["gave Vega something to hold"] * 2

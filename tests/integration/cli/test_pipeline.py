@@ -1,4 +1,4 @@
-"""`arbor pipeline`: checking, rehearsing and drawing a graph."""
+"""`arbor ops pipeline`: checking, rehearsing and drawing a graph."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ def own(tmp_path: Path) -> str:
 
 
 def test_the_graph_of_every_agent_is_valid(arbor: Arbor) -> None:
-    ran = arbor("pipeline", "validate", "--json")
+    ran = arbor("ops", "pipeline", "validate", "--json")
 
     assert (ran.code, ran.json["valid"], ran.json["faults"]) == (0, True, [])
     assert {"observe", "llm_goal", "check_loop", "record", "done"} <= set(ran.json["nodes"])
-    assert "valid: heartbeat" in arbor("pipeline", "validate").out
+    assert "valid: heartbeat" in arbor("ops", "pipeline", "validate").out
 
 
 def test_every_fault_of_a_graph_is_listed_and_the_exit_code_says_it(arbor: Arbor, tmp_path: Path) -> None:
     path = tmp_path / "broken.dot"
     path.write_text(BROKEN)
 
-    ran = arbor("pipeline", "validate", str(path), "--json")
+    ran = arbor("ops", "pipeline", "validate", str(path), "--json")
 
     assert (ran.code, ran.json["valid"]) == (1, False)
     assert len(ran.json["faults"]) == 4
     assert any("no handler is called 'fly'" in fault for fault in ran.json["faults"])
-    people = arbor("pipeline", "validate", str(path))
+    people = arbor("ops", "pipeline", "validate", str(path))
     assert (people.code, "no handler is called 'fly'" in people.out) == (1, True)
-    assert arbor("pipeline", "run", "--dry", str(path)).code == 1
-    assert arbor("pipeline", "viz", str(path)).code == 1
+    assert arbor("ops", "pipeline", "run", "--dry", str(path)).code == 1
+    assert arbor("ops", "pipeline", "viz", str(path)).code == 1
 
 
 def test_a_graph_is_read_from_standard_input(arbor: Arbor) -> None:
-    assert arbor("pipeline", "validate", "-", "--json", stdin=OWN).json["name"] == "own"
+    assert arbor("ops", "pipeline", "validate", "-", "--json", stdin=OWN).json["name"] == "own"
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,13 @@ def test_a_graph_is_read_from_standard_input(arbor: Arbor) -> None:
             "an outcome is one of success, failure, retry, partial",
         ),
         (("run", "--dry", "--mode", "dream"), 2, "'dream' is not one of"),
+        (("run", "--dry", "--set", "turn=two"), 1, "turn must be of type int, like 1, got 'two'"),
     ],
 )
 def test_what_is_wrong_with_a_command_is_said(
     arbor: Arbor, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    ran = arbor("pipeline", *arguments)
+    ran = arbor("ops", "pipeline", *arguments)
 
     assert (ran.code, said in ran.err) == (code, True)
 
@@ -81,7 +82,7 @@ def test_a_file_that_is_no_text_is_refused(arbor: Arbor, tmp_path: Path) -> None
     path = tmp_path / "noise.dot"
     path.write_bytes(b"\xff\xfe\x00")
 
-    ran = arbor("pipeline", "validate", str(path))
+    ran = arbor("ops", "pipeline", "validate", str(path))
 
     assert (ran.code, "must be text in UTF-8" in ran.err) == (1, True)
 
@@ -90,7 +91,9 @@ def test_a_rehearsal_shows_the_way_and_touches_nothing(arbor: Arbor, tmp_path: P
     replies = tmp_path / "replies.json"
     replies.write_text(json.dumps([{"thinking": "hm", "actions": ["recall"]}, "no", {"thinking": "so"}]))
 
-    ran = arbor("pipeline", "run", "--dry", "--mode", "goal_pursuit", "--reply", str(replies), "--json")
+    ran = arbor(
+        "ops", "pipeline", "run", "--dry", "--mode", "goal_pursuit", "--reply", str(replies), "--json"
+    )
 
     path = [(each["node"], each["outcome"]) for each in ran.json["path"]]
     assert ran.code == 0
@@ -100,12 +103,23 @@ def test_a_rehearsal_shows_the_way_and_touches_nothing(arbor: Arbor, tmp_path: P
     with connections["ops"].cursor() as cursor:
         cursor.execute("SELECT count(*) FROM heartbeats_heartbeat")
         assert cursor.fetchone() == (0,)
-    people = arbor("pipeline", "run", "--dry", "--outcome", "llm_reflect=failure")
+    people = arbor("ops", "pipeline", "run", "--dry", "--outcome", "llm_reflect=failure")
     assert (people.code, "exit failed: failure" in people.out) == (0, True)
 
 
+def test_a_rehearsal_goes_on_from_a_turn_that_is_set(arbor: Arbor, tmp_path: Path) -> None:
+    replies = tmp_path / "replies.json"
+    replies.write_text(json.dumps([{"thinking": "hm", "actions": ["recall"]}, {"thinking": "so"}]))
+    options = ("--reply", str(replies), "--set", "turn=2", "--prefer", "act=done", "--json")
+
+    ran = arbor("ops", "pipeline", "run", "--dry", *options)
+
+    assert ran.code == 0, ran.err
+    assert any("goes on to turn 3" in each["notes"] for each in ran.json["path"])
+
+
 def test_a_rehearsal_that_reaches_no_exit_fails(arbor: Arbor, own: str) -> None:
-    ran = arbor("pipeline", "run", "--dry", own, "--outcome", "look=failure")
+    ran = arbor("ops", "pipeline", "run", "--dry", own, "--outcome", "look=failure")
 
     assert (ran.code, "nothing leads on from node look after failure" in ran.out) == (1, True)
 
@@ -113,24 +127,24 @@ def test_a_rehearsal_that_reaches_no_exit_fails(arbor: Arbor, own: str) -> None:
 def test_a_graph_is_drawn_as_svg(arbor: Arbor, own: str, tmp_path: Path) -> None:
     file = tmp_path / "own.svg"
 
-    assert arbor("pipeline", "viz", own, "-o", str(file)).code == 0
+    assert arbor("ops", "pipeline", "viz", own, "-o", str(file)).code == 0
     written = file.read_text()
     root = ElementTree.fromstring(written)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "Look" in written
     assert "&lt;around&gt;" in written
-    assert arbor("pipeline", "viz", own).out == written
-    assert arbor("pipeline", "viz", own, "--json").json["svg"] == written
-    assert arbor("pipeline", "viz", own, "-o", str(file), "--json").json["file"] == str(file)
-    refused = arbor("pipeline", "viz", own, "-o", str(tmp_path / "no" / "x.svg"))
+    assert arbor("ops", "pipeline", "viz", own).out == written
+    assert arbor("ops", "pipeline", "viz", own, "--json").json["svg"] == written
+    assert arbor("ops", "pipeline", "viz", own, "-o", str(file), "--json").json["file"] == str(file)
+    refused = arbor("ops", "pipeline", "viz", own, "-o", str(tmp_path / "no" / "x.svg"))
     assert (refused.code, refused.err.startswith("arbor: ")) == (1, True)
 
 
 def test_an_agents_own_graph_goes_before_that_of_every_agent(arbor: Arbor, one_tenant: str) -> None:
     arbor("agent", "create", "Vega", "--template", "Researcher")
-    assert arbor("pipeline", "validate", "Vega", "--json").json["name"] == "heartbeat"
+    assert arbor("ops", "pipeline", "validate", "Vega", "--json").json["name"] == "heartbeat"
     with tenant_transaction(tenant_by_slug(one_tenant).id):
         Agent.objects.filter(name="Vega").update(pipeline=OWN)
 
-    assert arbor("pipeline", "validate", "Vega", "--json").json["name"] == "own"
-    assert arbor("pipeline", "validate", "Nobody").code == 1
+    assert arbor("ops", "pipeline", "validate", "Vega", "--json").json["name"] == "own"
+    assert arbor("ops", "pipeline", "validate", "Nobody").code == 1

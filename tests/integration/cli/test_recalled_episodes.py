@@ -20,7 +20,7 @@ def vega(arbor: Arbor, one_tenant: str, tmp_path: Path) -> str:
     }.items():
         talk = tmp_path / f"{name}.jsonl"
         talk.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts))
-        assert arbor("ingest", str(talk), "--agent", "Vega").code == 0
+        assert arbor("memory", "ingest", str(talk), "--agent", "Vega").code == 0
     return "Vega"
 
 

@@ -1,4 +1,4 @@
-"""`arbor reembed`, as an operator calls it."""
+"""`arbor memory reembed`, as an operator calls it."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ def remembering(arbor: Arbor, two_tenants: tuple[str, str]) -> Arbor:
 
 def test_one_agent_a_tenants_and_all_are_moved(remembering: Arbor) -> None:
     to = ("--to", "wordllama", "--dimension", "64", "--json")
-    (vega,) = remembering("reembed", *to, "--agent", "Vega", "--tenant", "acme").json["agents"]
+    (vega,) = remembering("memory", "reembed", *to, "--agent", "Vega", "--tenant", "acme").json["agents"]
     assert (vega["agent"], vega["from"]) == ("Vega", {"model": "wordllama", "dimension": 256})
     # What it was told, and what it was born with.
     assert vega["memories"] > 2
-    assert {each["agent"] for each in remembering("reembed", *to, "--tenant", "acme").json["agents"]} == {
-        "Deneb"
-    }
-    everyone = remembering("reembed", *to).json
+    assert {
+        each["agent"] for each in remembering("memory", "reembed", *to, "--tenant", "acme").json["agents"]
+    } == {"Deneb"}
+    everyone = remembering("memory", "reembed", *to).json
     assert (everyone["dimension"], everyone["memories"]) == (64, vega["memories"])
     assert [each["tenant"] for each in everyone["agents"]] == ["globex"]
-    assert remembering("reembed", *to).json["agents"] == []
+    assert remembering("memory", "reembed", *to).json["agents"] == []
     found = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
     assert found.code == 0
     assert "cook" in found.out
 
 
 def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering: Arbor) -> None:
-    ran = remembering("reembed")
+    ran = remembering("memory", "reembed")
     assert (ran.code, ran.out.strip()) == (0, "Every agent's vectors are of wordllama of 256 dimensions.")
-    assert remembering("reembed", "--dimension", "128").code == 0
-    ran = remembering("reembed")
+    assert remembering("memory", "reembed", "--dimension", "128").code == 0
+    ran = remembering("memory", "reembed")
     assert ran.code == 0
     assert "Moved to wordllama of 256 dimensions" in ran.out
     assert "wordllama of 128 dimensions" in ran.out
@@ -62,7 +62,7 @@ def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering
 def test_what_cannot_be_done_says_what_could(
     remembering: Arbor, arguments: list[str], code: int, said: str
 ) -> None:
-    ran = remembering("reembed", *arguments)
+    ran = remembering("memory", "reembed", *arguments)
     assert ran.code == code
     assert said in ran.err
 
@@ -73,7 +73,7 @@ def test_ctrl_c_is_safe(remembering: Arbor, monkeypatch: pytest.MonkeyPatch) -> 
 
     with monkeypatch.context() as broken:
         broken.setattr(reembed, "take_over", interrupted)
-        assert remembering("reembed", "--dimension", "64").code == 130
+        assert remembering("memory", "reembed", "--dimension", "64").code == 130
     found = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
     assert "cook" in found.out
-    assert remembering("reembed", "--dimension", "64", "--json").json["memories"] > 6
+    assert remembering("memory", "reembed", "--dimension", "64", "--json").json["memories"] > 6

@@ -1,4 +1,4 @@
-"""`arbor perceive`, `arbor policy`, `arbor tenant limit`, `arbor agent cycle`, `arbor heartbeat replay`."""
+"""`arbor agent perceive`, `arbor agent policy`, `arbor tenant limit`, `arbor agent cycle`, `arbor agent replay`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
 
 def test_an_agent_perceives(arbor: Arbor, vega: str) -> None:
     told = json.loads(
-        arbor("perceive", vega, "It snows.", "--urgent", "--detail", '{"at": "pier"}', "--json").out
+        arbor("agent", "perceive", vega, "It snows.", "--urgent", "--detail", '{"at": "pier"}', "--json").out
     )
     assert (told["kind"], told["urgent"], told["agent_status"]) == ("environment", True, "active")
-    assert "due now" in arbor("perceive", vega, "Stop.", "--kind", "interrupt").out
-    assert arbor("perceive", vega, "x", "--kind", "user_message").code == 2
-    assert arbor("perceive", vega, "x", "--detail", "[1]").code == 2
-    assert arbor("perceive", vega, " ").code == 1
+    assert "due now" in arbor("agent", "perceive", vega, "Stop.", "--kind", "interrupt").out
+    assert arbor("agent", "perceive", vega, "x", "--kind", "user_message").code == 2
+    assert arbor("agent", "perceive", vega, "x", "--detail", "[1]").code == 2
+    assert arbor("agent", "perceive", vega, " ").code == 1
 
 
 def test_a_policy_is_set_and_shown(arbor: Arbor, vega: str) -> None:
     ran = arbor(
+        "agent",
         "policy",
         "set",
         vega,
@@ -41,31 +42,31 @@ def test_a_policy_is_set_and_shown(arbor: Arbor, vega: str) -> None:
         "--steady",
     )
     assert ran.code == 0, ran.err
-    said = json.loads(arbor("policy", "show", vega, "--json").out)
+    said = json.loads(arbor("agent", "policy", "show", vega, "--json").out)
     assert (said["active_from"], said["time_zone"], said["adaptive"]) == ("08:00:00", "Europe/Berlin", False)
-    assert arbor("policy", "set", vega, "--daily-usd", "none", "--hours", "none").code == 0
-    said = json.loads(arbor("policy", "show", vega, "--json").out)
+    assert arbor("agent", "policy", "set", vega, "--daily-usd", "none", "--hours", "none").code == 0
+    said = json.loads(arbor("agent", "policy", "show", vega, "--json").out)
     assert (said["active_from"], said["daily_usd"], said["time_zone"]) == (None, None, "Europe/Berlin")
 
 
 def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
-    shown = " ".join(arbor("policy", "show", vega).out.split())
+    shown = " ".join(arbor("agent", "policy", "show", vega).out.split())
     for line in (
-        "budget energy: 10 come back at each beat, 20 at most",
-        "beats at any hour",
-        "while nothing happens beats slower",
+        "budget energy: 10 come back at each heartbeat, 20 at most",
+        "active at any hour",
+        "while nothing happens heartbeats get rarer",
         "US dollars a day unlimited",
-        "further turns of a beat 9, the installation's",
+        "further turns of a heartbeat 9, the installation's",
     ):
         assert line in shown
     assert arbor("tenant", "limit", "acme", "--usd", "25").code == 0
     given = ("--budget", "ticks", "--hours", "22:00-06:00", "--daily-usd", "0.5", "--follow-ups", "0")
-    shown = " ".join(arbor("policy", "set", vega, *given).out.split())
+    shown = " ".join(arbor("agent", "policy", "set", vega, *given).out.split())
     for line in (
         "ticks a cycle",
-        "beats 22:00 to 06:00 UTC",
+        "active 22:00 to 06:00 UTC",
         "US dollars a day 0.5; its tenant's agents together 25",
-        "further turns of a beat 0",
+        "further turns of a heartbeat 0",
     ):
         assert line in shown
 
@@ -84,13 +85,13 @@ def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
         (["--models", '{"deep": ["openai/x"]}'], 1, "a tier is"),
         (["--models", '{"reflex": ["nonsense"]}'], 1, "provider/model"),
         (["--models", "{"], 2, "not JSON"),
-        ([], 2, "name what is to change"),
+        ([], 2, "name a field to change"),
     ],
 )
 def test_a_policy_that_is_none_is_refused(
     arbor: Arbor, vega: str, given: list[str], code: int, fault: str
 ) -> None:
-    ran = arbor("policy", "set", vega, *given)
+    ran = arbor("agent", "policy", "set", vega, *given)
     assert ran.code == code
     assert fault in ran.err
 
@@ -109,19 +110,19 @@ def test_a_cycle_runs_and_its_beats_can_be_replayed(arbor: Arbor, vega: str) -> 
     cycle = json.loads(ran.out)
     assert (cycle["allocated"], cycle["ended"]) == (3, "used up")
     first = cycle["ticks"][0]["heartbeat_id"]
-    replayed = arbor("heartbeat", "replay", first, "--model", "reflex/default", "--json")
+    replayed = arbor("agent", "replay", first, "--model", "reflex/default", "--json")
     assert replayed.code == 0, replayed.out
     told = json.loads(replayed.out)
     assert told["same"]
     assert [each["action"] for each in told["other"]["decisions"]] == [
         each["action"] for each in told["decisions"]
     ]
-    assert "the same" in arbor("heartbeat", "replay", first).out
+    assert "the same" in arbor("agent", "replay", first).out
     assert arbor("tenant", "create", "globex").code == 0
     shown = arbor("agent", "trace", vega, "--beat", str(cycle["ticks"][0].get("number", 1))).out
     assert f"id {first[-8:]}" in shown
-    assert "the same" in arbor("heartbeat", "replay", first[-8:]).out
-    missing = arbor("heartbeat", "replay", vega)
+    assert "the same" in arbor("agent", "replay", first[-8:]).out
+    missing = arbor("agent", "replay", vega)
     assert (
         missing.code,
         "no tenant has a heartbeat 'Vega': give an id, or its last 8 characters" in missing.err,
@@ -133,9 +134,9 @@ def test_a_cycle_runs_and_its_beats_can_be_replayed(arbor: Arbor, vega: str) -> 
 
 
 def test_what_is_used_and_noticed_is_shown(arbor: Arbor, vega: str) -> None:
-    assert arbor("agent", "tick", vega, "--here").code == 0
+    assert arbor("agent", "run", vega, "--here").code == 0
     said = json.loads(arbor("agent", "show", vega, "--json").out)
     assert said["used_today"]["beats"] == 1
     assert said["used_today"]["level"] == "normal"
-    assert "today: 1 beats" in arbor("agent", "show", vega).out
+    assert "today: 1 heartbeats" in arbor("agent", "show", vega).out
     assert set(json.loads(arbor("status", "--json").out)["notices"]) >= {"loop", "budget"}

@@ -1,4 +1,4 @@
-"""`arbor belief` and `arbor identity`: who an agent is and what it believes, from the command line."""
+"""`arbor self belief` and `arbor self identity`: who an agent is and what it believes, from the command line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from apps.audit.models import AuditEvent
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
-from config.cli.memory.finding import short
+from config.cli.output import short
 from tests.integration.cli.conftest import Arbor
 
 
@@ -18,25 +18,25 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
 
 
 def test_a_new_agent_believes_what_its_template_values(arbor: Arbor, vega: str) -> None:
-    beliefs = arbor("belief", "list", vega, "--json").json["beliefs"]
+    beliefs = arbor("self", "belief", "list", vega, "--json").json["beliefs"]
     assert {each["category"] for each in beliefs} == {"values"}
     assert any(each["statement"].startswith("accuracy, because") for each in beliefs)
-    aspects = arbor("identity", "list", vega, "--json").json["aspects"]
+    aspects = arbor("self", "identity", "list", vega, "--json").json["aspects"]
     assert {each["kind"] for each in aspects} == {"self_concept", "purpose", "emotional_baseline"}
 
 
 def test_a_belief_is_held_revised_and_dropped(arbor: Arbor, vega: str) -> None:
-    held = arbor("belief", "hold", vega, "[b]Ice[/b] holds.", "--about", "world", "--json").json
+    held = arbor("self", "belief", "add", vega, "[b]Ice[/b] holds.", "--about", "world", "--json").json
     assert (held["confidence"], held["status"]) == (0.7, "held")
-    assert "[b]Ice[/b] holds." in arbor("belief", "list", vega).out
-    assert arbor("belief", "hold", vega, "[b]Ice[/b] holds.").code == 1
+    assert "[b]Ice[/b] holds." in arbor("self", "belief", "list", vega).out
+    assert arbor("self", "belief", "add", vega, "[b]Ice[/b] holds.").code == 1
     revised = arbor(
-        "belief", "revise", vega, short(held["id"]), "--confidence", "0.2", "--status", "questioned"
+        "self", "belief", "revise", vega, short(held["id"]), "--confidence", "0.2", "--status", "questioned"
     )
     assert "is questioned, 20% sure" in revised.out
-    assert arbor("belief", "drop", vega, held["id"], "--reason", "it broke").code == 0
-    assert "holds." not in arbor("belief", "list", vega).out
-    assert "holds." in arbor("belief", "list", vega, "--all").out
+    assert arbor("self", "belief", "drop", vega, held["id"], "--reason", "it broke").code == 0
+    assert "holds." not in arbor("self", "belief", "list", vega).out
+    assert "holds." in arbor("self", "belief", "list", vega, "--all").out
     with tenant_transaction(tenant_by_slug("acme").id):
         actors = AuditEvent.objects.filter(message__contains="Ice").values_list("actor", flat=True)
         assert len(actors) == 3
@@ -44,41 +44,27 @@ def test_a_belief_is_held_revised_and_dropped(arbor: Arbor, vega: str) -> None:
 
 
 def test_an_aspect_is_taken_and_dropped(arbor: Arbor, vega: str) -> None:
-    taken = arbor("identity", "take", vega, "I finish what I begin.", "--kind", "agency", "--json").json
-    assert "I finish what I begin." in arbor("identity", "list", vega).out
-    assert arbor("identity", "drop", vega, short(taken["id"])).code == 0
-    assert "I finish what I begin." not in arbor("identity", "list", vega).out
+    taken = arbor(
+        "self", "identity", "add", vega, "I finish what I begin.", "--kind", "agency", "--json"
+    ).json
+    assert "I finish what I begin." in arbor("self", "identity", "list", vega).out
+    assert arbor("self", "identity", "drop", vega, short(taken["id"])).code == 0
+    assert "I finish what I begin." not in arbor("self", "identity", "list", vega).out
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("belief", "hold", "Vega", " "), 1),
-        (("belief", "hold", "Vega", "x", "--confidence", "7"), 2),
-        (("belief", "revise", "Vega", "12345678"), 2),
-        (("belief", "drop", "Vega", "12345678"), 1),
-        (("belief", "list", "Nobody"), 1),
-        (("identity", "take", "Vega", "x", "--kind", "dream"), 2),
-        (("identity", "drop", "Vega", "12345678"), 1),
+        (("self", "belief", "add", "Vega", " "), 1),
+        (("self", "belief", "add", "Vega", "x", "--confidence", "7"), 2),
+        (("self", "belief", "revise", "Vega", "12345678"), 2),
+        (("self", "belief", "drop", "Vega", "12345678"), 1),
+        (("self", "belief", "list", "Nobody"), 1),
+        (("self", "identity", "add", "Vega", "x", "--kind", "dream"), 2),
+        (("self", "identity", "drop", "Vega", "12345678"), 1),
     ],
 )
 def test_what_is_wrong_is_said_with_its_exit_code(
     arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int
 ) -> None:
     assert arbor(*arguments).code == code
-
-
-@pytest.mark.parametrize(
-    ("group", "verb"),
-    [
-        ("belief", "list"),
-        ("belief", "hold"),
-        ("belief", "revise"),
-        ("belief", "drop"),
-        ("identity", "list"),
-        ("identity", "take"),
-        ("identity", "drop"),
-    ],
-)
-def test_help_shows_an_example(arbor: Arbor, group: str, verb: str) -> None:
-    assert f"arbor {group} {verb}" in arbor(group, verb, "--help").out.split("Example:")[1]

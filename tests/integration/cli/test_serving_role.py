@@ -20,7 +20,7 @@ STARTS = {
     "web": ("web", "--port", "0"),
     "worker": ("worker", "--queues", "cleanup", "--concurrency", "1"),
     "threads": ("worker", "--queues", "llm", "--pool", "threads", "--concurrency", "2"),
-    "beat": ("beat",),
+    "scheduler": ("scheduler",),
 }
 
 

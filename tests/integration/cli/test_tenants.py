@@ -1,4 +1,4 @@
-"""`arbor tenant` and `arbor user`."""
+"""`arbor tenant` and `arbor tenant user`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_an_empty_list_says_what_to_do_next(arbor: Arbor) -> None:
 
 def test_every_act_on_the_installation_is_on_record(arbor: Arbor, one_tenant: str) -> None:
     arbor("tenant", "suspend", "acme")
-    arbor("user", "create", "maria", "--generate")
-    arbor("tenant", "member", "add", "acme", "maria", "--role", "viewer")
+    arbor("tenant", "user", "create", "maria", "--generate")
+    arbor("tenant", "member", "add", "acme", "maria", "--role", "viewer", "--json")
     arbor("tenant", "list")
     acts = list(PlatformEvent.objects.using(OPS).order_by("id").values_list("action", "message"))
     assert acts == [
@@ -42,7 +42,7 @@ def test_every_act_on_the_installation_is_on_record(arbor: Arbor, one_tenant: st
 
 
 def test_a_generated_password_is_shown_once_and_opens_the_account(arbor: Arbor, one_tenant: str) -> None:
-    made = arbor("user", "create", "maria", "--generate", "--tenant", "acme", "--json").json
+    made = arbor("tenant", "user", "create", "maria", "--generate", "--tenant", "acme", "--json").json
     user = User.objects.using(OPS).get(username="maria")
     assert user.check_password(made["password"])
     assert user.is_staff
@@ -54,7 +54,7 @@ def test_a_generated_password_is_shown_once_and_opens_the_account(arbor: Arbor, 
 
 def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database: None) -> None:
     password = "ford-at-the-bend"
-    ran = arbor("user", "create", "maria", "--password-stdin", "--superuser", stdin=f"{password}\n")
+    ran = arbor("tenant", "user", "create", "maria", "--password-stdin", "--superuser", stdin=f"{password}\n")
     assert ran.code == 0
     assert password not in ran.out + ran.err
     user = User.objects.using(OPS).get()
@@ -68,19 +68,19 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
         (["tenant", "create", "a b"], 1, "letters, digits, hyphens"),
         (["tenant", "create", "acme"], 1, "already"),
         (["tenant", "suspend", "acne"], 1, "there is: acme"),
-        (["tenant", "member", "add", "acme", "maria"], 1, "arbor user create maria"),
+        (["tenant", "member", "add", "acme", "maria"], 1, "arbor tenant user create maria"),
         (["tenant", "member", "add", "acme", "maria", "--role", "king"], 2, "'viewer', 'operator', 'owner'"),
-        (["user", "create", "maria"], 2, "--password-stdin or --generate"),
-        (["user", "create", "maria", "--password-stdin", "--generate"], 2, "exclude each other"),
-        (["user", "create", "maria", "--password-stdin"], 1, "too short"),
-        (["user", "create", "", "--generate"], 1, "an account needs a name"),
+        (["tenant", "user", "create", "maria"], 2, "--password-stdin or --generate"),
+        (["tenant", "user", "create", "maria", "--password-stdin", "--generate"], 2, "exclude each other"),
+        (["tenant", "user", "create", "maria", "--password-stdin"], 1, "too short"),
+        (["tenant", "user", "create", "", "--generate"], 1, "an account needs a name"),
         (
             ["tenant", "limit", "acme", "--usd", "-1"],
             1,
             "limit of US dollars a day is 0 to 99,999,999, or none",
         ),
-        (["user", "create", "ma ria", "--generate"], 1, "valid username"),
-        (["user", "create", "maria", "--generate", "--tenant", "acne"], 1, "no tenant 'acne'"),
+        (["tenant", "user", "create", "ma ria", "--generate"], 1, "valid username"),
+        (["tenant", "user", "create", "maria", "--generate", "--tenant", "acne"], 1, "no tenant 'acne'"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_exit_code(
@@ -93,6 +93,6 @@ def test_what_is_wrong_is_said_with_its_exit_code(
 
 
 def test_a_name_is_given_to_one_account_only(arbor: Arbor, database: None) -> None:
-    arbor("user", "create", "maria", "--generate")
-    ran = arbor("user", "create", "Maria", "--generate")
+    arbor("tenant", "user", "create", "maria", "--generate")
+    ran = arbor("tenant", "user", "create", "Maria", "--generate")
     assert (ran.code, "already" in ran.err) == (1, True)

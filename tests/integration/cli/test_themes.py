@@ -72,42 +72,42 @@ def test_a_recall_without_a_clear_memory_shows_what_is_on_the_tip_of_the_tongue(
     assert theme["name"] == theme_of(vega).name
     assert "on the tip of the tongue: coltrane" in arbor("recall", "Vega", "who was it again").out
     assert arbor("recall", "Vega", "coltrane saxophone", "--json").json["tip_of_the_tongue"] == []
-    (same,) = arbor("memory", "tip", "Vega", "coltrane saxophone", "--json").json["themes"]
+    (same,) = arbor("memory", "theme", "tip", "Vega", "coltrane saxophone", "--json").json["themes"]
     assert same["cluster_id"] == theme["cluster_id"]
 
 
 def test_a_theme_is_named_and_computed_anew_by_hand(arbor: Arbor, vega: Agent) -> None:
     theme = str(theme_of(vega).id)
-    assert arbor("memory", "name-theme", "Vega", theme, "Evenings at the club").code == 0
+    assert arbor("memory", "theme", "name", "Vega", theme, "Evenings at the club", "--json").json["name"]
     with tenant_transaction(vega.tenant_id):
         Cluster.objects.update(stale=True, keywords=[])
-    assert arbor("memory", "refresh-theme", "Vega", theme[-8:]).code == 0
+    assert arbor("memory", "theme", "refresh", "Vega", theme[-8:], "--json").code == 0
     found = theme_of(vega)
     assert (found.name, found.stale, found.size) == ("Evenings at the club", False, MEMBERS)
     assert {"coltrane", "saxophone"} <= set(found.keywords)
     with tenant_transaction(vega.tenant_id):
         assert AuditEvent.objects.filter(message__contains="named the theme").count() == 1
-    refused = arbor("memory", "name-theme", "Vega", theme, " ")
+    refused = arbor("memory", "theme", "name", "Vega", theme, " ")
     assert refused.code == 1
     assert "1 to 200" in refused.err
 
 
 def test_a_memory_is_assigned_and_linked_by_hand(arbor: Arbor, vega: Agent) -> None:
     memory_id = str(member_of(vega))
-    themes = arbor("memory", "assign", "Vega", memory_id, "--json").json["themes"]
+    themes = arbor("memory", "theme", "assign", "Vega", memory_id, "--most", "3", "--json").json["themes"]
     assert list(themes) == [str(theme_of(vega).id)]
-    told = arbor("memory", "link", "Vega", memory_id, "Jazz", "--strength", "0.8", "--json").json
+    told = arbor("memory", "concept", "link", "Vega", memory_id, "Jazz", "--strength", "0.8", "--json").json
     assert told["concepts"]["Jazz"] == 0.8
 
 
 def test_concepts_are_placed_and_merged_by_hand(arbor: Arbor, vega: Agent) -> None:
     memory_id = str(member_of(vega))
     for name in ("jazz", "music", "jazz music"):
-        assert arbor("memory", "link", "Vega", memory_id, name).code == 0
-    assert arbor("memory", "place-concept", "Vega", "jazz", "--below", "music").code == 0
-    circle = arbor("memory", "place-concept", "Vega", "music", "--below", "jazz")
+        assert arbor("memory", "concept", "link", "Vega", memory_id, name).code == 0
+    assert arbor("memory", "concept", "place", "Vega", "jazz", "--below", "music").code == 0
+    circle = arbor("memory", "concept", "place", "Vega", "music", "--below", "jazz")
     assert circle.code == 1
     assert "cannot stand above itself" in circle.err
-    assert arbor("memory", "merge-concepts", "Vega", "jazz", "jazz music").code == 0
-    tree = arbor("memory", "concepts", "Vega", "--json").out
+    assert arbor("memory", "concept", "merge", "Vega", "jazz", "jazz music").code == 0
+    tree = arbor("memory", "concept", "list", "Vega", "--json").out
     assert "jazz music" not in tree

@@ -40,5 +40,8 @@ def test_a_proposal_that_waits_says_how_a_person_decides_it(viewer: Client, worl
     with tenant_transaction(world.tenant.id):
         waits = ProposalFactory(agent=world.agent)
         decided = ProposalFactory(agent=world.agent, status="accepted")
-    assert f"{waits.id}" in viewer.get(page_of(waits)).content.decode().partition("arbor proposal accept")[2]
+    assert (
+        f"{waits.id}"
+        in viewer.get(page_of(waits)).content.decode().partition("arbor self proposal accept")[2]
+    )
     assert "it is decided" in viewer.get(page_of(decided)).content.decode()

@@ -26,7 +26,7 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ModelRequest, ScriptedModel
-from config.cli.trace import trace_of
+from config.cli.agents.trace import trace_of
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
 

@@ -10,7 +10,8 @@ import click
 import pytest
 
 from arbor.errors import AlreadyRunning, ConfigurationInvalid
-from config.cli.main import COMMANDS, Entry, ExitCode, main
+from config.cli.kit import ExitCode
+from config.cli.main import COMMANDS, cli, main
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,16 +34,18 @@ def failing(kind: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _failing_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = Entry(target=f"{__name__}:failing", summary="Fails.", needs_django=False)
-    monkeypatch.setitem(COMMANDS, "fail", entry)
+    monkeypatch.setitem(cli.commands, "fail", failing)
 
 
 def test_the_overview_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--help") == ExitCode.DONE
     shown = capsys.readouterr().out
-    for name, entry in COMMANDS.items():
-        assert name in shown
-        assert entry.summary.split()[0] in shown
+    for heading, section in COMMANDS.items():
+        assert f"{heading}:" in shown
+        for name, (_, summary) in section.items():
+            assert f"  {name}  " in shown
+            assert summary in shown
+    assert sum(map(len, COMMANDS.values())) <= 24
 
 
 def test_the_overview_loads_no_framework() -> None:
@@ -57,7 +60,9 @@ def test_the_overview_loads_no_framework() -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("command", ["goals", "inbox", "inner_state", "beliefs", "policy"])
+@pytest.mark.parametrize(
+    "command", ["goals.goals", "contacts.inbox", "selves.inner_state", "selves.beliefs", "agents.policy"]
+)
 def test_a_command_that_asks_no_model_loads_none(command: str) -> None:
     script = (
         f"import sys, config.cli.with_django, config.cli.{command}\n"

@@ -98,13 +98,13 @@ def test_compose_runs_the_other_parts_too(services: dict[str, Any]) -> None:
         "postgres",
         "valkey",
         "prepare",
-        "beat",
+        "scheduler",
         "web",
         "flower",
     }
-    assert {name: services[name]["command"][0] for name in ("prepare", "beat", "web", "flower")} == {
+    assert {name: services[name]["command"][0] for name in ("prepare", "scheduler", "web", "flower")} == {
         "prepare": "prepare",
-        "beat": "beat",
+        "scheduler": "scheduler",
         "web": "web",
         "flower": "flower",
     }

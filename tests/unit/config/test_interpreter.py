@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from config.cli.checks.finding import Verdict
-from config.cli.checks.interpreter import check_interpreter
+from config.cli.checks.finding import CheckVerdict
+from config.cli.doctor import check_interpreter
 from config.interpreter import Interpreter, read_build, this_interpreter
 
 ROOT = Path(__file__).parents[3]
@@ -80,7 +80,11 @@ def test_the_file_describes_the_interpreter_that_runs_it() -> None:
 
 def test_doctor_names_the_build_and_never_fails_for_it() -> None:
     found = check_interpreter()
-    assert (found.check, found.verdict, found.detail) == ("python", Verdict.OK, this_interpreter().summary)
+    assert (found.check, found.verdict, found.detail) == (
+        "python",
+        CheckVerdict.OK,
+        this_interpreter().summary,
+    )
 
 
 def test_every_benchmark_names_the_interpreter_it_ran_on() -> None:

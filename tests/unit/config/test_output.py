@@ -9,7 +9,7 @@ import click
 import pytest
 from rich.text import Text
 
-from config.cli.main import COMMANDS, Entry, main
+from config.cli.main import cli, main
 from config.cli.output import note, show, stamp, table
 
 #: An escape sequence, a bell, a C1 control sequence introducer, and a right-to-left override.
@@ -59,8 +59,7 @@ def test_notes_and_errors_do_not_drive_it_either(
 ) -> None:
     note(HOSTILE)
     assert harmless(capsys.readouterr().err)
-    entry = Entry(target=f"{__name__}:refusing", summary="Refuses.", needs_django=False)
-    monkeypatch.setitem(COMMANDS, "refuse", entry)
+    monkeypatch.setitem(cli.commands, "refuse", refusing)
     with pytest.raises(SystemExit) as end:
         main(["refuse", HOSTILE])
     shown = capsys.readouterr().err
@@ -72,8 +71,7 @@ def test_notes_and_errors_do_not_drive_it_either(
 def test_an_error_does_not_give_back_a_hundred_kilobytes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry = Entry(target=f"{__name__}:refusing", summary="Refuses.", needs_django=False)
-    monkeypatch.setitem(COMMANDS, "refuse", entry)
+    monkeypatch.setitem(cli.commands, "refuse", refusing)
     with pytest.raises(SystemExit):
         main(["refuse", "x" * 100_000])
     shown = capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from config.cli.panel import Summary, panel
+from config.cli.panel import PanelSummary, panel
 
 
 def shown(**changes: Any) -> str:
@@ -24,7 +24,7 @@ def shown(**changes: Any) -> str:
         "ready_in_s": 3.21,
     }
     stream = StringIO()
-    Console(file=stream, width=200).print(panel(Summary(**{**values, **changes})))
+    Console(file=stream, width=200).print(panel(PanelSummary(**{**values, **changes})))
     return stream.getvalue()
 
 

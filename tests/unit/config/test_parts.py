@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from config.cli.parts import NAMES, Plan, parts_of
+from config.cli.parts import NAMES, InstallationPlan, parts_of
 from config.pools import POOLS
 from config.servers import EmbeddedPostgres, EmbeddedValkey
 from config.supervisor.nursery import Nursery
@@ -17,7 +17,7 @@ from config.supervisor.run_folder import RunFolder
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Any:
-    def make(**changes: Any) -> Plan:
+    def make(**changes: Any) -> InstallationPlan:
         values: dict[str, Any] = {
             "run": RunFolder(tmp_path),
             "postgres": EmbeddedPostgres(tmp_path / "postgres", password="postgres-secret"),
@@ -29,12 +29,12 @@ def plan(tmp_path: Path) -> Any:
             "only": frozenset(NAMES),
             "nursery": Nursery({}),
         }
-        return Plan(**{**values, **changes})
+        return InstallationPlan(**{**values, **changes})
 
     return make
 
 
-def by_name(plan: Plan) -> dict[str, Part]:
+def by_name(plan: InstallationPlan) -> dict[str, Part]:
     return {part.name: part for part in parts_of(plan)}
 
 

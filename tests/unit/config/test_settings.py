@@ -58,7 +58,7 @@ def test_a_database_at_the_socket_of_this_machine_can_be_named() -> None:
     assert (found["HOST"], found["OPTIONS"]["host"]) == ("", "/run/postgresql")
 
 
-@pytest.mark.parametrize("command", [("tenant", "list"), ("inbox",)])
+@pytest.mark.parametrize("command", [("tenant", "list"), ("inbox", "list")])
 def test_a_command_says_that_arbor_is_not_running(command: tuple[str, ...], tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "config.cli", *command],

@@ -8,27 +8,29 @@ import click
 import pytest
 
 from config.cli.output import ago
-from config.cli.values import Duration, Expiry, Moment, in_words
+from config.cli.values import DurationType, ExpiryType, MomentType, in_words
 
 
 @pytest.mark.parametrize(
     ("typed", "seconds"), [("30", 30), ("30s", 30), ("5m", 300), ("1.5h", 5400), ("2 D", 172800)]
 )
 def test_a_length_of_time_has_a_unit_or_is_in_seconds(typed: str, seconds: int) -> None:
-    assert Duration().convert(typed, None, None) == timedelta(seconds=seconds)
+    assert DurationType().convert(typed, None, None) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("typed", ["", "soon", "-5m", "5 weeks", "9" * 400])
 def test_anything_else_is_refused(typed: str) -> None:
     with pytest.raises(click.BadParameter):
-        Duration().convert(typed, None, None)
+        DurationType().convert(typed, None, None)
 
 
 def test_a_moment_is_utc_unless_it_says_otherwise() -> None:
-    assert Moment().convert("2026-12-24", None, None) == datetime(2026, 12, 24, tzinfo=UTC)
-    assert Moment().convert("2026-12-24T18:00+01:00", None, None) == datetime(2026, 12, 24, 17, tzinfo=UTC)
+    assert MomentType().convert("2026-12-24", None, None) == datetime(2026, 12, 24, tzinfo=UTC)
+    assert MomentType().convert("2026-12-24T18:00+01:00", None, None) == datetime(
+        2026, 12, 24, 17, tzinfo=UTC
+    )
     with pytest.raises(click.BadParameter, match="2026-12-24"):
-        Moment().convert("Christmas", None, None)
+        MomentType().convert("Christmas", None, None)
 
 
 @pytest.mark.parametrize(
@@ -49,4 +51,4 @@ def test_a_moment_is_said_by_its_distance(seconds: int, words: str) -> None:
 )
 def test_an_end_must_be_to_come(typed: str, why: str) -> None:
     with pytest.raises(click.BadParameter, match=why):
-        Expiry().convert(typed, None, None)
+        ExpiryType().convert(typed, None, None)

@@ -1,6 +1,6 @@
 """An agent's mind: which embedder made its vectors. All of them come from one, so that they can be compared.
 
-A new mind gets the installation's embedder and keeps it, whatever the settings say later, until `arbor reembed` moves it.
+A new mind gets the installation's embedder and keeps it, whatever the settings say later, until `arbor memory reembed` moves it.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class Job:
         if self.error:
             why = f"it ends with {self.error}: see its worker's log"
         elif self.is_idle:
-            why = "see that its worker and beat run"
+            why = "see that its worker and the scheduler run"
         else:
             why = (
                 "`maintenance_failed` in its worker's log says for which agents, and why; they are met again"

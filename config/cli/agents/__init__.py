@@ -1,0 +1,1 @@
+"""Commands about agents, their heartbeats, policies and templates."""

@@ -1,0 +1,165 @@
+"""Run heartbeats now, and show what they did."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, HeartbeatStatus
+from apps.heartbeats.services.cycles import give_cycle, run_ticks
+from apps.heartbeats.services.inline import beat_now, fleet_is_live
+from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.trace import steps_of
+from apps.providers import default_model
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import NotFound, ServerError
+from arbor.runtime import Tick
+from config.cli.agents.trace import model_line, render, render_step, step_line, trace_of
+from config.cli.kit import ExitCode, Output
+from config.cli.output import console, note
+from config.cli.tenancy import ChosenAgent, actor, with_agent
+
+#: How often a heartbeat that the fleet runs is looked at.
+_LOOK_EVERY_S = 0.1
+
+
+@with_agent
+def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) -> Output:
+    """Run a heartbeat of an active agent now, and print its trace."""
+    _audit_request(agent)
+    followed = not here and fleet_is_live()
+    if followed:
+        trace = follow_beat(agent, timeout_s=timeout, quiet=as_json)
+    else:
+        note("this process runs the heartbeat" if here else "no workers: this process runs the heartbeat")
+        trace = run_beat(agent)
+    # Its steps are printed already where it was followed.
+    people = render({**trace, "steps": []} if followed else trace)
+    done = trace["status"] == HeartbeatStatus.DONE
+    return Output(trace, people=people, code=ExitCode.DONE if done else ExitCode.FAILED)
+
+
+@with_agent
+def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
+    """Print what a heartbeat saw, decided and did."""
+    with tenant_transaction(agent.tenant_id):
+        beats = Heartbeat.objects.filter(agent_id=agent.id)
+        if number is None:
+            found = beats.order_by("-started_at").first()
+            missing = f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
+        else:
+            found = beats.filter(number=number).order_by("-started_at").first()
+            missing = f"{agent.name} has no heartbeat {number}; it has {beats.filter(number__gt=0).count()}"
+    if found is None:
+        raise NotFound(missing)
+    shown = _trace(agent, found)
+    return Output(shown, people=render(shown))
+
+
+def _audit_request(agent: ChosenAgent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        record(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor(),
+            agent_id=agent.id,
+            message="asked for a heartbeat now",
+        )
+
+
+def _model_of(agent: ChosenAgent) -> str:
+    with tenant_transaction(agent.tenant_id):
+        own = Agent.objects.values_list("model", flat=True).get(id=agent.id)
+    return model_line(own or default_model())
+
+
+def _trace(agent: ChosenAgent, beat: Heartbeat) -> dict[str, Any]:
+    with tenant_transaction(agent.tenant_id):
+        return trace_of(Heartbeat.objects.select_related("agent").get(id=beat.id))
+
+
+def run_beat(agent: ChosenAgent) -> dict[str, Any]:
+    """Run a heartbeat in this process, and return its trace."""
+    with console(err=True).status(f"{agent.name} runs a heartbeat, {_model_of(agent)}"):
+        beat = beat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
+    return _trace(agent, beat)
+
+
+def follow_beat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
+    """Request a heartbeat from the fleet, follow it to its end, and return its trace; print its steps unless quiet."""
+    with tenant_transaction(agent.tenant_id):
+        tick_now(agent_id=agent.id)
+        slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent.id)
+    # One console for the steps and the line that moves below them, or they would write over each other.
+    screen = console(err=quiet)
+    follower = _Follower(agent, slot_at, screen=None if quiet else screen)
+    deadline = time.monotonic() + timeout_s
+    with screen.status("waiting for a worker") as status:
+        while True:
+            beat = follower.look()
+            if beat is not None and beat.ended_at is not None:
+                return _trace(agent, beat)
+            status.update(follower.where(beat))
+            if time.monotonic() > deadline:
+                raise ServerError(
+                    f"{agent.name} has not ended its heartbeat in {timeout_s:g} s ({follower.where(beat)});"
+                    f" it goes on: `arbor agent trace {agent.name}` shows it, `arbor doctor` checks the workers"
+                )
+            time.sleep(_LOOK_EVERY_S)
+
+
+class _Follower:
+    """Polls one heartbeat."""
+
+    def __init__(self, agent: ChosenAgent, slot_at: datetime, *, screen: Console | None) -> None:
+        self._agent = agent
+        self._slot_at = slot_at
+        self._screen = screen
+        self._seen = 0
+
+    def look(self) -> Heartbeat | None:
+        """Print the steps that are new, and return the heartbeat once it has begun."""
+        with tenant_transaction(self._agent.tenant_id):
+            beat: Heartbeat | None = Heartbeat.objects.filter(
+                agent_id=self._agent.id, slot_at=self._slot_at
+            ).first()
+            new = [step for step in steps_of(beat) if step.sequence > self._seen] if beat else []
+            for step in new:
+                self._seen = step.sequence
+                if self._screen is not None:
+                    self._screen.print(render_step(step_line(step)))
+        return beat
+
+    def where(self, beat: Heartbeat | None) -> str:
+        """Return what the heartbeat waits for."""
+        if beat is None:
+            return "waiting for a worker"
+        if beat.status == HeartbeatStatus.WAITING:
+            return f"waiting for {beat.model or 'the model'}"
+        return f"{beat.status}, {beat.mode or 'beginning'}"
+
+
+@with_agent
+def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
+    """Run heartbeats of an active agent here until its ticks are used up or nothing is left to do."""
+    if ticks is not None:
+        with tenant_transaction(agent.tenant_id):
+            give_cycle(agent_id=agent.id, ticks=ticks, actor=actor())
+
+    def report(tick: Tick, left: int) -> None:
+        did = ", ".join(action.action for action in tick.actions) or tick.reason or "nothing"
+        note(f"{tick.mode or tick.status}: {did} ({left} ticks left)")
+
+    ran = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=report)
+    failed = bool(ran.ticks) and ran.ticks[-1].status == "failed"
+    return Output(
+        {**asdict(ran), "used": ran.used, "agent": agent.name, "tenant": agent.tenant_slug},
+        people=f"{agent.name} ran {len(ran.ticks)} heartbeats and used {ran.used} of {ran.allocated} ticks: {ran.ended}.",
+        code=ExitCode.FAILED if failed else ExitCode.DONE,
+    )

@@ -1,0 +1,197 @@
+"""Create, list, start, stop and destroy agents, and send them messages and events."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from apps.agents.models import Agent
+from apps.fleet.contact import tell_agent
+from apps.fleet.creation import create_agent
+from apps.fleet.lifecycle import (
+    destroy_agent,
+    pause_agent,
+    resume_agent,
+    sleep_agent,
+    start_agent,
+    stop_agent,
+    wake_agent,
+)
+from apps.heartbeats.services.perception import perceive
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from config.cli.agents.views import AGENT, agent_details, agents_of, render_agent
+from config.cli.columns import listing
+from config.cli.kit import Output
+from config.cli.tenancy import (
+    ChosenAgent,
+    actor,
+    in_agent_transaction,
+    in_tenant_transaction,
+    with_agent,
+)
+
+
+def list_all(tenant_slug: str | None) -> Output:
+    """List the agents of a tenant, or of all tenants (which is audited)."""
+    return listing(
+        "agents",
+        agents_of(tenant_slug),
+        AGENT,
+        empty="No agent yet. Create one: [bold]arbor agent create NAME --template Scout --start[/bold]",
+    )
+
+
+@in_agent_transaction
+def show_one(agent: ChosenAgent, *, prompt: bool) -> Output:
+    """Show an agent: status, energy, next heartbeat, goals and working memory."""
+    details = agent_details(agent.id, prompt=prompt)
+    return Output(details, people=render_agent(details))
+
+
+@in_tenant_transaction
+def create(
+    tenant: Tenant,
+    *,
+    name: str,
+    template_name: str,
+    interval: timedelta | None,
+    model: str,
+    starts: bool,
+) -> Output:
+    """Create an agent from a template; it has no heartbeats before it is started."""
+    made = create_agent(name=name, template_name=template_name, actor=actor(), interval=interval, model=model)
+    if starts:
+        made = start_agent(agent_id=made.id, actor=actor())
+    then = f"arbor agent {'run' if starts else 'start'} {_typed(made.name)}"
+    return Output(
+        {
+            "id": made.id,
+            "name": made.name,
+            "public_id": made.public_id,
+            "status": made.status,
+            "tenant": tenant.slug,
+        },
+        people=f"Created [bold]{made.name}[/bold] of {tenant.slug} from {made.template_name}"
+        f" {escape(made.template_version)} ({made.status}).\n  {made.public_id}\nNext: [bold]{then}[/bold]",
+    )
+
+
+def _changed(agent: ChosenAgent, change: Callable[..., Agent], result: str) -> Output:
+    changed = change(agent_id=agent.id, actor=actor())
+    return Output(
+        {"id": agent.id, "name": agent.name, "status": changed.status, "tenant": agent.tenant_slug},
+        people=f"{agent.name} {result}.",
+    )
+
+
+@in_agent_transaction
+def start(agent: ChosenAgent) -> Output:
+    """Start a new or stopped agent's heartbeats."""
+    return _changed(agent, start_agent, "is active")
+
+
+@in_agent_transaction
+def pause(agent: ChosenAgent) -> Output:
+    """Pause an agent's heartbeats."""
+    return _changed(agent, pause_agent, "is paused")
+
+
+@in_agent_transaction
+def resume(agent: ChosenAgent) -> Output:
+    """Resume a paused agent."""
+    return _changed(agent, resume_agent, "is active again")
+
+
+@in_agent_transaction
+def stop(agent: ChosenAgent) -> Output:
+    """Stop an agent, reversibly."""
+    return _changed(agent, stop_agent, "is stopped; all its data stays")
+
+
+@in_agent_transaction
+def sleep(agent: ChosenAgent) -> Output:
+    """Put an agent to sleep until it is woken, or gets a message."""
+    return _changed(agent, sleep_agent, "sleeps")
+
+
+@in_agent_transaction
+def wake(agent: ChosenAgent) -> Output:
+    """Wake an agent that sleeps."""
+    return _changed(agent, wake_agent, "is awake")
+
+
+@with_agent
+def destroy(agent: ChosenAgent, *, confirm: str | None) -> Output:
+    """Delete an agent and all its data, for good. The audit of its acts stays."""
+    if confirm is None:
+        if not sys.stdin.isatty():
+            raise click.UsageError(
+                f"there is no terminal to ask: confirm with --confirm {_typed(agent.name)}"
+            )
+        confirm = click.prompt(f"This deletes {agent.name} of {agent.tenant_slug} for good. Type its name")
+    with tenant_transaction(agent.tenant_id):
+        counts = destroy_agent(agent_id=agent.id, confirm=str(confirm), actor=actor())
+    gone = ", ".join(f"{kind} ({count})" for kind, count in counts.items())
+    return Output(
+        {"id": agent.id, "name": agent.name, "tenant": agent.tenant_slug, "deleted": counts},
+        people=f"{agent.name} is gone, and with it its {gone}.",
+    )
+
+
+@in_agent_transaction
+def tell(agent: ChosenAgent, *, text: str) -> Output:
+    """Send an agent a message; its next heartbeat starts at once. TEXT - is standard input."""
+    if text == "-":
+        text = sys.stdin.read()
+    percept = tell_agent(agent_id=agent.id, text=text, actor=actor())
+    status = Agent.objects.values_list("status", flat=True).get(id=agent.id)
+    heard: dict[str, Any] = {"id": percept.id, "agent": agent.name, "tenant": agent.tenant_slug}
+    then = (
+        "will see it at its next heartbeat, which is due now"
+        if status == "active"
+        else f"is {status} and will see it when its heartbeats go on"
+    )
+    return Output({**heard, "agent_status": status}, people=f"{agent.name} {then}.")
+
+
+def _typed(name: str) -> str:
+    return f'"{name}"' if " " in name or "'" in name else name
+
+
+@in_agent_transaction
+def perceive_event(agent: ChosenAgent, *, text: str, kind: str, urgent: bool, detail: str) -> Output:
+    """Add an event to what an agent perceives. TEXT - is standard input."""
+    try:
+        known = json.loads(detail)
+    except ValueError as error:
+        raise click.BadParameter(f"not JSON: {error}", param_hint="--detail") from error
+    if not isinstance(known, dict):
+        raise click.BadParameter('an object is wanted, like \'{"sensor": "river"}\'', param_hint="--detail")
+    if text == "-":
+        text = sys.stdin.read()
+    percept = perceive(agent_id=agent.id, kind=kind, content=text, urgent=urgent, detail=known, actor=actor())
+    status = Agent.objects.values_list("status", flat=True).get(id=agent.id)
+    when = "its next heartbeat, which is due now" if percept.urgent else "its next heartbeat"
+    then = (
+        f"will see it at {when}"
+        if status == "active"
+        else f"is {status} and will see it when its heartbeats go on"
+    )
+    return Output(
+        {
+            "id": percept.id,
+            "agent": agent.name,
+            "tenant": agent.tenant_slug,
+            "kind": percept.kind,
+            "urgent": percept.urgent,
+            "agent_status": status,
+        },
+        people=f"{agent.name} {then}.",
+    )

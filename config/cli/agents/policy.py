@@ -1,0 +1,87 @@
+"""Show and change the policies of agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import click
+from django.conf import settings
+
+from apps.agents.models import AgentPolicy
+from apps.fleet.policy import FIELDS, policy_of, set_policy
+from apps.tenants.models import Tenant
+from arbor.heartbeat.budgets import ByActions, ByTicks, budget_of
+from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
+from config.cli.kit import Output
+from config.cli.output import table
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+from config.cli.values import NONE
+
+#: The daily limits with their names for people.
+_DAILY = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
+
+
+@in_agent_transaction
+def show_policy(agent: ChosenAgent) -> Output:
+    """Show an agent's policy."""
+    return _show(policy_of(agent.id), agent.name)
+
+
+@in_agent_transaction
+def set_fields(agent: ChosenAgent, /, *, hours: Any, tier_models: str | None, **given: Any) -> Output:
+    """Change an agent's policy; what is not named stays."""
+    changes = {field: None if value == NONE else value for field, value in given.items() if value is not None}
+    if hours is not None:
+        changes["active_from"], changes["active_until"] = (None, None) if hours == NONE else hours
+    if tier_models is not None:
+        try:
+            changes["tier_models"] = json.loads(tier_models)
+        except ValueError as error:
+            raise click.BadParameter(f"not JSON: {error}", param_hint="--models") from error
+    if not changes:
+        raise click.UsageError("name a field to change; `arbor agent policy set --help` lists them")
+    changed = set_policy(agent_id=agent.id, changes=changes, actor=actor())
+    return _show(changed, agent.name)
+
+
+def _show(policy: AgentPolicy, name: str) -> Output:
+    """Return the policy; for people, with the values of the installation and the tenant where the policy has none."""
+    said = {field: getattr(policy, field) for field in FIELDS}
+    return Output({"agent": name, **said}, people=table(("policy", name), _rows(policy)))
+
+
+def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
+    yield "budget", _budget(policy)
+    models = (f"{tier}: {', '.join(models)}" for tier, models in policy.tier_models.items())
+    yield "models by tier", "; ".join(models) or "the agent's model for all, or the installation's"
+    yield "active", _hours(policy)
+    yield "while nothing happens", "heartbeats get rarer" if policy.adaptive else "heartbeats come as ever"
+    tenant = Tenant.objects.get(id=policy.tenant_id)
+    for field, what in _DAILY.items():
+        yield f"{what} a day", _limit(getattr(policy, field), getattr(tenant, field))
+    installed = f"{settings.ARBOR_FOLLOW_UPS}, the installation's"
+    yield "further turns of a heartbeat", installed if policy.follow_ups is None else str(policy.follow_ups)
+
+
+def _budget(policy: AgentPolicy) -> str:
+    match budget_of(policy.budget, policy.allowance):
+        case ByActions(allowance=allowance):
+            return f"{allowance} actions a heartbeat"
+        case ByTicks(allowance=allowance):
+            return f"{allowance} ticks a cycle"
+        case _:
+            return f"energy: {REGENERATION:g} come back at each heartbeat, {MAX_ENERGY:g} at most"
+
+
+def _hours(policy: AgentPolicy) -> str:
+    if policy.active_from is None or policy.active_until is None:
+        return "at any hour"
+    return f"{policy.active_from:%H:%M} to {policy.active_until:%H:%M} {policy.time_zone}"
+
+
+def _limit(own: int | Decimal | None, tenants: int | Decimal | None) -> str:
+    shown = "unlimited" if own is None else f"{own:,}"
+    return shown if tenants is None else f"{shown}; its tenant's agents together {tenants:,}"

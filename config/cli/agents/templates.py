@@ -1,0 +1,106 @@
+"""Show, check and add templates."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import Group
+from rich.markup import escape
+from rich.syntax import Syntax
+
+from apps.agents.services.templates import (
+    FoundTemplate,
+    add_template,
+    find_template,
+    list_builtin_templates,
+    list_templates,
+    read_template,
+    update_template,
+)
+from apps.tenants.scope import tenant_transaction
+from config.cli.columns import OutputColumn, facts, listing
+from config.cli.kit import Output
+from config.cli.output import note
+from config.cli.tenancy import actor, choose_tenant, only_tenant
+
+TEMPLATE = (
+    OutputColumn("name", "template"),
+    OutputColumn("version", "version"),
+    OutputColumn("origin", "origin", value=lambda template: template.origin.value),
+    OutputColumn("trust_tier", "trust", value=lambda template: template.spec.trust_tier.value),
+    OutputColumn("goals", "goals", value=lambda template: len(template.spec.initial_goals)),
+    OutputColumn("actions", "actions", value=lambda template: list(template.spec.actions), cell=len),
+    OutputColumn(
+        "description",
+        "about",
+        value=lambda template: template.spec.description,
+        cell=lambda text: _first_sentence(text),
+    ),
+)
+
+
+def list_all(tenant_slug: str | None) -> Output:
+    """List the templates: a tenant's own first, then the built-in ones."""
+    if tenant_slug is None and only_tenant() is None:
+        note("the built-in templates; --tenant SLUG adds a tenant's own")
+        templates = list_builtin_templates()
+    else:
+        with tenant_transaction(choose_tenant(tenant_slug).id):
+            templates = list_templates()
+    return listing(
+        "templates",
+        templates,
+        TEMPLATE,
+        empty="No template yet. Write the built-in ones: [bold]arbor manage seed_templates[/bold]",
+    )
+
+
+def show_one(name: str, tenant_slug: str | None) -> Output:
+    """Show a template as it was written."""
+    found = _find(name, tenant_slug)
+    head = f"[bold]{found.name}[/bold] {escape(found.version)} ({found.origin})"
+    return Output(
+        {
+            **facts(found, TEMPLATE),
+            "spec": found.spec.model_dump(mode="json"),
+            "source_text": found.source_text,
+        },
+        people=Group(head, Syntax(found.source_text, "markdown", word_wrap=True, background_color="default")),
+    )
+
+
+def validate(file: TextIO) -> Output:
+    """Check a template file, and list every fault with its line."""
+    spec = read_template(file.read())
+    return Output(
+        {"valid": True, "name": spec.name, "version": spec.version},
+        people=f"{spec.name} {escape(spec.version)} is valid: {len(spec.initial_goals)} goals,"
+        f" actions {', '.join(spec.actions)}.",
+    )
+
+
+def add(file: TextIO, replace: bool, tenant_slug: str | None) -> Output:
+    """Add a tenant's own template from a file, or replace it; existing agents stay as they are."""
+    tenant = choose_tenant(tenant_slug)
+    text = file.read()
+    with tenant_transaction(tenant.id):
+        made = (update_template if replace else add_template)(text=text, actor=actor())
+    verb = "Replaced" if replace else "Added"
+    return Output(
+        {"template": made.name, "version": made.version, "tenant": tenant.slug},
+        people=f"{verb} template [bold]{made.name}[/bold] {escape(made.version)} of {tenant.slug}. Next:"
+        f" [bold]arbor agent create NAME --template {made.name} --tenant {tenant.slug}[/bold]",
+    )
+
+
+def _find(name: str, tenant_slug: str | None) -> FoundTemplate:
+    if tenant_slug is None and only_tenant() is None:
+        found = {template.name.casefold(): template for template in list_builtin_templates()}
+        if name.casefold() in found:
+            return found[name.casefold()]
+    with tenant_transaction(choose_tenant(tenant_slug).id):
+        return find_template(name)
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.split()).partition(". ")[0]

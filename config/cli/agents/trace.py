@@ -1,0 +1,243 @@
+"""The trace of a heartbeat, as JSON and for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry
+from apps.heartbeats.services.trace import Step, steps_of
+from arbor.heartbeat.decision import Verdict
+from arbor.models.handles import Provider
+from config.cli.output import short, stamp
+
+_COLOURS = {
+    HeartbeatStatus.DONE: "green",
+    HeartbeatStatus.FAILED: "red",
+    HeartbeatStatus.SKIPPED: "yellow",
+    HeartbeatStatus.WAITING: "cyan",
+    HeartbeatStatus.RUNNING: "cyan",
+}
+
+
+def trace_of(beat: Heartbeat) -> dict[str, Any]:
+    """Return a heartbeat with its steps, calls, actions and changes, for JSON. Inside the tenant's transaction."""
+    calls = list(ExternalCall.objects.filter(heartbeat_id=beat.id).defer("request"))
+    paid = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=calls)}
+    return {
+        "id": str(beat.id),
+        "agent": beat.agent.name,
+        "agent_id": str(beat.agent_id),
+        "number": beat.number,
+        "status": beat.status,
+        "reason": beat.reason,
+        "mode": beat.mode,
+        "trigger": beat.trigger,
+        "tier": beat.tier,
+        "turns": beat.turns,
+        "model": beat.model,
+        "language_model": bool(beat.model) and not is_reflex(beat.model),
+        "slot_at": stamp(beat.slot_at),
+        "started_at": stamp(beat.started_at),
+        "ended_at": stamp(beat.ended_at),
+        "own_ms": round(beat.own_ms, 2),
+        "energy_start": beat.energy_start,
+        "energy_end": beat.energy_end,
+        "steps": [step_line(step) for step in steps_of(beat)],
+        "calls": [_call(call, paid.get(call.id)) for call in calls],
+        "reasoning": beat.reasoning,
+        "actions": beat.actions,
+        "goal_changes": beat.goal_changes,
+        "dropped": beat.dropped,
+        "narrative": beat.narrative,
+        "memory_id": str(beat.memory_id) if beat.memory_id else None,
+    }
+
+
+def is_reflex(model: str) -> bool:
+    """Return whether a handle names the rule policy instead of a language model."""
+    return model.partition("/")[0] == Provider.REFLEX
+
+
+def step_line(step: Step) -> dict[str, Any]:
+    """Return one step of a trace."""
+    return {
+        "sequence": step.sequence,
+        "node": step.node,
+        "outcome": step.outcome,
+        "duration_ms": round(step.duration_ms, 2),
+        "changed": list(step.changed),
+    }
+
+
+def _call(call: ExternalCall, paid: LedgerEntry | None) -> dict[str, Any]:
+    return {
+        "purpose": call.purpose,
+        "model": call.model,
+        "status": call.status,
+        "attempts": call.attempts,
+        "waited_ms": _span_ms(call.requested_at, call.started_at),
+        "asked_ms": _span_ms(call.started_at, call.ended_at),
+        "input_tokens": paid.input_tokens if paid else None,
+        "output_tokens": paid.output_tokens if paid else None,
+        "cost_usd": _dollars(paid.cost_usd) if paid and paid.cost_usd is not None else None,
+        # Estimates, section by section, with the entries for which there was no room.
+        "sections": [
+            {"name": section["name"], "tokens": section["tokens"], "cut": section.get("cut", 0)}
+            for section in call.sections
+        ],
+        "error": f"{call.error_kind}: {call.error}" if call.error else "",
+    }
+
+
+def _dollars(cost: Decimal) -> str:
+    """Return an amount without exponent and trailing zeros."""
+    return f"{cost:f}".rstrip("0").rstrip(".") if cost else "0"
+
+
+def _span_ms(start: datetime | None, end: datetime | None) -> float | None:
+    return round((end - start).total_seconds() * 1000, 2) if start and end else None
+
+
+# --- For people --------------------------------------------------------------------------------------
+
+
+def render(trace: dict[str, Any]) -> RenderableType:
+    """Return the trace for a terminal."""
+    return Group(*_parts(trace))
+
+
+def render_step(step: dict[str, Any]) -> Text:
+    """Return a step as one line, cut where the terminal ends."""
+    colour = {"success": "green", "waiting": "cyan", "partial": "yellow"}.get(step["outcome"], "red")
+    line = Text(no_wrap=True, overflow="ellipsis")
+    line.append(f"  {step['sequence']:>3}  {step['node']:<16} ")
+    line.append(f"{step['outcome']:<8}", style=colour)
+    line.append(f" {step['duration_ms']:>9.2f} ms")
+    if step["changed"]:
+        # In full in the JSON; for people the sections below say it better.
+        line.append("  " + _cut("; ".join(step["changed"])), style="dim")
+    return line
+
+
+def _parts(trace: dict[str, Any]) -> Iterator[RenderableType]:
+    yield _head(trace)
+    if trace["steps"]:
+        yield _title("Steps")
+        yield from (render_step(step) for step in trace["steps"])
+    yield from _section("Model", (line for call in trace["calls"] for line in _call_lines(call)))
+    yield from _section("Thought", [escape(trace["reasoning"])] if trace["reasoning"] else [])
+    if trace["actions"]:
+        yield _title("Actions")
+        yield Padding(_actions(trace["actions"]), (0, 0, 0, 2), expand=False)
+    yield from _section("Goals", (escape(_goal_line(change)) for change in trace["goal_changes"]))
+    yield from _section("Dropped from the reply", (_dropped_line(item) for item in trace["dropped"]))
+    yield from _section("Narrative", [escape(trace["narrative"])] if trace["narrative"] else [])
+
+
+def _head(trace: dict[str, Any]) -> RenderableType:
+    colour = _COLOURS[HeartbeatStatus(trace["status"])]
+    number = f"heartbeat {trace['number']}" if trace["number"] else "heartbeat"
+    lines = [
+        f"[bold]{escape(trace['agent'])}[/bold], {number}: [{colour}]{trace['status']}[/{colour}]"
+        + (f", {escape(trace['reason'])}" if trace["reason"] else "")
+    ]
+    facts = [trace["mode"].replace("_", " ")] if trace["mode"] else []
+    if trace["tier"]:
+        turns = f", {trace['turns']} turns" if trace["turns"] > 1 else ""
+        facts.append(f"{trace['tier']} thinking{turns}")
+    if trace["energy_start"] is not None:
+        end = trace["energy_end"]
+        facts.append(f"energy {trace['energy_start']:g}" + (f" → {end:g}" if end is not None else ""))
+    facts.append(f"own time {trace['own_ms']:.1f} ms")
+    facts.append(f"at {trace['started_at'][:19].replace('T', ' ')} UTC")
+    facts.append(f"id {short(trace['id'])}")
+    lines.append("  " + " · ".join(facts))
+    if trace["model"]:
+        lines.append("  " + model_line(trace["model"]))
+    return Text.from_markup("\n".join(lines))
+
+
+def model_line(model: str) -> str:
+    """Return the model as a line, or that there is none."""
+    if is_reflex(model):
+        return "[yellow]reflex: no language model[/yellow] (fixed rules decided)"
+    return f"model {escape(model)}"
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[RenderableType]:
+    """Return lines of markup under a title; nothing when there are none."""
+    body = [Padding(Text.from_markup(line), (0, 0, 0, 2), expand=False) for line in lines]
+    if body:
+        yield _title(title)
+        yield from body
+
+
+def _title(title: str) -> Text:
+    return Text.from_markup(f"\n[bold]{title}[/bold]")
+
+
+def _call_lines(call: dict[str, Any]) -> Iterator[str]:
+    yield _call_line(call)
+    if call["sections"]:
+        parts = [
+            f"{section['name'].replace('_', ' ')} {section['tokens']}"
+            + (f" ({section['cut']} not shown)" if section["cut"] else "")
+            for section in call["sections"]
+        ]
+        total = sum(section["tokens"] for section in call["sections"])
+        yield f"[dim]prompt of about {total} tokens: {escape(', '.join(parts))}[/dim]"
+
+
+def _call_line(call: dict[str, Any]) -> str:
+    parts = [f"{call['purpose']} by {escape(call['model'])}: {call['status']}"]
+    if call["asked_ms"] is not None:
+        parts.append(f"{call['asked_ms']:.0f} ms")
+    if call["input_tokens"] is not None:
+        parts.append(f"{call['input_tokens']} + {call['output_tokens']} tokens")
+    if call["cost_usd"] is not None:
+        parts.append(f"${call['cost_usd']}")
+    if call["attempts"] > 1:
+        parts.append(f"{call['attempts']} attempts")
+    line = " · ".join(parts)
+    return f"{line} [red]{escape(call['error'])}[/red]" if call["error"] else line
+
+
+def _actions(actions: list[dict[str, Any]]) -> Table:
+    shown = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("action", "verdict", "cost", "result"):
+        shown.add_column(column, overflow="fold", justify="right" if column == "cost" else "left")
+    for action in actions:
+        ran = action["verdict"] == Verdict.RUN
+        params = json.dumps(action["params"], ensure_ascii=False) if action["params"] else ""
+        what = Text.assemble((action["action"], "bold"), f" {_cut(params)}" if params else "")
+        verdict = Text(
+            action["verdict"].replace("_", " ") if not ran else action.get("outcome", "run"),
+            style="green" if ran and action.get("outcome") == "success" else "yellow",
+        )
+        result = Text(str(action.get("summary") or action["reason"]))
+        shown.add_row(what, verdict, f"{action['cost']:g}", result)
+    return shown
+
+
+def _goal_line(change: dict[str, Any]) -> str:
+    title = change.get("title", "")
+    return f"{title}: {change['change']}" if title else str(change["change"])
+
+
+def _dropped_line(item: dict[str, Any]) -> str:
+    value = json.dumps(item["value"], ensure_ascii=False, default=str)
+    return f"{escape(item['path'])} = {escape(_cut(value))}: {escape(item['reason'])}"
+
+
+def _cut(text: str, longest: int = 100) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,174 @@
+"""Agents as rows of a list, and one agent in full."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.text import Text
+
+from apps.agents.models import Agent
+from apps.agents.services.profile import agent_by_id, genome_of, system_prompt_of
+from apps.audit.services import across_tenants
+from apps.goals.services.views import goal_views
+from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept, ScheduleState
+from apps.heartbeats.services.usage import used_today
+from apps.memories.models import Memory
+from apps.providers import default_model
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import tenant_by_slug
+from arbor.agents.lifecycle import AgentStatus
+from arbor.clock import SystemClock
+from arbor.heartbeat.energy import MAX_ENERGY
+from arbor.heartbeat.working_memory import WorkingMemory
+from config.cli.agents.trace import model_line
+from config.cli.columns import OutputColumn, facts
+from config.cli.output import ago, stamp, table
+from config.cli.tenancy import actor, only_tenant
+from config.cli.values import in_words
+
+_COLOURS = {
+    AgentStatus.ACTIVE: "green",
+    AgentStatus.PAUSED: "yellow",
+    AgentStatus.DORMANT: "magenta",
+    AgentStatus.STOPPED: "red",
+    AgentStatus.CREATED: "cyan",
+}
+
+
+def agents_of(tenant_slug: str | None) -> list[Agent]:
+    """Return the agents of the tenant named, or of all tenants, with their state and schedule. One query."""
+    tenant = tenant_by_slug(tenant_slug) if tenant_slug else only_tenant()
+    if tenant is not None:
+        with tenant_transaction(tenant.id):
+            return _with_rows()
+    with across_tenants(actor=actor(), reason="list of agents"):
+        return _with_rows()
+
+
+def _with_rows() -> list[Agent]:
+    return list(Agent.objects.select_related("state", "schedule", "tenant").order_by("tenant__slug", "name"))
+
+
+def agent_line(agent: Agent) -> dict[str, Any]:
+    """Return an agent as a row of a list, for JSON."""
+    return facts(agent, AGENT)
+
+
+def _next(agent: Agent) -> str:
+    schedule: HeartbeatSchedule = agent.schedule
+    if schedule.state == ScheduleState.OFF:
+        return "-"
+    if schedule.state != ScheduleState.IDLE:
+        return f"{schedule.state} now"
+    return ago(schedule.due_at)
+
+
+def _next_due_at(agent: Agent) -> str | None:
+    schedule: HeartbeatSchedule = agent.schedule
+    return None if schedule.state == ScheduleState.OFF else stamp(schedule.due_at)
+
+
+AGENT = (
+    OutputColumn("name", "agent"),
+    OutputColumn("tenant", "tenant", value=lambda agent: agent.tenant.slug),
+    OutputColumn("status", "status"),
+    OutputColumn("template", "template", value=lambda agent: agent.template_name),
+    OutputColumn(
+        "energy", "energy", value=lambda agent: agent.state.energy, cell=lambda energy: f"{energy:g}"
+    ),
+    OutputColumn("beats", "heartbeats", value=lambda agent: agent.state.beats),
+    OutputColumn(head="last", value=lambda agent: ago(agent.state.last_beat_at)),
+    OutputColumn(head="next", value=_next),
+    OutputColumn("model", "model", value=lambda agent: agent.model or default_model()),
+    OutputColumn("id", value=lambda agent: str(agent.id)),
+    *(OutputColumn(key) for key in ("public_id", "template_version", "trust_tier")),
+    OutputColumn("last_beat_at", value=lambda agent: stamp(agent.state.last_beat_at)),
+    OutputColumn("schedule", value=lambda agent: agent.schedule.state),
+    OutputColumn("interval_s", value=lambda agent: agent.schedule.interval_s),
+    OutputColumn("next_due_at", value=_next_due_at),
+)
+
+
+def agent_details(agent_id: UUID, *, prompt: bool) -> dict[str, Any]:
+    """Return an agent with its state, goals and counts, for JSON. Inside the tenant's transaction."""
+    agent = agent_by_id(agent_id)
+    genome = genome_of(agent)
+    goals = goal_views(agent_id=agent_id, traits=genome.traits if genome else None, now=SystemClock().now())
+    beats = Heartbeat.objects.filter(agent_id=agent_id).order_by()
+    details = agent_line(agent) | {
+        "role": agent.character.get("role", ""),
+        "genome": agent.genome,
+        "allowed_actions": agent.allowed_actions,
+        "own_pipeline": bool(agent.pipeline),
+        "created_at": stamp(agent.created_at),
+        "nops": agent.state.nops,
+        "idle_beats": agent.state.idle_beats,
+        "notices": agent.state.notices,
+        "used_today": used_today(agent_id),
+        "last_error": agent.schedule.last_error,
+        "last_user_contact_at": stamp(agent.state.last_user_contact_at),
+        "waiting_messages": Percept.objects.filter(agent_id=agent_id, heartbeat__isnull=True).count(),
+        "heartbeats": dict(beats.values_list("status").annotate(Count("id"))),
+        "memories": dict(
+            Memory.objects.filter(agent_id=agent_id).order_by().values_list("type").annotate(Count("id"))
+        ),
+        "goals": [goal.model_dump(mode="json") for goal in goals],
+        "working_memory": WorkingMemory.model_validate(agent.state.working_memory).model_dump(mode="json"),
+    }
+    return {**details, "system_prompt": system_prompt_of(agent)} if prompt else details
+
+
+def render_agent(details: dict[str, Any]) -> RenderableType:
+    """Return an agent for a terminal."""
+    mind = details["working_memory"]
+    parts: list[RenderableType] = [_head(details)]
+    if details["notices"]:
+        noticed = "\n".join(f"  [yellow]{escape(notice['text'])}[/yellow]" for notice in details["notices"])
+        parts.append(_titled("Noticed", noticed))
+    goals = ((goal["state"], f"{goal['fraction']:.0%}", goal["title"]) for goal in details["goals"])
+    parts.append(_titled("Goals", table(("state", "done", "goal"), goals) if details["goals"] else "  none"))
+    for title, lines in (
+        ("Thoughts", [thought["text"] for thought in mind["thoughts"]]),
+        ("Concerns", mind["concerns"]),
+        ("Curious about", mind["curiosity"]),
+    ):
+        if lines:
+            parts.append(_titled(title, "\n".join(f"  {escape(line)}" for line in lines)))
+    if "system_prompt" in details:
+        parts.append(_titled("Character, as prompts have it", escape(details["system_prompt"])))
+    return Group(*parts)
+
+
+def _head(details: dict[str, Any]) -> Text:
+    colour = _COLOURS[AgentStatus(details["status"])]
+    memories = ", ".join(f"{count} {kind}" for kind, count in details["memories"].items()) or "none"
+    beats = ", ".join(f"{count} {status}" for status, count in details["heartbeats"].items()) or "none yet"
+    every = in_words(timedelta(seconds=details["interval_s"]))
+    lines = [
+        f"[bold]{escape(details['name'])}[/bold] of {details['tenant']}: [{colour}]{details['status']}[/{colour}]"
+        f", {escape(details['template'])} {escape(details['template_version'])}, {details['trust_tier']}",
+        f"  {details['public_id']}",
+        f"  energy {details['energy']:g} of {MAX_ENERGY:g} · a heartbeat every {every}, the next {_when(details['next_due_at'])}",
+        f"  heartbeats: {beats} · memories: {memories} · waiting messages: {details['waiting_messages']}",
+        f"  {model_line(details['model'])} · may {', '.join(details['allowed_actions'])}",
+    ]
+    used = details["used_today"]
+    lines.append(
+        f"  today: {used['beats']} heartbeats, {used['tokens']} tokens, ${used['usd']}; budget: {used['level'].replace('_', ' ')}"
+    )
+    if details["last_error"]:
+        lines.append(f"  [red]last failure: {escape(details['last_error'])}[/red]")
+    return Text.from_markup("\n".join(lines))
+
+
+def _when(due: str | None) -> str:
+    return ago(datetime.fromisoformat(due)) if due else "-"
+
+
+def _titled(title: str, body: RenderableType) -> RenderableType:
+    return Group(Text.from_markup(f"\n[bold]{title}[/bold]"), body)

@@ -1,0 +1,239 @@
+"""The commands about agents: their lives, heartbeats, policies and templates."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import click
+
+from arbor.heartbeat.budgets import BudgetKind
+from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command
+from config.cli.values import DurationType, HoursType, LimitType
+
+#: What may be perceived by hand (`apps.heartbeats.services.perception.TOLD`).
+PERCEIVED = ("environment", "interrupt", "error")
+#: Most ticks of a cycle (`apps.heartbeats.services.cycles.MOST_TICKS`).
+MOST_TICKS = 256
+
+
+def _lifecycle(name: str, summary: str) -> click.Command:
+    return agent_command(
+        name, summary, run=f"agents.lifecycle:{name}", examples=(f"arbor agent {name} Vega",)
+    )
+
+
+_policy = group(
+    "policy",
+    "Manage an agent's budget, active hours, rhythm, models and daily limits.",
+    agent_command(
+        "show",
+        "Show an agent's policy.",
+        run="agents.policy:show_policy",
+        examples=("arbor agent policy show Vega",),
+    ),
+    agent_command(
+        "set",
+        "Change an agent's policy; what is not named stays.",
+        option("--budget", type=one_of(BudgetKind), help="What heartbeats are paid in."),
+        option("--allowance", type=LimitType(int), help="Actions of a heartbeat, or ticks of a cycle."),
+        option(
+            "--hours", type=HoursType(), help="Active hours, as 08:00-22:00 or 22:00-06:00; none: always."
+        ),
+        option("--time-zone", help="Time zone of the hours, as Europe/Berlin."),
+        option("--adaptive/--steady", default=None, help="Run less often while nothing happens, or not."),
+        option("--daily-beats", type=LimitType(int), help="Heartbeats per day (UTC); none: no limit."),
+        option("--daily-tokens", type=LimitType(int), help="Tokens per day."),
+        option("--daily-usd", type=LimitType(Decimal), help="US dollars per day."),
+        option("--follow-ups", type=LimitType(int), help="Times a heartbeat goes on after seeing results."),
+        option("--models", "tier_models", help='Models by tier, in JSON: {"tier": ["provider/model", …]}.'),
+        run="agents.policy:set_fields",
+        examples=(
+            "arbor agent policy set Vega --hours 08:00-22:00 --time-zone Europe/Berlin --daily-usd 0.50",
+        ),
+    ),
+)
+
+_template = group(
+    "template",
+    "Manage the templates that agents are created from.",
+    tenant_command(
+        "list",
+        "List the templates: a tenant's own first, then the built-in ones.",
+        run="agents.templates:list_all",
+        examples=("arbor agent template list --tenant acme",),
+    ),
+    tenant_command(
+        "show",
+        "Show a template as it was written.",
+        argument("name"),
+        run="agents.templates:show_one",
+        examples=("arbor agent template show Scout",),
+    ),
+    command(
+        "validate",
+        "Check a template file, and list every fault with its line.",
+        argument("file", type=click.File(encoding="utf-8")),
+        run="agents.templates:validate",
+        details="Exit code 1 when there is a fault.",
+        examples=("arbor agent template validate gardener.md",),
+    ),
+    tenant_command(
+        "add",
+        "Add a tenant's own template from a file, or replace it; existing agents stay as they are.",
+        argument("file", type=click.File(encoding="utf-8")),
+        option("--replace", is_flag=True, help="Replace the tenant's template of that name."),
+        run="agents.templates:add",
+        examples=("arbor agent template add gardener.md --tenant acme",),
+    ),
+)
+
+_agent = group(
+    "agent",
+    "Create, start, run, trace and destroy agents.",
+    tenant_command(
+        "list",
+        "List the agents of a tenant, or of all tenants (which is audited).",
+        run="agents.lifecycle:list_all",
+        examples=("arbor agent list --tenant acme --json",),
+    ),
+    agent_command(
+        "show",
+        "Show an agent: status, energy, next heartbeat, goals and working memory.",
+        option("--prompt", is_flag=True, help="Include its character as prompts have it."),
+        run="agents.lifecycle:show_one",
+        examples=("arbor agent show Vega --prompt",),
+    ),
+    tenant_command(
+        "create",
+        "Create an agent from a template; it has no heartbeats before it is started.",
+        argument("name"),
+        option(
+            "--template",
+            "template_name",
+            metavar="NAME",
+            required=True,
+            help="The template; `arbor agent template list` lists them.",
+        ),
+        option(
+            "--interval",
+            type=DurationType(),
+            help="Time between heartbeats: 30s, 5m, 1h.  [default: the template's]",
+        ),
+        option("--model", default="", help="Its model, as provider/model.  [default: the installation's]"),
+        option("--start", "starts", is_flag=True, help="Start it, too."),
+        run="agents.lifecycle:create",
+        examples=("arbor agent create Vega --template Scout --interval 5m --start",),
+    ),
+    _lifecycle("start", "Start a new or stopped agent's heartbeats."),
+    _lifecycle("pause", "Pause an agent's heartbeats."),
+    _lifecycle("resume", "Resume a paused agent."),
+    _lifecycle("stop", "Stop an agent, reversibly."),
+    _lifecycle("sleep", "Put an agent to sleep until it is woken, or gets a message."),
+    _lifecycle("wake", "Wake an agent that sleeps."),
+    agent_command(
+        "destroy",
+        "Delete an agent and all its data, for good. The audit of its acts stays.",
+        option("--confirm", metavar="NAME", help="The agent's name once more.  [default: asked for]"),
+        run="agents.lifecycle:destroy",
+        examples=("arbor agent destroy Vega --confirm Vega",),
+    ),
+    agent_command(
+        "tell",
+        "Send an agent a message; its next heartbeat starts at once. TEXT - is standard input.",
+        argument("text"),
+        run="agents.lifecycle:tell",
+        examples=('arbor agent tell Vega "What did you find by the river?"',),
+    ),
+    agent_command(
+        "perceive",
+        "Add an event to what an agent perceives. TEXT - is standard input.",
+        argument("text"),
+        option(
+            "--kind",
+            type=one_of(PERCEIVED),
+            default=PERCEIVED[0],
+            show_default=True,
+            help="Kind of event; an interrupt is always urgent.",
+        ),
+        option("--urgent", is_flag=True, help="Start its next heartbeat at once."),
+        option("--detail", default="{}", help="A JSON object with details."),
+        run="agents.lifecycle:perceive_event",
+        examples=('arbor agent perceive Vega "The river is rising" --urgent',),
+    ),
+    agent_command(
+        "run",
+        "Run a heartbeat of an active agent now, and print its trace.",
+        option(
+            "--here",
+            is_flag=True,
+            help="Run it in this process even if workers run.  [default: without workers]",
+        ),
+        option(
+            "--timeout",
+            type=click.FloatRange(min=1),
+            default=300.0,
+            show_default=True,
+            help="Seconds to follow it.",
+        ),
+        run="agents.heartbeats:run_one",
+        details="Exit code 1 when the heartbeat fails.",
+        examples=("arbor agent run Vega",),
+    ),
+    agent_command(
+        "cycle",
+        "Run heartbeats of an active agent here until its ticks are used up or nothing is left to do.",
+        option(
+            "--ticks",
+            type=click.IntRange(1, MOST_TICKS),
+            help="Allocate this many ticks first.  [default: those left]",
+        ),
+        run="agents.heartbeats:run_cycle",
+        details="Each action costs a tick, and so does a heartbeat that does nothing; a model that cannot be reached costs none,"
+        " and ends the cycle. Exit code 1 when the last heartbeat failed.",
+        examples=("arbor agent cycle Vega --ticks 12",),
+    ),
+    agent_command(
+        "trace",
+        "Print what a heartbeat saw, decided and did.",
+        option("--beat", "number", type=click.IntRange(min=1), help="Its number.  [default: the last one]"),
+        run="agents.heartbeats:show_trace",
+        examples=("arbor agent trace Vega --beat 3",),
+    ),
+    tenant_command(
+        "replay",
+        "Replay a recorded heartbeat and show what differs. Nothing is written.",
+        argument("heartbeat_id", metavar="ID"),
+        option("--model", help="Ask this model too, as provider/model, and show its decisions."),
+        run="agents.replay:replay",
+        details="It renders the prompt, reads the recorded replies and decides again. ID is an id, or the last characters of one;"
+        " `arbor agent trace AGENT` shows them. Exit code 0 when all is the same, 1 when something differs.",
+        examples=("arbor agent replay 3f2a9c01 --model ollama/qwen3",),
+    ),
+    _policy,
+    _template,
+)
+
+_chat = agent_command(
+    "chat",
+    "Talk to an agent; Ctrl-D ends it. The agent remembers the conversation.",
+    option("-m", "--message", help="Send one message and end; - is standard input."),
+    option("--history", "shows_history", is_flag=True, help="Show earlier turns, and send nothing."),
+    option(
+        "-n",
+        "--limit",
+        type=click.IntRange(1, 1000),
+        default=40,
+        show_default=True,
+        help="Turns that --history shows.",
+    ),
+    run="contacts.chat:chat",
+    details="A conversation is no heartbeat: the agent answers at once, in this process, and its schedule is suspended meanwhile."
+    " A conversation that mattered triggers a heartbeat when it ends. Exit code 1 when there was no answer.",
+    examples=(
+        "arbor chat Vega",
+        'arbor chat Vega --message "What did we agree about the boat?" --json',
+        "arbor chat Vega --history",
+    ),
+)
+
+COMMANDS = (_agent, _chat)

@@ -1,0 +1,148 @@
+"""The commands about an agent's goals and plans. GOAL is a title, an id, or the end of an id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from config.cli.kit import agent_command, argument, group, one_of, option
+from config.cli.values import MomentType
+
+_OPEN = [state for state in GoalState if state.is_open]
+
+
+def _goal_command(name: str, summary: str, *params: click.Parameter, **attributes: Any) -> click.Command:
+    """Return a command about one goal: AGENT and GOAL come before its own arguments."""
+    return agent_command(name, summary, argument("goal_name", metavar="GOAL"), *params, **attributes)
+
+
+def _deadline() -> click.Option:
+    return option("--deadline", type=MomentType(), help="Its deadline: 2026-12-24 or 2026-12-24T18:00 (UTC).")
+
+
+_plan = group(
+    "plan",
+    "Manage the plans of a goal: ordered steps towards it.",
+    _goal_command(
+        "show",
+        "Show a goal's plans with their steps, the latest first.",
+        run="goals.plans:show_plans",
+        examples=('arbor goal plan show Vega "Map the river"',),
+    ),
+    _goal_command(
+        "add",
+        "Plan a goal, or add steps to its active plan; the next steps of an active goal become intents.",
+        option(
+            "--step",
+            "steps",
+            multiple=True,
+            required=True,
+            metavar="ACTION: WHAT FOR",
+            help="A step; repeat it in order.",
+        ),
+        option(
+            "--draft", "as_draft", is_flag=True, help="Save a draft; `arbor goal plan start` activates it."
+        ),
+        option("--risk", type=click.FloatRange(0, 1), help="Its risk, from 0 to 1."),
+        option("--heartbeats", "ticks", type=click.IntRange(0, 1_000_000), help="Estimated heartbeats."),
+        option("--cost", type=click.FloatRange(0, 1_000_000), help="Estimated energy."),
+        option("--needs", multiple=True, metavar="TEXT", help="An external dependency; may be repeated."),
+        run="goals.plans:add",
+        examples=(
+            'arbor goal plan add Vega "Map the river" --step "recall: what the pilots said" --step "reflect: on the depth"',
+        ),
+    ),
+    _goal_command(
+        "start",
+        "Activate the latest draft of a goal's plan.",
+        run="goals.plans:start",
+        examples=('arbor goal plan start Vega "Map the river"',),
+    ),
+    _goal_command(
+        "abandon",
+        "Abandon a goal's active plan and its open steps.",
+        option("--reason", required=True, help="The reason; the agent reads it."),
+        option("--draft", "a_draft", is_flag=True, help="Abandon the latest draft, not the active plan."),
+        run="goals.plans:abandon",
+        examples=('arbor goal plan abandon Vega "Map the river" --reason "The pilots moved away."',),
+    ),
+)
+
+_goal = group(
+    "goal",
+    "Manage an agent's goals and plans. GOAL is a title, an id, or the end of an id.",
+    agent_command(
+        "list",
+        "List an agent's open goals, the most important first.",
+        option("--all", "with_closed", is_flag=True, help="Include completed and abandoned goals."),
+        run="goals.goals:list_goals",
+        examples=("arbor goal list Vega",),
+    ),
+    _goal_command(
+        "show",
+        "Show a goal with its parts, plans, memories and satisfaction.",
+        run="goals.goals:show_goal",
+        examples=('arbor goal show Vega "Map the river"',),
+    ),
+    agent_command(
+        "add",
+        "Add a goal; when the wanted state is full, the goal gets the next lower state with room.",
+        argument("title"),
+        option("--description", default="", help="The condition that completes it."),
+        option("--layer", type=one_of(GoalLayer), default="objective", show_default=True, help="Its layer."),
+        option(
+            "--source", type=one_of(GoalSource), default="user_request", show_default=True, help="Its source."
+        ),
+        option("--state", type=one_of(_OPEN), help="Its state.  [default: the source's]"),
+        option("--parent", metavar="GOAL", help="The goal that it is part of."),
+        _deadline(),
+        option("--blocked-by", default="", metavar="TEXT", help="What it waits for; the agent reads it."),
+        run="goals.goals:add",
+        examples=('arbor goal add Vega "Map the river" --description "Every ford is on the map."',),
+    ),
+    _goal_command(
+        "move",
+        "Move a goal to another state: active, queued, backburner, completed, abandoned.",
+        argument("state", type=one_of(GoalState)),
+        option("--reason", default="", help="The reason; required to abandon a goal."),
+        run="goals.goals:move",
+        examples=('arbor goal move Vega "Map the river" completed',),
+    ),
+    _goal_command(
+        "note",
+        "Add a progress note to a goal; a goal whose progress is 1 is completed.",
+        argument("text"),
+        option("--progress", type=click.FloatRange(0, 1), help="Its progress, from 0 to 1."),
+        run="goals.goals:add_note",
+        examples=('arbor goal note Vega "Map the river" "Found the second ford." --progress 0.6',),
+    ),
+    _goal_command(
+        "edit",
+        "Change a goal's parent and deadline.",
+        option("--parent", metavar="GOAL", help="The goal that it becomes part of."),
+        option("--no-parent", is_flag=True, help="Remove its parent."),
+        _deadline(),
+        option("--no-deadline", is_flag=True, help="Remove its deadline."),
+        run="goals.goals:edit",
+        examples=('arbor goal edit Vega "Map the river" --parent "Map the valley" --deadline 2026-12-24',),
+    ),
+    _goal_command(
+        "block",
+        "Block a goal by something it waits for; the agent reads it.",
+        option("--by", metavar="TEXT", default="", help="What it waits for, in words."),
+        option("--by-goal", metavar="GOAL", help="The goal it waits for; closing that one unblocks it."),
+        run="goals.goals:block",
+        examples=('arbor goal block Vega "Map the river" --by-goal "Mend the boat"',),
+    ),
+    _goal_command(
+        "unblock",
+        "Unblock a goal.",
+        run="goals.goals:unblock",
+        examples=('arbor goal unblock Vega "Map the river"',),
+    ),
+    _plan,
+)
+
+COMMANDS = (_goal,)

@@ -1,0 +1,291 @@
+"""The commands about an agent's self: beliefs, identity, proposals, boundaries, preferences, drives and mood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from arbor.selves.boundaries import BoundaryResponse, BoundaryType
+from arbor.selves.proposals import ProposalKind
+from arbor.selves.values import DEFAULT_CONFIDENCE, DEFAULT_STABILITY, AspectKind, BeliefCategory, Standing
+from config.cli.kit import agent_command, argument, group, one_of, option
+
+_share = click.FloatRange(0, 1)
+#: The kinds of proposal whose content is all there is to them; the others name what they change.
+_PLAIN_KINDS = (ProposalKind.FACT, ProposalKind.INSIGHT, ProposalKind.LEARNING, ProposalKind.PATTERN)
+
+
+def _all(of: str) -> click.Option:
+    return option("--all", f"with_{of}", is_flag=True, help=f"Include {of} ones.")
+
+
+def _audit_reason() -> click.Option:
+    return option("--reason", default="", help="The reason, for the audit.")
+
+
+def _stability(**attributes: Any) -> click.Option:
+    return option("--stability", type=_share, help="Resistance to change, from 0 to 1.", **attributes)
+
+
+_belief = group(
+    "belief",
+    "Manage an agent's beliefs. ID is an id, or the last characters of one.",
+    agent_command(
+        "list",
+        "List an agent's beliefs, the firmest first.",
+        _all("dropped"),
+        run="selves.beliefs:list_beliefs",
+        examples=("arbor self belief list Vega",),
+    ),
+    agent_command(
+        "add",
+        "Add a belief; a dropped one is restored.",
+        argument("statement"),
+        option(
+            "--about",
+            "category",
+            type=one_of(BeliefCategory),
+            default=BeliefCategory.WORLD.value,
+            show_default=True,
+            help="Its category.",
+        ),
+        option("--confidence", type=_share, default=DEFAULT_CONFIDENCE, show_default=True, help="How sure."),
+        _stability(default=DEFAULT_STABILITY, show_default=True),
+        run="selves.beliefs:add",
+        examples=(
+            'arbor self belief add Vega "Readings taken at low tide can be trusted." --about causality',
+        ),
+    ),
+    agent_command(
+        "revise",
+        "Change a belief's confidence, stability or status.",
+        argument("belief_id", metavar="ID"),
+        option("--confidence", type=_share, help="How sure."),
+        _stability(),
+        option("--status", type=one_of(Standing), help="Its status."),
+        _audit_reason(),
+        run="selves.beliefs:revise",
+        examples=(
+            "arbor self belief revise Vega 0c5512aa --confidence 0.4 --status questioned"
+            ' --reason "two readings disagree"',
+        ),
+    ),
+    agent_command(
+        "drop",
+        "Drop a belief. Its row stays.",
+        argument("belief_id", metavar="ID"),
+        _audit_reason(),
+        run="selves.beliefs:drop",
+        examples=('arbor self belief drop Vega 0c5512aa --reason "it was never so"',),
+    ),
+    details="Beliefs come from templates, people and accepted proposals. What an agent reads changes none by itself: its"
+    " heartbeats change beliefs by small, audited steps.",
+)
+
+_identity = group(
+    "identity",
+    "Manage the aspects of an agent's identity. ID is an id, or the last characters of one.",
+    agent_command(
+        "list",
+        "List the aspects of an agent's identity, the firmest first.",
+        _all("dropped"),
+        run="selves.identity:list_aspects",
+        examples=("arbor self identity list Vega",),
+    ),
+    agent_command(
+        "add",
+        "Add an aspect to an agent's identity.",
+        argument("content"),
+        option(
+            "--kind",
+            type=one_of(AspectKind),
+            default=AspectKind.SELF_CONCEPT.value,
+            show_default=True,
+            help="Its kind.",
+        ),
+        _stability(default=DEFAULT_STABILITY, show_default=True),
+        run="selves.identity:add",
+        examples=('arbor self identity add Vega "I finish what I begin." --kind agency',),
+    ),
+    agent_command(
+        "drop",
+        "Drop an aspect of an agent's identity. Its row stays.",
+        argument("aspect_id", metavar="ID"),
+        _audit_reason(),
+        run="selves.identity:drop",
+        examples=("arbor self identity drop Vega 7712ab90",),
+    ),
+)
+
+
+def _decision(name: str, summary: str) -> click.Command:
+    return agent_command(
+        name,
+        summary,
+        argument("proposal_id", metavar="ID"),
+        option("--reason", default="", help="The reason, saved with the proposal."),
+        run=f"selves.proposals:{name}_one",
+        examples=(f"arbor self proposal {name} Vega 0c5512aa",),
+    )
+
+
+_proposal = group(
+    "proposal",
+    "Decide proposals, pending changes of an agent's self. ID is an id, or the end of one.",
+    agent_command(
+        "list",
+        "List an agent's pending proposals, the latest first.",
+        _all("decided"),
+        run="selves.proposals:list_proposals",
+        examples=("arbor self proposal list Vega",),
+    ),
+    agent_command(
+        "add",
+        "Add a proposal; the agent decides it at its next heartbeat, or you with `accept`.",
+        argument("text"),
+        option(
+            "--kind",
+            type=one_of(_PLAIN_KINDS),
+            default=ProposalKind.FACT.value,
+            show_default=True,
+            help="Its kind.",
+        ),
+        option("--confidence", type=_share, default=0.7, show_default=True, help="How sure you are."),
+        run="selves.proposals:add",
+        examples=('arbor self proposal add Vega "The river floods in March."',),
+    ),
+    _decision("accept", "Accept a proposal: the change is made."),
+    _decision("reject", "Reject a proposal: the change is not made."),
+    _decision("defer", "Defer a proposal; after the fifth time it expires."),
+)
+
+_boundary = group(
+    "boundary",
+    "Manage an agent's boundaries: what it does not do, whoever asks.",
+    agent_command(
+        "list",
+        "List an agent's boundaries, the most important first, and the disabled ones.",
+        run="selves.boundaries:list_boundaries",
+        examples=("arbor self boundary list Vega",),
+    ),
+    agent_command(
+        "add",
+        "Add a boundary to an agent; it replaces a common boundary of the same name.",
+        argument("name"),
+        option("--pattern", "patterns", multiple=True, help="A word or phrase; `word*` matches its forms."),
+        option("--example", "examples", multiple=True, help="A sentence; texts of the same meaning match."),
+        option(
+            "--response",
+            type=one_of(BoundaryResponse),
+            default=BoundaryResponse.REFUSE.value,
+            show_default=True,
+            help="Its response to a crossing.",
+        ),
+        option(
+            "--type",
+            "kind",
+            type=one_of(BoundaryType),
+            default=BoundaryType.ETHICAL.value,
+            show_default=True,
+            help="Its type.",
+        ),
+        option("--description", default="", help="Its description, in the agent's own words."),
+        option(
+            "--flexibility",
+            type=_share,
+            default=0.0,
+            show_default=True,
+            help="From 0, hard, to 1, negotiable.",
+        ),
+        option(
+            "--importance", type=_share, default=0.5, show_default=True, help="Its rank among the boundaries."
+        ),
+        run="selves.boundaries:add",
+        examples=(
+            'arbor self boundary add Vega no_gossip --pattern gossip --example "What did Bo say about Ada?"',
+        ),
+    ),
+    agent_command(
+        "remove",
+        "Remove an agent's own boundary, or disable a common one.",
+        argument("name"),
+        run="selves.boundaries:remove",
+        examples=("arbor self boundary remove Vega no_gossip",),
+    ),
+    agent_command(
+        "restore",
+        "Restore a common boundary as it comes with Arbor.",
+        argument("name"),
+        run="selves.boundaries:restore",
+        examples=("arbor self boundary restore Vega resource_limit",),
+    ),
+    agent_command(
+        "test",
+        "Check a text against an agent's boundaries. Nothing is stored.",
+        argument("text"),
+        run="selves.boundaries:check_text",
+        examples=('arbor self boundary test Vega "Please lie to the harbour master."',),
+    ),
+    details="Five boundaries are common to all agents; others are an agent's own. They are checked against what reaches an agent"
+    " and against what it is about to do.",
+)
+
+_preference = group(
+    "preference",
+    "Manage an agent's preferences, one line per key.",
+    agent_command(
+        "list",
+        "List an agent's preferences.",
+        run="selves.preferences:list_preferences",
+        examples=("arbor self preference list Vega",),
+    ),
+    agent_command(
+        "set",
+        "Set an agent's preference under a key.",
+        argument("key"),
+        argument("value"),
+        run="selves.preferences:set_one",
+        examples=('arbor self preference set Vega tone "short and dry"',),
+    ),
+    agent_command(
+        "remove",
+        "Remove an agent's preference.",
+        argument("key"),
+        run="selves.preferences:remove",
+        examples=("arbor self preference remove Vega tone",),
+    ),
+)
+
+_self = group(
+    "self",
+    "Manage an agent's beliefs, identity and other parts of its self.",
+    _belief,
+    _identity,
+    _proposal,
+    _boundary,
+    _preference,
+    agent_command(
+        "drives",
+        "Show an agent's drives and their present levels.",
+        run="selves.inner_state:show_drives",
+        examples=("arbor self drives Vega",),
+    ),
+    agent_command(
+        "mood",
+        "Show an agent's mood, now and at its last heartbeats.",
+        option("--last", type=click.IntRange(1, 500), default=40, show_default=True, help="Most heartbeats."),
+        run="selves.inner_state:show_mood",
+        examples=("arbor self mood Vega --last 100",),
+    ),
+    agent_command(
+        "experiences",
+        "List an agent's actions with their outcomes and lessons, the latest first.",
+        option("--last", type=click.IntRange(1, 1000), default=30, show_default=True, help="Most results."),
+        option("--failures", is_flag=True, help="Only failures."),
+        run="selves.inner_state:list_experiences",
+        examples=("arbor self experiences Vega --failures",),
+    ),
+)
+
+COMMANDS = (_self,)

@@ -1,0 +1,104 @@
+"""The commands about tenants, their members and accounts."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from config.cli.kit import argument, command, group, one_of, option
+from config.cli.values import LimitType
+
+#: The roles of members (`apps.tenants.models.Role`), each includes the one before.
+ROLES = ("viewer", "operator", "owner")
+
+_member = group(
+    "member",
+    "Manage the accounts that work in a tenant.",
+    command(
+        "list",
+        "List the members of a tenant.",
+        argument("slug"),
+        run="tenants:list_members",
+        examples=("arbor tenant member list acme",),
+    ),
+    command(
+        "add",
+        "Add an account to a tenant, or change its role there.",
+        argument("slug"),
+        argument("username"),
+        option(
+            "--role", type=one_of(ROLES), default="operator", show_default=True, help="The member's role."
+        ),
+        run="tenants:add_member",
+        examples=("arbor tenant member add acme maria --role viewer",),
+    ),
+)
+
+_user = group(
+    "user",
+    "Manage the accounts that sign in to the console.",
+    command(
+        "create",
+        "Create an account. Without an option the command prompts for the password.",
+        argument("username"),
+        option("--password-stdin", is_flag=True, help="Read the password from standard input."),
+        option("--generate", is_flag=True, help="Generate a password and show it once."),
+        option(
+            "--superuser",
+            is_flag=True,
+            help="Grant access to the installation as a whole, not only to tenants.",
+        ),
+        option("--tenant", "tenant_slug", metavar="SLUG", help="Add the account to this tenant."),
+        option("--role", type=one_of(ROLES), default="operator", show_default=True, help="Its role there."),
+        run="tenants:create_user",
+        examples=(
+            "arbor tenant user create maria --generate --tenant acme --role viewer",
+            "pass show arbor/maria | arbor tenant user create maria --password-stdin",
+        ),
+    ),
+)
+
+_tenant = group(
+    "tenant",
+    "Manage tenants, members and accounts.",
+    command("list", "List the tenants.", run="tenants:list_tenants", examples=("arbor tenant list --json",)),
+    command(
+        "create",
+        "Create a tenant.",
+        argument("slug"),
+        option("--name", help="Its display name.  [default: the slug]"),
+        run="tenants:create",
+        examples=('arbor tenant create acme --name "Acme Ltd."',),
+    ),
+    command(
+        "suspend",
+        "Suspend a tenant: its agents stop running, its data stays.",
+        argument("slug"),
+        run="tenants:suspend",
+        examples=("arbor tenant suspend acme",),
+    ),
+    command(
+        "resume",
+        "Resume a suspended tenant.",
+        argument("slug"),
+        run="tenants:resume",
+        examples=("arbor tenant resume acme",),
+    ),
+    command(
+        "limit",
+        "Limit the daily usage of a tenant's agents together; `none` removes a limit, what is not named stays.",
+        argument("slug"),
+        option(
+            "--beats", "daily_beats", type=LimitType(int), help="Heartbeats of all its agents per day (UTC)."
+        ),
+        option(
+            "--tokens", "daily_tokens", type=LimitType(int), help="Tokens of all its model calls per day."
+        ),
+        option("--usd", "daily_usd", type=LimitType(Decimal), help="Their cost per day, in US dollars."),
+        run="tenants:limit",
+        examples=("arbor tenant limit acme --beats 10000 --usd 25",),
+    ),
+    _member,
+    _user,
+)
+
+COMMANDS = (_tenant,)

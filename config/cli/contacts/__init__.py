@@ -1,0 +1,1 @@
+"""Commands about messages between agents and people."""

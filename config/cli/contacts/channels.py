@@ -1,0 +1,141 @@
+"""Manage delivery channels."""
+
+from __future__ import annotations
+
+import shlex
+from uuid import UUID
+
+from rich.markup import escape
+
+from apps.contacts.models import Channel
+from apps.contacts.services.channels import (
+    add_channel,
+    carry_trial,
+    channel_by_name,
+    remove_channel,
+    shown_target,
+    switch_channel,
+    trial_message,
+)
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import Audience, ChannelKind
+from config.cli.columns import OutputColumn, facts, listing, of_tenants
+from config.cli.kit import Output
+from config.cli.output import short
+from config.cli.tenancy import (
+    ChosenAgent,
+    actor,
+    choose_tenant,
+    only_tenant,
+    tenant_having,
+    tenant_or_all,
+    with_optional_agent,
+)
+
+CHANNEL = (
+    OutputColumn("name", "name"),
+    OutputColumn("tenant", "tenant", value=lambda channel: channel.tenant.slug),
+    OutputColumn("kind", "kind"),
+    OutputColumn("audience", "audience"),
+    OutputColumn(
+        "agent",
+        "of",
+        value=lambda channel: channel.agent.name if channel.agent_id else None,
+        cell=lambda name: name or "all agents",
+    ),
+    OutputColumn("target", "target", value=shown_target),
+    OutputColumn("enabled", "enabled", cell=lambda enabled: "yes" if enabled else "no"),
+    OutputColumn("id"),
+    OutputColumn("short", value=lambda channel: short(channel.id)),
+)
+
+
+def list_channels(tenant_slug: str | None) -> Output:
+    """List the channels."""
+    with tenant_or_all(tenant_slug, reason="list of channels") as tenant:
+        channels = Channel.objects.select_related("agent", "tenant").defer("sealed_secret")
+        found = list(channels if tenant else channels.order_by("tenant__slug", "name"))
+    return listing(
+        "channels",
+        found,
+        of_tenants(CHANNEL, one=tenant is not None),
+        empty="No channels: agents write to the inbox (`arbor inbox list`)."
+        " [bold]arbor contact channel add NAME --help[/bold]",
+    )
+
+
+@with_optional_agent
+def add(
+    agent: ChosenAgent | None,
+    *,
+    name: str,
+    kind: str,
+    target: str,
+    audience: str,
+    tenant_slug: str | None,
+) -> Output:
+    """Add a channel. The secret that signs a webhook's requests is shown once."""
+    with tenant_transaction(choose_tenant(tenant_slug).id):
+        made = add_channel(
+            name=name,
+            kind=ChannelKind(kind),
+            audience=Audience(audience),
+            target=target,
+            agent_id=agent.id if agent else None,
+            actor=actor(),
+        )
+        line = facts(made.channel, CHANNEL)
+    trial = f"arbor contact channel test {shlex.quote(made.channel.name)}"
+    if only_tenant() is None:
+        trial += f" --tenant {line['tenant']}"
+    said = f"[bold]{escape(made.channel.name)}[/bold] is added; try it: {escape(trial)}"
+    if made.secret:
+        said += (
+            f"\nIts requests are signed with [bold]{escape(made.secret)}[/bold]: give this to the receiver."
+            " It is not shown again."
+        )
+    return Output({**line, "secret": made.secret or None}, people=said)
+
+
+def remove(name: str, tenant_slug: str | None) -> Output:
+    """Remove a channel. Its pending messages fail with that reason."""
+    with tenant_transaction(_tenant_of(name, tenant_slug)):
+        removed = remove_channel(channel_id=channel_by_name(name).id, actor=actor())
+        line = facts(removed, CHANNEL)
+    return Output({"removed": line}, people=f"[bold]{escape(removed.name)}[/bold] is removed.")
+
+
+def _switch(name: str, tenant_slug: str | None, *, enabled: bool) -> Output:
+    with tenant_transaction(_tenant_of(name, tenant_slug)):
+        switched = switch_channel(channel_id=channel_by_name(name).id, enabled=enabled, actor=actor())
+        line = facts(switched, CHANNEL)
+    word = "enabled" if enabled else "disabled"
+    return Output(line, people=f"[bold]{escape(switched.name)}[/bold] is {word}.")
+
+
+def enable(name: str, tenant_slug: str | None) -> Output:
+    """Enable a channel again."""
+    return _switch(name, tenant_slug, enabled=True)
+
+
+def disable(name: str, tenant_slug: str | None) -> Output:
+    """Disable a channel. Its pending messages fail with that reason."""
+    return _switch(name, tenant_slug, enabled=False)
+
+
+def send_test(name: str, tenant_slug: str | None) -> Output:
+    """Send a test message once, and report the result."""
+    with tenant_transaction(_tenant_of(name, tenant_slug)):
+        found = channel_by_name(name)
+        message = trial_message(found, actor=actor())
+    carry_trial(ChannelKind(found.kind), message)
+    return Output(
+        {"channel": found.name, "sent": True, "key": message.key},
+        people=f"[bold]{escape(found.name)}[/bold] works: its receiver has the message.",
+    )
+
+
+def _tenant_of(name: str, slug: str | None) -> UUID:
+    return tenant_having(
+        lambda: Channel.objects.filter(name=name.strip()), what=f"a channel {name!r}", slug=slug
+    )

@@ -1,0 +1,165 @@
+"""Talk to an agent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from apps.contacts.models import ChatMessage, ChatSession
+from apps.contacts.services.chat import Ended, end_session, open_session, say
+from apps.contacts.services.chat_history import history
+from apps.providers import default_model
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import Speaker
+from arbor.errors import Invalid
+from arbor.models.handles import REFLEX
+from config.cli.output import console, note, show
+from config.cli.tenancy import ChosenAgent, actor, with_agent
+
+
+@with_agent
+def chat(agent: ChosenAgent, *, message: str | None, shows_history: bool, limit: int, as_json: bool) -> None:
+    """Talk to an agent; Ctrl-D ends it. The agent remembers the conversation."""
+    if shows_history and message is not None:
+        raise click.UsageError("give --message or --history, not both")
+    if shows_history:
+        _show_history(agent, limit, as_json)
+    elif message is not None:
+        _once(agent, sys.stdin.read() if message == "-" else message, as_json)
+    elif as_json:
+        raise click.UsageError("--json needs --message or --history: a conversation is for people")
+    else:
+        _converse(agent)
+
+
+def _once(agent: ChosenAgent, text: str, as_json: bool) -> None:
+    """Send one message; an open conversation goes on, a new one ends with its answer."""
+    session = _open(agent)
+    begun = session.started_at == session.last_at
+    with _thinking(agent):
+        answer = _answered(agent, session.id, text)
+    ended = _end(agent, session.id) if begun else None
+    value = {
+        "agent": agent.name,
+        "tenant": agent.tenant_slug,
+        "conversation": session.id,
+        **_line(answer),
+        "ended": ended is not None,
+        "significance": ended.significance if ended else None,
+        "beat_follows": ended.beat_follows if ended else None,
+    }
+    show(value, as_json=as_json, people=_said(agent, answer))
+    if ended is not None and not as_json:
+        note(_ending(agent, ended))
+    if answer.error:
+        raise click.exceptions.Exit(1)
+
+
+def _converse(agent: ChosenAgent) -> None:
+    session = _open(agent)
+    note(f"talking to {agent.name}; Ctrl-D ends it")
+    if default_model().startswith(f"{REFLEX}/"):
+        note(
+            "no language model's key is set: an agent without a model of its own answers by rule, from memory"
+        )
+    while (text := _asked()) is not None:
+        # One that was idle, or ended elsewhere, is begun anew.
+        session = _open(agent)
+        try:
+            with _thinking(agent):
+                answer = _answered(agent, session.id, text)
+        except Invalid as refusal:
+            note(str(refusal))
+            continue
+        console().print(_said(agent, answer))
+    note(_ending(agent, _end(agent, session.id)))
+
+
+def _open(agent: ChosenAgent) -> ChatSession:
+    with tenant_transaction(agent.tenant_id):
+        return open_session(agent_id=agent.id, person=actor())
+
+
+def _asked() -> str | None:
+    """Return the next line of input; None at its end."""
+    while True:
+        if sys.stdin.isatty():
+            click.secho("you> ", fg="cyan", bold=True, nl=False)
+        line = sys.stdin.readline()
+        if not line:
+            click.echo()
+            return None
+        if line.strip():
+            return line
+
+
+def _answered(agent: ChosenAgent, session_id: Any, text: str) -> ChatMessage:
+    return say(tenant_id=agent.tenant_id, session_id=session_id, text=text)
+
+
+def _end(agent: ChosenAgent, session_id: Any) -> Ended:
+    with tenant_transaction(agent.tenant_id):
+        return end_session(session_id=session_id)
+
+
+@contextmanager
+def _thinking(agent: ChosenAgent) -> Iterator[None]:
+    """Show a spinner on a terminal's standard error."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with console(err=True).status(f"{escape(agent.name)} thinks…"):
+        yield
+
+
+def _said(agent: ChosenAgent, turn: ChatMessage) -> str:
+    if turn.error:
+        return f"[red]no answer:[/red] {escape(turn.error)}"
+    return f"[bold]{escape(agent.name)}>[/bold] {escape(turn.content)}"
+
+
+def _ending(agent: ChosenAgent, ended: Ended) -> str:
+    follows = (
+        f"a heartbeat of {agent.name} follows at once"
+        if ended.beat_follows
+        else "no heartbeat follows because of it"
+    )
+    return f"the conversation is over; significance {ended.significance:.2f}: {follows}"
+
+
+def _line(turn: ChatMessage) -> dict[str, Any]:
+    return {
+        "speaker": turn.speaker,
+        "content": turn.content,
+        "model": turn.model,
+        "error": turn.error,
+        "boundaries": turn.detail.get("boundaries", []),
+        "at": turn.at,
+    }
+
+
+def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
+    with tenant_transaction(agent.tenant_id):
+        turns = history(agent_id=agent.id, limit=limit)
+    value = {
+        "agent": agent.name,
+        "turns": [
+            {"person": turn.session.person, "conversation": turn.session_id, **_line(turn)} for turn in turns
+        ],
+    }
+    lines = [
+        f"[dim]{turn.at:%Y-%m-%d %H:%M}[/dim] "
+        + (
+            _said(agent, turn)
+            if turn.speaker == Speaker.AGENT
+            else f"[cyan]{escape(turn.session.person)}>[/cyan] {escape(turn.content)}"
+        )
+        for turn in turns
+    ]
+    empty = f"Nobody has talked to {escape(agent.name)} yet. [bold]arbor chat {escape(agent.name)}[/bold]"
+    show(value, as_json=as_json, people="\n".join(lines) or empty)

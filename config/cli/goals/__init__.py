@@ -1,0 +1,1 @@
+"""Commands about goals and plans."""

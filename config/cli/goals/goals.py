@@ -1,0 +1,161 @@
+"""Manage the goals of an agent."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+import click
+from rich.markup import escape
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.goals.models import Goal
+from apps.goals.services.goals import (
+    block_goal,
+    create_goal,
+    move_goal,
+    note_progress,
+    place_goal,
+    set_deadline,
+)
+from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from config.cli.goals.views import goal_lines, goal_rows, goal_table, whole_goal
+from config.cli.kit import Output
+from config.cli.lookup import find_goal
+from config.cli.output import SHORT
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+
+@in_agent_transaction
+def list_goals(agent: ChosenAgent, *, with_closed: bool) -> Output:
+    """List an agent's open goals, the most important first."""
+    rows = goal_rows(agent.id, with_closed=with_closed)
+    empty = f'{agent.name} has no open goal. Add one: [bold]arbor goal add {agent.name} "TITLE"[/bold]'
+    return Output({"agent": agent.name, "goals": rows}, people=goal_table(rows) if rows else empty)
+
+
+@in_agent_transaction
+def add(
+    agent: ChosenAgent,
+    *,
+    title: str,
+    description: str,
+    layer: str,
+    source: str,
+    state: str | None,
+    parent: str | None,
+    deadline: datetime | None,
+    blocked_by: str,
+) -> Output:
+    """Add a goal; when the wanted state is full, the goal gets the next lower state with room."""
+    made = create_goal(
+        agent_id=agent.id,
+        title=title,
+        description=description,
+        layer=GoalLayer(layer),
+        source=GoalSource(source),
+        state=GoalState(state) if state else None,
+        parent_id=find_goal(agent, parent).id if parent else None,
+        deadline=deadline,
+        blocked_by=blocked_by,
+    )
+    audit_change(agent, made, f"added goal {made.title!r}, {made.state}")
+    return _show(agent, made, f"is {made.state}")
+
+
+@in_agent_transaction
+def move(agent: ChosenAgent, *, goal_name: str, state: str, reason: str) -> Output:
+    """Move a goal to another state: active, queued, backburner, completed, abandoned."""
+    found = find_goal(agent, goal_name)
+    before = found.state
+    moved = move_goal(goal_id=found.id, to=GoalState(state), reason=reason)
+    audit_change(agent, moved, f"moved goal {moved.title!r} from {before} to {moved.state}")
+    return _show(agent, moved, f"is {moved.state}")
+
+
+@in_agent_transaction
+def add_note(agent: ChosenAgent, *, goal_name: str, text: str, progress: float | None) -> Output:
+    """Add a progress note to a goal; a goal whose progress is 1 is completed."""
+    if not text.strip() and progress is None:
+        raise click.UsageError("there is nothing to note: say how the goal is going, or give --progress")
+    noted = note_progress(goal_id=find_goal(agent, goal_name).id, note=text, fraction=progress)
+    audit_change(agent, noted, f"noted on goal {noted.title!r}: {text}")
+    return _show(agent, noted, f"is {noted.state}, {noted.fraction:.0%} done")
+
+
+@in_agent_transaction
+def edit(
+    agent: ChosenAgent,
+    *,
+    goal_name: str,
+    parent: str | None,
+    no_parent: bool,
+    deadline: datetime | None,
+    no_deadline: bool,
+) -> Output:
+    """Change a goal's parent and deadline."""
+    if bool(parent) + no_parent + bool(deadline) + no_deadline == 0:
+        raise click.UsageError("say what to change: --parent, --no-parent, --deadline or --no-deadline")
+    if (parent and no_parent) or (deadline and no_deadline):
+        raise click.UsageError("give a parent or none, and a deadline or none, not both")
+    changed = find_goal(agent, goal_name)
+    if parent or no_parent:
+        above = find_goal(agent, parent) if parent else None
+        changed = place_goal(goal_id=changed.id, parent_id=above.id if above else None)
+        audit_change(agent, changed, f"made goal {changed.title!r} a part of {above or 'none'}")
+    if deadline or no_deadline:
+        changed = set_deadline(goal_id=changed.id, deadline=deadline)
+        audit_change(agent, changed, f"goal {changed.title!r} is due {deadline or 'never'}")
+    return _show(agent, changed, f"is {changed.state}")
+
+
+@in_agent_transaction
+def block(agent: ChosenAgent, *, goal_name: str, by: str, by_goal: str | None) -> Output:
+    """Block a goal by something it waits for; the agent reads it."""
+    if bool(by.strip()) == bool(by_goal):
+        raise click.UsageError("say what it waits for: --by TEXT or --by-goal GOAL")
+    what = find_goal(agent, by_goal) if by_goal else None
+    changed = block_goal(goal_id=find_goal(agent, goal_name).id, by=str(what.id) if what else by)
+    audit_change(agent, changed, f"goal {changed.title!r} waits for {what or by}")
+    return _show(agent, changed, f"waits for {what or by}")
+
+
+@in_agent_transaction
+def unblock(agent: ChosenAgent, *, goal_name: str) -> Output:
+    """Unblock a goal."""
+    changed = block_goal(goal_id=find_goal(agent, goal_name).id, by="")
+    audit_change(agent, changed, f"goal {changed.title!r} waits for nothing any more")
+    return _show(agent, changed, "waits for nothing")
+
+
+@in_agent_transaction
+def show_goal(agent: ChosenAgent, *, goal_name: str) -> Output:
+    """Show a goal with its parts, plans, memories and satisfaction."""
+    whole = whole_goal(find_goal(agent, goal_name), agent_name=agent.name)
+    return Output(whole, people=goal_lines(whole))
+
+
+def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
+    return Output(
+        {
+            "id": changed.id,
+            "agent": agent.name,
+            "title": changed.title,
+            "state": changed.state,
+            "fraction": changed.fraction,
+        },
+        people=f"[bold]{escape(changed.title)}[/bold] ({str(changed.id)[-SHORT:]}) {what}.",
+    )
+
+
+def audit_change(agent: ChosenAgent, goal: Goal, message: str, **others: UUID) -> None:
+    """Audit a person's change of a goal; `others` are further ids, by name."""
+    detail = {"goal_id": goal.id, **others}
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor(),
+        agent_id=agent.id,
+        message=message,
+        detail={name: str(value) for name, value in detail.items()},
+    )

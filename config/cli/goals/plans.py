@@ -1,0 +1,94 @@
+"""Manage the plans of a goal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from apps.goals.models import Goal, Plan
+from apps.goals.services.plans import abandon_plan, add_plan, plans_of, start_plan
+from arbor.errors import NotFound
+from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
+from arbor.heartbeat.actions import ACTIONS
+from config.cli.goals.goals import audit_change
+from config.cli.goals.views import plan_lines, plan_value
+from config.cli.kit import Output
+from config.cli.lookup import find_goal
+from config.cli.tenancy import ChosenAgent, in_agent_transaction
+
+
+@in_agent_transaction
+def show_plans(agent: ChosenAgent, *, goal_name: str) -> Output:
+    """Show a goal's plans with their steps, the latest first."""
+    goal = find_goal(agent, goal_name)
+    found = [plan_value(plan) for plan in plans_of(goal.id)]
+    empty = f'{goal.title} has no plan. Add one: [bold]arbor goal plan add {agent.name} GOAL --step "recall: …"[/bold]'
+    people = "\n".join(line for plan in found for line in plan_lines(plan))
+    return Output({"goal": goal.title, "plans": found}, people=people or empty)
+
+
+@in_agent_transaction
+def add(
+    agent: ChosenAgent,
+    *,
+    goal_name: str,
+    steps: tuple[str, ...],
+    as_draft: bool,
+    risk: float | None,
+    ticks: int | None,
+    cost: float | None,
+    needs: tuple[str, ...],
+) -> Output:
+    """Plan a goal, or add steps to its active plan; the next steps of an active goal become intents."""
+    draft = PlanDraft(
+        steps=[_step(step) for step in steps],
+        risk=risk,
+        estimated_ticks=ticks,
+        estimated_cost=cost,
+        dependencies=needs,
+    )
+    goal = find_goal(agent, goal_name)
+    made = add_plan(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft)
+    value = _recorded(agent, goal, made, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
+    return Output(value, people="\n".join(plan_lines(value)))
+
+
+@in_agent_transaction
+def start(agent: ChosenAgent, *, goal_name: str) -> Output:
+    """Activate the latest draft of a goal's plan."""
+    goal = find_goal(agent, goal_name)
+    found = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
+    value = _recorded(agent, goal, found, f"started the plan of goal {goal.title!r}")
+    return Output(value, people="\n".join(plan_lines(value)))
+
+
+@in_agent_transaction
+def abandon(agent: ChosenAgent, *, goal_name: str, reason: str, a_draft: bool) -> Output:
+    """Abandon a goal's active plan and its open steps."""
+    goal = find_goal(agent, goal_name)
+    wanted = _latest(goal, PlanStatus.DRAFT if a_draft else PlanStatus.ACTIVE)
+    found = abandon_plan(plan_id=wanted.id, reason=reason)
+    value = _recorded(agent, goal, found, f"gave up the plan of goal {goal.title!r}: {reason}")
+    return Output(value, people="\n".join(plan_lines(value)))
+
+
+def _step(written: str) -> StepDraft:
+    name, colon, description = written.partition(":")
+    action = name.strip().lower()
+    if not colon or not description.strip() or action not in ACTIONS:
+        possible = ", ".join(ACTIONS)
+        raise click.UsageError(f"a step is ACTION: WHAT FOR, with one of {possible}; got {written!r}")
+    return StepDraft(action=action, description=description.strip())
+
+
+def _latest(goal: Goal, status: PlanStatus) -> Plan:
+    found = plans_of(goal.id).filter(status=status).first()
+    if found is None:
+        raise NotFound(f"{goal.title!r} has no plan that is {status}")
+    return found
+
+
+def _recorded(agent: ChosenAgent, goal: Goal, changed: Plan, message: str) -> dict[str, Any]:
+    audit_change(agent, goal, message, plan_id=changed.id)
+    return plan_value(plans_of(goal.id).get(id=changed.id))

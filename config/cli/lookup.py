@@ -1,0 +1,158 @@
+"""Resolve what a command line names to rows: an id, the end of one, a title, or a concept's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import click
+from django.db.models import CharField, Model, QuerySet
+from django.db.models.functions import Cast
+
+from apps.goals.models import Goal
+from apps.memories.models import Cluster, Concept, Episode, Memory
+from apps.selves.models import Belief, IdentityAspect
+from arbor.errors import NotFound
+from arbor.goals.values import GoalState, title_key
+from arbor.memory.concepts import concept_key, concept_name
+from arbor.memory.relations import NodeKind
+from arbor.memory.walks import Node
+from config.cli.output import SHORT
+from config.cli.tenancy import ChosenAgent, tenant_having
+
+_HINT = f"give an id, or its last {SHORT} characters"
+
+NODES: dict[NodeKind, type[Model]] = {
+    NodeKind.MEMORY: Memory,
+    NodeKind.CONCEPT: Concept,
+    NodeKind.BELIEF: Belief,
+    NodeKind.ASPECT: IdentityAspect,
+    NodeKind.GOAL: Goal,
+}
+
+
+def find_id(agent: ChosenAgent, model: type[Model], text: str) -> UUID:
+    """Return the id that a text names among the agent's rows of a model, in its tenant's transaction.
+
+    Raises NotFound; an end that several ids have is wrong usage.
+    """
+    return _only(_ids(agent, model, text), text, agent.name, model)
+
+
+def _only(found: Sequence[UUID], text: str, owner: str, model: type[Model]) -> UUID:
+    if not found:
+        name = str(model._meta.verbose_name)
+        raise NotFound(f"{owner} has no {name} {text!r}: {_HINT}")
+    if len(found) > 1:
+        ids = ", ".join(map(str, found))
+        raise click.UsageError(f"several of them end in {text!r}: give one of the ids {ids}")
+    return found[0]
+
+
+def find_in_tenant(model: type[Model], text: str) -> UUID:
+    """Return the id that a text names among all of the current tenant's rows of a model.
+
+    Raises NotFound; an end that several ids have is wrong usage.
+    """
+    return _only(_matching(model._default_manager.all(), text), text, "this tenant", model)
+
+
+def tenant_of_row(model: type[Model], text: str, slug: str | None) -> UUID:
+    """Return the tenant named, the only one, or the one that has the row that a text names. Raises NotFound."""
+    name = str(model._meta.verbose_name)
+    return tenant_having(
+        lambda: _rows(model._default_manager.all(), text),
+        what=f"{'an' if name[0] in 'aeiou' else 'a'} {name} {text!r}",
+        slug=slug,
+        hint=_HINT,
+    )
+
+
+def find_memories(agent: ChosenAgent, texts: Sequence[str]) -> list[UUID]:
+    """Return the ids of the agent's memories that texts name. Raises NotFound."""
+    return [find_id(agent, Memory, text) for text in texts]
+
+
+def find_node(agent: ChosenAgent, text: str) -> Node:
+    """Return the memory, concept, belief, aspect or goal that a text names: ID, KIND:ID or concept:NAME.
+
+    Raises NotFound; a text that names several is wrong usage.
+    """
+    kind, colon, rest = text.partition(":")
+    if colon and kind in NodeKind:
+        if kind == NodeKind.CONCEPT and (named := _concept(agent, rest)):
+            return Node(NodeKind.CONCEPT, named)
+        return Node(NodeKind(kind), find_id(agent, NODES[NodeKind(kind)], rest))
+    found = [Node(kind, row_id) for kind, model in NODES.items() for row_id in _ids(agent, model, text)]
+    if not found:
+        kinds = ", ".join(NodeKind)
+        raise NotFound(f"{agent.name} has nothing with the id {text!r} among {kinds}")
+    if len(found) > 1:
+        several = ", ".join(f"{node.kind}:{node.id}" for node in found)
+        raise click.UsageError(f"{text!r} names several: give one of {several}")
+    return found[0]
+
+
+def find_episode(agent: ChosenAgent, text: str) -> UUID:
+    """Return the id of the agent's episode that a text names. Raises NotFound."""
+    return find_id(agent, Episode, text)
+
+
+def find_theme(agent: ChosenAgent, text: str) -> UUID:
+    """Return the id of the agent's theme that a text names. Raises NotFound."""
+    return find_id(agent, Cluster, text)
+
+
+def _ids(agent: ChosenAgent, model: type[Model], text: str) -> list[UUID]:
+    return _matching(model._default_manager.filter(agent_id=agent.id), text)
+
+
+def _matching(rows: QuerySet[Any], text: str) -> list[UUID]:
+    return list(_rows(rows, text).values_list("id", flat=True)[:3])
+
+
+def _rows(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
+    wanted = text.strip().lower()
+    try:
+        return rows.filter(id=UUID(wanted))
+    except ValueError:
+        if len(wanted) < SHORT:
+            return rows.none()
+        ending: QuerySet[Any] = rows.annotate(as_text=Cast("id", CharField())).filter(
+            as_text__endswith=wanted
+        )
+        return ending
+
+
+def find_concept(agent: ChosenAgent, name: str) -> UUID:
+    """Return the id of the agent's concept of that name. Raises NotFound."""
+    found = _concept(agent, name)
+    if found is None:
+        raise NotFound(f"{agent.name} has no concept {concept_name(name)!r}")
+    return found
+
+
+def _concept(agent: ChosenAgent, name: str) -> UUID | None:
+    found: UUID | None = (
+        Concept.objects.filter(agent_id=agent.id, key=concept_key(name)).values_list("id", flat=True).first()
+    )
+    return found
+
+
+def find_goal(agent: ChosenAgent, wanted: str) -> Goal:
+    """Return the agent's goal of that title, id or end of an id; an open one goes before a closed one."""
+    goals: list[Goal] = list(Goal.objects.filter(agent_id=agent.id))
+    key, end = title_key(wanted), wanted.strip().lower()
+    by_title = [goal for goal in goals if title_key(goal.title) == key]
+    by_id = [goal for goal in goals if len(end) >= SHORT and str(goal.id).endswith(end)]
+    found = by_title or by_id
+    found = [goal for goal in found if GoalState(goal.state).is_open] or found
+    if not found:
+        raise NotFound(
+            f"{agent.name} has no goal {wanted!r}; `arbor goal list {agent.name}` shows those there are"
+        )
+    if len(found) > 1:
+        ids = ", ".join(str(goal.id) for goal in found)
+        raise click.UsageError(f"{len(found)} goals have the name {wanted!r}: give one of the ids {ids}")
+    return found[0]

@@ -1,0 +1,101 @@
+"""Archive, restore and purge memories, and show what maintenance would archive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.retention.forgetting import plan_forgetting
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.forgetting import Reason
+from config.cli.columns import OutputColumn, listing, number
+from config.cli.kit import Output
+from config.cli.lookup import find_memories
+from config.cli.output import cut, short
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
+
+FORGETTABLE = (
+    OutputColumn("id", "id", value=lambda memory: memory.memory_id, cell=short),
+    OutputColumn("reason", "why"),
+    OutputColumn("importance", "imp", cell=number),
+    OutputColumn(
+        "left_by_time", "left", value=lambda memory: round(memory.decayed_importance, 4), cell=number
+    ),
+    OutputColumn("touched_at", "last used", cell=lambda moment: f"{moment:%Y-%m-%d}"),
+    OutputColumn("content", "memory", cell=cut),
+    OutputColumn("type"),
+    OutputColumn("with_use", value=lambda memory: round(memory.effective_importance, 4)),
+)
+
+
+reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why, for the audit.")
+
+
+@in_agent_transaction
+def archive_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str) -> Output:
+    """Exclude memories from recall. Nothing is lost: `arbor memory restore` reverts it."""
+    found = find_memories(agent, ids)
+    done = archive(memory_ids=found, reason=reason, actor=actor())
+    value = {"agent": agent.name, "ids": found, "archived": done}
+    return Output(
+        value,
+        people=f"{_memories(done)} archived{_rest(found, done, 'was archived already')}.",
+    )
+
+
+@in_agent_transaction
+def restore_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, for_good: bool) -> Output:
+    """Include archived memories in recall again."""
+    found = find_memories(agent, ids)
+    done = restore(memory_ids=found, reason=reason, actor=actor(), for_good=for_good)
+    value = {"agent": agent.name, "ids": found, "restored": done}
+    return Output(value, people=f"{_memories(done)} restored{_rest(found, done, 'was not archived')}.")
+
+
+@with_agent
+def purge_memories(agent: ChosenAgent, *, ids: tuple[str, ...], reason: str, yes: bool) -> Output:
+    """Delete archived memories with all that depends on them. It cannot be undone."""
+    with tenant_transaction(agent.tenant_id):
+        found = find_memories(agent, ids)
+    if not yes:
+        click.confirm(
+            f"{_memories(len(found))} of {agent.name} will be gone for good. Go on?", abort=True, err=True
+        )
+    with tenant_transaction(agent.tenant_id):
+        done = purge(memory_ids=found, reason=reason, actor=actor())
+    value = {"agent": agent.name, "ids": found, "purged": done}
+    return Output(value, people=f"{_memories(done)} removed for good.")
+
+
+@in_agent_transaction
+def show_forgetting(agent: ChosenAgent, *, dry_run: bool) -> Output:
+    """Show the memories that maintenance would archive next, and why. It changes nothing."""
+    if not dry_run:
+        raise click.UsageError(
+            "maintenance forgets by the clock: ask with --dry-run what it would archive,"
+            " or archive single memories with `arbor memory archive`"
+        )
+    plan = plan_forgetting(agent_id=agent.id)
+    return listing(
+        "memories",
+        plan.memories,
+        FORGETTABLE,
+        about={
+            "agent": agent.name,
+            "active": plan.active,
+            "going": {str(reason): plan.count(reason) for reason in Reason},
+        },
+        empty=f"Nothing of {agent.name}'s {plan.active:,} memories would be archived.",
+        title=f"{len(plan.memories):,} of {plan.active:,} would be archived",
+    )
+
+
+def _memories(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count:,} memories"
+
+
+def _rest(found: list[Any], done: int, why: str) -> str:
+    left = len(set(found)) - done
+    return f"; {left} {why}" if left else ""

@@ -1,0 +1,109 @@
+"""Show and edit the buffer of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.models import BufferItem
+from apps.memories.services.recall.search import embed_asked
+from apps.memories.services.retention.buffer import hold, search_buffer
+from apps.memories.services.retention.promotion import promote
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import EmbeddingFailed
+from arbor.memory.buffer import ToHold
+from config.cli.columns import OutputColumn, listing, number
+from config.cli.kit import Output
+from config.cli.lookup import find_id
+from config.cli.output import ago, cut, short
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
+from config.cli.values import in_words
+
+log = structlog.get_logger(__name__)
+
+#: Where a thing comes from that a person gave.
+SOURCE = "operator"
+
+
+@with_agent
+def list_buffer(agent: ChosenAgent, *, text: str | None, limit: int) -> Output:
+    """List the items in an agent's buffer."""
+    items = _latest(agent, limit) if text is None else _found(agent, text, limit)
+    missing = "buffer is empty" if text is None else "buffer has nothing about it"
+    return listing(
+        "held",
+        items,
+        ITEM if text is None else (*ITEM, OutputColumn("score", value=lambda item: round(item.score, 4))),
+        about={"agent": agent.name},
+        empty=f"{agent.name}'s {missing}.",
+    )
+
+
+def _held_at(item: Any) -> datetime:
+    moment: datetime = item.created_at if isinstance(item, BufferItem) else item.held_at
+    return moment
+
+
+ITEM = (
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("importance", "imp", cell=number),
+    OutputColumn("accesses", "came back", cell=lambda accesses: f"{accesses}×"),
+    OutputColumn("expires_at", "expires", cell=ago),
+    OutputColumn("source", "source", cell=lambda source: cut(source, 30)),
+    OutputColumn("content", "item", cell=cut),
+    OutputColumn("held_at", value=_held_at),
+)
+
+
+def _latest(agent: ChosenAgent, limit: int) -> list[BufferItem]:
+    with tenant_transaction(agent.tenant_id):
+        items = BufferItem.objects.filter(
+            agent_id=agent.id, expires_at__gt=datetime.now(UTC), promoted_to__isnull=True
+        ).defer("embedding", "lexical")
+        return list(items.order_by("-importance", "expires_at")[:limit])
+
+
+def _found(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
+    asked: Mapping[str, Any] = {}
+    if text.strip():
+        try:
+            vector, model = embed_asked(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
+            asked = {"vector": vector, "model": model}
+        except EmbeddingFailed as error:
+            log.warning("searched_by_words_alone", agent_id=str(agent.id), error=str(error))
+    with tenant_transaction(agent.tenant_id):
+        return search_buffer(agent_id=agent.id, text=text, limit=limit, **asked)
+
+
+@in_agent_transaction
+def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: float | None) -> Output:
+    """Add an item to an agent's buffer; adding it again extends its time."""
+    thing = ToHold(content=text, lasts=lasts, importance=importance, source=SOURCE)
+    (item_id,) = hold(agent_id=agent.id, things=[thing])
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor(),
+        agent_id=agent.id,
+        message=f"gave {agent.name} something to hold",
+        detail={"item_id": str(item_id)},
+    )
+    value = {"agent": agent.name, "id": item_id, "importance": thing.weight}
+    return Output(
+        value,
+        people=f"{agent.name} holds it for {in_words(lasts)}.\n[dim]{item_id}[/dim]",
+    )
+
+
+@with_agent
+def promote_item(agent: ChosenAgent, *, item_id: str) -> Output:
+    """Make a memory of an item in the buffer, whatever its importance."""
+    with tenant_transaction(agent.tenant_id):
+        found = find_id(agent, BufferItem, item_id)
+    memory_id = promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=found, actor=actor())
+    value = {"agent": agent.name, "item": found, "id": memory_id}
+    return Output(value, people=f"{agent.name} will remember it.\n[dim]{memory_id}[/dim]")

@@ -1,0 +1,106 @@
+"""Show and edit the concepts of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.markup import escape
+from rich.tree import Tree
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.services.graph.concepts import (
+    ConceptNode,
+    concept_tree,
+    concepts_of,
+    link_memory_to_concept,
+    memories_of_concept,
+)
+from apps.memories.services.graph.ontology import merge_concepts, set_parent
+from config.cli.columns import OutputColumn, listing, number
+from config.cli.kit import Output
+from config.cli.lookup import find_memories
+from config.cli.output import cut, short
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+CASE = (
+    OutputColumn("score", "score", value=lambda case: round(case.score, 4), cell=number),
+    OutputColumn("id", "id", value=lambda case: case.memory_id, cell=short),
+    OutputColumn("occurred_at", "when", cell=lambda moment: f"{moment:%Y-%m-%d}"),
+    OutputColumn("content", "memory", cell=cut),
+    OutputColumn("strength"),
+    OutputColumn("relevance", value=lambda case: round(case.relevance, 4)),
+)
+
+
+@in_agent_transaction
+def list_concepts(agent: ChosenAgent, *, name: str | None, limit: int) -> Output:
+    """Show an agent's concepts as a tree, the broader above the narrower; or the memories of one."""
+    if name is not None:
+        return _show_cases(agent, name, limit)
+    tree = concept_tree(agent_id=agent.id)
+    value = {"agent": agent.name, "concepts": [_branch(concept) for concept in tree]}
+    return Output(value, people=_drawn(tree) if tree else f"{agent.name} has no concept yet.")
+
+
+@in_agent_transaction
+def link_memory(agent: ChosenAgent, *, memory_id: str, concept: str, strength: float) -> Output:
+    """Link a memory to a concept by name; a missing concept is created."""
+    (found,) = find_memories(agent, [memory_id])
+    link_memory_to_concept(agent_id=agent.id, memory_id=found, concept_name=concept, strength=strength)
+    links = concepts_of(memory_id=found)
+    _note(agent, f"linked the memory {found} to the concept {concept!r}")
+    value = {"agent": agent.name, "id": found, "concepts": {link.name: link.strength for link in links}}
+    return Output(value, people=f"A case of {escape(', '.join(link.name for link in links))}.")
+
+
+@in_agent_transaction
+def place_concept(agent: ChosenAgent, *, concept: str, parent: str | None) -> Output:
+    """Move a concept, with its narrower concepts, below another or to the top."""
+    set_parent(agent_id=agent.id, concept=concept, parent=parent)
+    _note(agent, f"put the concept {concept!r} {f'below {parent!r}' if parent else 'at the top'}")
+    return Output({"agent": agent.name, "concept": concept, "below": parent}, people="Placed.")
+
+
+@in_agent_transaction
+def merge_into(agent: ChosenAgent, *, kept: str, gone: str) -> Output:
+    """Merge the concept GONE into KEPT: its memories, edges and narrower concepts."""
+    merge_concepts(agent_id=agent.id, kept=kept, gone=gone)
+    _note(agent, f"merged the concept {gone!r} into {kept!r}")
+    return Output({"agent": agent.name, "kept": kept, "gone": gone}, people="Merged.")
+
+
+def _show_cases(agent: ChosenAgent, name: str, limit: int) -> Output:
+    return listing(
+        "memories",
+        memories_of_concept(agent_id=agent.id, name=name, limit=limit),
+        CASE,
+        about={"agent": agent.name, "concept": name},
+        empty=f"No memory is a case of {escape(name)}.",
+    )
+
+
+def _branch(node: ConceptNode) -> dict[str, Any]:
+    return {
+        "id": node.id,
+        "name": node.name,
+        "description": node.description,
+        "memories": node.memories,
+        "narrower": [_branch(narrower) for narrower in node.narrower],
+    }
+
+
+def _drawn(nodes: Iterable[ConceptNode]) -> Tree:
+    root = Tree("concepts", hide_root=True)
+
+    def grow(above: Tree, several: Iterable[ConceptNode]) -> None:
+        for node in several:
+            grow(above.add(f"{escape(node.name)} [dim]{node.memories}[/dim]"), node.narrower)
+
+    grow(root, nodes)
+    return root
+
+
+def _note(agent: ChosenAgent, message: str) -> None:
+    record(action=AuditAction.OPERATOR_ACT, actor=actor(), agent_id=agent.id, message=message)

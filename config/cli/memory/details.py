@@ -1,0 +1,238 @@
+"""Show one memory with everything that is known of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+
+from apps.console.pages.memory import MemoryPage, read_memory
+from apps.memories.models import Memory
+from apps.selves.services.resonance import Resonance, resonance_of
+from config.cli.kit import Output
+from config.cli.lookup import find_id
+from config.cli.memory.listing import memory_line
+from config.cli.output import ago, cut, short, table
+from config.cli.tenancy import ChosenAgent, in_agent_transaction
+
+
+@in_agent_transaction
+def show_memory(agent: ChosenAgent, *, memory_id: str) -> Output:
+    """Show a memory: its details, the reasons for its importance, its sources and its neighborhood."""
+    found = find_id(agent, Memory, memory_id)
+    page = read_memory(
+        Memory.objects.select_related("access", "episode")
+        .defer("embedding", "episode__embedding", "episode__lexical")
+        .get(id=found)
+    )
+    shown = _told(page, resonance_of(agent_id=agent.id, memory_id=found))
+    return Output(shown, people=_for_people(shown))
+
+
+def _told(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
+    memory, weight = page.memory, page.weight
+    return {
+        **memory_line(memory),
+        "detail": memory.detail,
+        "importance_receipt": {
+            "stored": memory.importance,
+            "by_the_rules": weight.appraisal.importance,
+            "reasons": list(weight.appraisal.reasons),
+            "with_use": round(weight.effective, 4),
+            "left_by_time": round(weight.decayed, 4),
+            "relevance": round(weight.relevance, 4),
+            "in_mind": round(weight.presence, 4),
+        },
+        "source": memory.source,
+        "access": {
+            "recalled": page.recalled,
+            "recalled_at": page.recalled_at,
+            "reinforced": page.reinforced,
+        },
+        "practice": (
+            {"successes": page.practice.successes, "failures": page.practice.failures}
+            if page.practice
+            else None
+        ),
+        "emotional_valence": memory.emotional_valence,
+        "decay_rate": memory.decay_rate,
+        "archived_at": memory.archived_at,
+        "created_at": memory.created_at,
+        "embedding_model": memory.embedding_model,
+        "terms": page.terms,
+        "neighborhood": {
+            "computed_at": page.upkeep.computed_at if page.upkeep else None,
+            "stale": page.upkeep.stale if page.upkeep else True,
+            "neighbors": [
+                {
+                    "id": neighbor.id,
+                    "weight": neighbor.weight,
+                    "relation": neighbor.relation,
+                    "content": neighbor.text,
+                }
+                for neighbor in page.neighbors
+            ],
+        },
+        "episode": (
+            {
+                "id": memory.episode.id,
+                "sequence": memory.sequence,
+                "summary": memory.episode.summary,
+                "beside": [
+                    {"id": memory.id, "role": memory.role, "content": memory.content}
+                    for memory in page.beside
+                ],
+            }
+            if memory.episode
+            else None
+        ),
+        "themes": [
+            {"id": theme.cluster_id, "name": theme.cluster.name, "strength": theme.strength}
+            for theme in page.themes
+        ],
+        "concepts": [
+            {"id": concept.concept_id, "name": concept.concept.name, "strength": concept.strength}
+            for concept in page.concepts
+        ],
+        "resonance": {
+            "score": round(rings.score, 4),
+            "aspects": [
+                {
+                    "id": aspect.aspect_id,
+                    "relation": aspect.relation,
+                    "share": round(aspect.share, 4),
+                    "text": aspect.content,
+                }
+                for aspect in rings.aspects
+            ],
+        },
+        "relations": [
+            {
+                "relation": tie.relation,
+                "from": "this" if tie.outward else f"{tie.other.kind}:{tie.other.id}",
+                "to": f"{tie.other.kind}:{tie.other.id}" if tie.outward else "this",
+                "text": tie.other.text,
+                "weight": tie.weight,
+                "note": tie.note,
+                "origin": tie.origin,
+            }
+            for tie in page.relations
+        ],
+    }
+
+
+def _for_people(shown: dict[str, Any]) -> RenderableType:
+    parts: list[RenderableType] = [
+        f"[bold]{escape(shown['content'])}[/bold]",
+        f"[dim]{shown['id']}[/dim]",
+        table(("", ""), _facts(shown)),
+    ]
+    lists = (
+        ("What comes to mind with it", ("weight", "id", "memory", "relation"), _neighbors(shown)),
+        ("Relations", ("", "", "", "text", "weight"), _relations(shown)),
+        ("Before and after", ("id", "who", "memory"), _beside(shown)),
+        ("Themes", ("strength", "id", "theme"), _named(shown["themes"])),
+        ("Concepts", ("strength", "id", "concept"), _named(shown["concepts"])),
+    )
+    for title, columns, rows in lists:
+        if rows:
+            parts += ["", table(columns, rows, title=title)]
+    if shown["neighborhood"]["computed_at"] is None:
+        parts.append("[dim]Its neighborhood is not computed yet.[/dim]")
+    return Group(*parts)
+
+
+def _facts(shown: dict[str, Any]) -> list[tuple[str, str]]:
+    receipt, access = shown["importance_receipt"], shown["access"]
+    reasons = ", ".join(receipt["reasons"]) or "nothing stands out"
+    kept = (
+        f"{shown['retention']}, until {shown['expires_at']:%Y-%m-%d}"
+        if shown["expires_at"]
+        else shown["retention"]
+    )
+    facts = [
+        ("type", f"{shown['type']}, {shown['status']}"),
+        ("happened", f"{shown['occurred_at']:%Y-%m-%d %H:%M} UTC, {ago(shown['occurred_at'])}"),
+        ("said by", shown["role"]),
+        (
+            "importance",
+            f"{receipt['stored']:.2f}, {receipt['with_use']:.2f} with use, {receipt['left_by_time']:.2f} left by time",
+        ),
+        ("by the rules", f"{receipt['by_the_rules']:.2f}: {reasons}"),
+        ("relevance", f"{receipt['relevance']:.2f}, {receipt['in_mind']:.0%} in mind"),
+        ("trust", f"{shown['trust']:.2f}"),
+        ("resonance", _resonance(shown["resonance"])),
+        ("source", shown["source"]),
+        ("session", shown["session"]),
+        ("kept as", kept),
+        (
+            "recalled",
+            f"{access['recalled']}×, {ago(access['recalled_at'])}" if access["recalled"] else "never",
+        ),
+        ("again", f"remembered again {access['reinforced']}×" if access["reinforced"] else ""),
+        (
+            "worked out",
+            f"{shown['practice']['successes']} of {sum(shown['practice'].values())}"
+            if shown["practice"]
+            else "",
+        ),
+        ("embedded by", shown["embedding_model"] or "nobody yet"),
+    ]
+    detail = shown["detail"] if isinstance(shown["detail"], dict) else {}
+    facts += [(str(name).replace("_", " "), _written(value)) for name, value in detail.items()]
+    return [fact for fact in facts if fact[1]]
+
+
+def _resonance(rings: dict[str, Any]) -> str:
+    by = "; ".join(f"{aspect['share']:+.2f} {cut(aspect['text'], 60)}" for aspect in rings["aspects"])
+    return f"{rings['score']:+.2f} with who it takes itself to be: {by}" if by else ""
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list):
+        return "\n".join(f"{number}. {_written(part)}" for number, part in enumerate(value, start=1))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {part}" for name, part in value.items())
+    return str(value)
+
+
+def _neighbors(shown: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (f"{neighbor['weight']:.2f}", short(neighbor["id"]), cut(neighbor["content"]), neighbor["relation"])
+        for neighbor in shown["neighborhood"]["neighbors"]
+    ]
+
+
+def _relations(shown: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (
+            _end(tie["from"]),
+            tie["relation"].replace("_", " "),
+            _end(tie["to"]),
+            cut(tie["text"]),
+            f"{tie['weight']:.2f}",
+        )
+        for tie in shown["relations"]
+    ]
+
+
+def _end(end: str) -> str:
+    kind, colon, row_id = end.partition(":")
+    return f"{kind} {short(row_id)}" if colon else end
+
+
+def _beside(shown: dict[str, Any]) -> list[tuple[str, ...]]:
+    beside = shown["episode"]["beside"] if shown["episode"] else []
+    return [
+        (
+            short(memory["id"]) + (" *" if memory["id"] == shown["id"] else ""),
+            memory["role"],
+            cut(memory["content"]),
+        )
+        for memory in beside
+    ]
+
+
+def _named(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    return [(f"{row['strength']:.2f}", short(row["id"]), row["name"]) for row in rows]

@@ -1,0 +1,94 @@
+"""Add memories by hand: one text, or a conversation from a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from apps.memories.services.store.ingest import OnProgress, ingest
+from apps.memories.services.store.teaching import teach_agent
+from arbor.memory.conversation import ConversationFormat
+from arbor.memory.values import MemoryType, NewMemory
+from config.cli.kit import ExitCode, Output
+from config.cli.memory.views import render_ingested
+from config.cli.output import console
+from config.cli.tenancy import ChosenAgent, actor, with_agent
+
+#: Where a memory comes from that a person gave.
+SOURCE = "operator"
+
+
+@with_agent
+def ingest_file(agent: ChosenAgent, *, file: Path, form: str | None, sample: str | None) -> Output:
+    """Add a conversation from a file to an agent's memory. Run again, it adds only what is new."""
+    with _bar(file.name) as progress:
+        read = ingest(
+            tenant_id=agent.tenant_id,
+            agent_id=agent.id,
+            path=file,
+            actor=actor(),
+            form=ConversationFormat(form) if form else None,
+            sample=sample,
+            progress=progress,
+        )
+    value = {
+        "agent": agent.name,
+        "tenant": agent.tenant_slug,
+        "file": file.name,
+        "format": read.format,
+        "stored": read.stored,
+        "duplicates": read.duplicates,
+        "sessions": read.sessions,
+        "bad": read.bad,
+        "bad_lines": [{"line": line.number, "reason": line.reason} for line in read.bad_lines],
+    }
+    people = render_ingested(read, file=file.name, agent=agent.name)
+    unreadable = bool(read.bad) and not read.turns
+    return Output(value, people=people, code=ExitCode.FAILED if unreadable else ExitCode.DONE)
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[OnProgress]:
+    """Show a progress bar on a terminal's standard error; elsewhere nothing."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("lines"),
+        TimeRemainingColumn(),
+    )
+    bar = Progress(*columns, console=console(err=True), transient=True, disable=not sys.stderr.isatty())
+    with bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@with_agent
+def remember(
+    agent: ChosenAgent, *, text: str, kind: str, importance: float | None, expires_at: datetime | None
+) -> Output:
+    """Add a memory to an agent; the same text twice is one memory. TEXT - is standard input."""
+    memory = NewMemory(
+        content=sys.stdin.read() if text == "-" else text,
+        type=MemoryType(kind),
+        importance=importance,
+        occurred_at=datetime.now(UTC),
+        expires_at=expires_at,
+        source=SOURCE,
+    )
+    stored = teach_agent(tenant_id=agent.tenant_id, agent_id=agent.id, memory=memory, actor=actor())
+    value = {
+        "id": stored.ids[0],
+        "agent": agent.name,
+        "tenant": agent.tenant_slug,
+        "new": bool(stored.stored),
+        "expires_at": expires_at,
+    }
+    until = f" until {expires_at:%Y-%m-%d %H:%M} UTC" if expires_at else ""
+    people = f"{agent.name} will remember it{until}." if stored.stored else f"{agent.name} knew that already."
+    return Output(value, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")

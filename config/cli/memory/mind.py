@@ -1,0 +1,112 @@
+"""Show and rebuild the working memory: what an agent has in mind, and its latest thoughts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.markup import escape
+
+from apps.agents.models import AgentState
+from apps.heartbeats.services.mind import Rebuilt, rebuild_mind
+from apps.heartbeats.services.thoughts import thoughts_of
+from apps.memories.services.graph.nodes import labels_of
+from apps.memories.services.recall.activation import activated_clusters, activated_memories
+from arbor.heartbeat.working_memory import WorkingMemory
+from arbor.memory.relations import NodeKind
+from arbor.memory.walks import Node
+from config.cli.columns import OutputColumn, listing
+from config.cli.kit import Output
+from config.cli.output import ago, cut, short, table
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+THOUGHT = (
+    OutputColumn("at", "when", cell=ago),
+    OutputColumn("origin", "at a"),
+    OutputColumn("text", "thought"),
+    OutputColumn("id"),
+)
+
+
+@in_agent_transaction
+def show_mind(agent: ChosenAgent, *, prompt: bool) -> Output:
+    """Show an agent's working memory: its conversation partner, goals, thoughts, concerns and questions."""
+    memory = WorkingMemory.model_validate(
+        AgentState.objects.values_list("working_memory", flat=True).get(agent_id=agent.id)
+    )
+    value = {"agent": agent.name, "tenant": agent.tenant_slug, **memory.model_dump(mode="json")}
+    return Output(value, people=escape(memory.to_prompt_text()) if prompt else _told(memory))
+
+
+@in_agent_transaction
+def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
+    """Rebuild an agent's working memory from its last heartbeats and conversations; the old one is audited."""
+    made = rebuild_mind(agent_id=agent.id, actor=actor(), dry_run=dry_run)
+    value = {
+        "agent": agent.name,
+        "dry_run": dry_run,
+        "beats": made.beats,
+        "turns": made.turns,
+        "before": made.before.model_dump(mode="json"),
+        "after": made.after.model_dump(mode="json"),
+    }
+    return Output(value, people=_rebuilt(made, dry_run))
+
+
+@in_agent_transaction
+def list_thoughts(agent: ChosenAgent, *, limit: int) -> Output:
+    """List an agent's last 50 thoughts in heartbeats and conversations, the latest first."""
+    return listing(
+        "thoughts",
+        thoughts_of(agent_id=agent.id, limit=limit),
+        THOUGHT,
+        about={"agent": agent.name},
+        empty=f"{escape(agent.name)} has not thought anything yet.",
+    )
+
+
+def _told(memory: WorkingMemory) -> Any:
+    rows = [("talking with", memory.current_human)] if memory.current_human else []
+    rows += [("works towards", title) for title in memory.active_goals]
+    rows += [("thought", f"{cut(thought.text, 300)} ({ago(thought.at)})") for thought in memory.thoughts]
+    rows += [("concern", line) for line in memory.concerns]
+    rows += [("curious about", line) for line in memory.curiosity]
+    rows.append(("engagement", f"{memory.engagement:.2f} of 1"))
+    rows.append(("asked since it tended its memory", str(memory.talked)))
+    return table(("what", ""), rows)
+
+
+def _rebuilt(made: Rebuilt, dry_run: bool) -> Any:
+    head = "It would be" if dry_run else "It is"
+    after = made.after
+    return (
+        f"{head} made of {made.beats} heartbeats and {made.turns} turns: {len(after.thoughts)} thoughts,"
+        f" {len(after.concerns)} concerns, {len(after.curiosity)} questions, engagement {after.engagement:.2f}"
+        f" (before: {len(made.before.thoughts)}, {len(made.before.concerns)}, {len(made.before.curiosity)},"
+        f" {made.before.engagement:.2f})."
+    )
+
+
+@in_agent_transaction
+def show_active(agent: ChosenAgent, *, limit: int) -> Output:
+    """Show the memories and themes that recent recalls activated. Activation fades by itself."""
+    present = activated_memories(agent_id=agent.id, limit=limit)
+    texts = labels_of(agent.id, [memory.id for memory in present], [NodeKind.MEMORY])
+    themes = activated_clusters(agent_id=agent.id)
+    memories = [(memory, texts.get(Node(NodeKind.MEMORY, memory.id), "")) for memory in present]
+    value = {
+        "agent": agent.name,
+        "memories": [
+            {"id": memory.id, "level": round(memory.level, 4), "text": text} for memory, text in memories
+        ],
+        "themes": [
+            {"id": theme.id, "name": theme.name, "activation": round(theme.activation, 4)} for theme in themes
+        ],
+    }
+    people: Any = table(
+        ("present", "id", "memory or theme"),
+        [(f"{theme.activation:.2f}", short(theme.id), f"theme: {theme.name}") for theme in themes]
+        + [(f"{memory.level:.2f}", short(memory.id), cut(text)) for memory, text in memories],
+    )
+    return Output(
+        value, people=people if present else "Nothing is active: the agent has not recalled anything lately."
+    )

@@ -1,0 +1,122 @@
+"""Move agents to another embedding model, online."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from apps.memories.services.embedding.minds import checked, installation_model
+from apps.memories.services.embedding.reembed import Move, OnProgress, Reembedding, find_moves
+from apps.memories.services.embedding.takeover import TakenOver
+from apps.tenants.services import tenant_by_slug
+from arbor.embedding.models import EmbeddingModel
+from config.cli.kit import Output
+from config.cli.output import console, table
+from config.cli.tenancy import ChosenAgent, actor, with_optional_agent
+
+
+@with_optional_agent
+def reembed(
+    agent: ChosenAgent | None,
+    *,
+    name: str | None,
+    dimension: int | None,
+    batch: int,
+    tenant_slug: str | None,
+) -> Output:
+    """Move agents to another embedding model or dimension, while they run."""
+    model = _wanted(name, dimension)
+    moves = find_moves(
+        model=model,
+        actor=actor(),
+        tenant_id=tenant_by_slug(tenant_slug).id if tenant_slug else None,
+        agent_id=agent.id if agent else None,
+    )
+    with _bar() as progress:
+        taken = Reembedding(model=model, actor=actor(), batch=batch, progress=progress).run(moves)
+    return Output(_value(model, moves, taken), people=_for_people(model, moves, taken))
+
+
+def _wanted(name: str | None, dimension: int | None) -> EmbeddingModel:
+    if name is None and dimension is None:
+        return installation_model()
+    own = installation_model()
+    return checked(EmbeddingModel(name=name or own.name, dimension=dimension or own.dimension))
+
+
+def _value(model: EmbeddingModel, moves: list[Move], taken: list[TakenOver]) -> dict[str, Any]:
+    return {
+        "model": model.name,
+        "dimension": model.dimension,
+        "agents": [
+            {
+                "agent": move.name,
+                "tenant": move.tenant,
+                "from": {"model": move.model.name, "dimension": move.model.dimension},
+                "memories": takeover.memories,
+                "refused": takeover.refused,
+                "left_to_backlog": takeover.left,
+                "takeover_s": round(takeover.seconds, 3),
+            }
+            for move, takeover in zip(moves, taken, strict=True)
+        ],
+        "memories": sum(takeover.memories for takeover in taken),
+    }
+
+
+def _for_people(model: EmbeddingModel, moves: list[Move], taken: list[TakenOver]) -> Any:
+    if not moves:
+        return f"Every agent's vectors are of {escape(str(model))}."
+    rows = [
+        (
+            move.tenant,
+            move.name,
+            move.model,
+            f"{takeover.memories:,}",
+            takeover.refused,
+            f"{takeover.seconds:.2f} s",
+        )
+        for move, takeover in zip(moves, taken, strict=True)
+    ]
+    columns = ("tenant", "agent", "moved from", "memories", "cannot be read", "taken over in")
+    return table(columns, rows, title=f"Moved to {escape(str(model))}")
+
+
+class _Rate(TextColumn):
+    """Memories a second."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def render(self, task: Task) -> Any:
+        """Return the rate, once there is one."""
+        return "" if not task.speed else f"{task.speed:,.0f}/s"
+
+
+@contextmanager
+def _bar() -> Iterator[OnProgress]:
+    """Show a progress bar on a terminal's standard error; elsewhere nothing."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("memories"),
+        _Rate(),
+        TimeRemainingColumn(),
+    )
+    bar = Progress(*columns, console=console(err=True), transient=True, disable=not sys.stderr.isatty())
+    with bar:
+        task = bar.add_task("embedding", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,110 @@
+"""Manage the beliefs of an agent."""
+
+from __future__ import annotations
+
+import click
+from rich.markup import escape
+
+from apps.selves.models import Belief
+from apps.selves.services.beliefs import drop_belief, hold_belief, revise_belief
+from arbor.selves.values import (
+    BeliefCategory,
+    NewBelief,
+    Standing,
+)
+from config.cli.columns import OutputColumn, facts, listing, number
+from config.cli.kit import Output
+from config.cli.lookup import find_id
+from config.cli.output import cut, short
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+BELIEF = (
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("category", "about"),
+    OutputColumn("confidence", "sure", cell=number),
+    OutputColumn("stability", "firm", cell=number),
+    OutputColumn("status", "status"),
+    OutputColumn("source", "from"),
+    OutputColumn("statement", "belief", cell=cut),
+)
+
+
+share = click.FloatRange(0, 1)
+
+
+@in_agent_transaction
+def list_beliefs(agent: ChosenAgent, *, with_dropped: bool) -> Output:
+    """List an agent's beliefs, the firmest first."""
+    beliefs = [
+        belief
+        for belief in Belief.objects.filter(agent_id=agent.id)
+        if with_dropped or belief.status != Standing.DROPPED
+    ]
+    beliefs.sort(
+        key=lambda belief: (
+            belief.status == Standing.DROPPED,
+            -(belief.stability + belief.confidence),
+            belief.id,
+        )
+    )
+    name = escape(agent.name)
+    return listing(
+        "beliefs",
+        beliefs,
+        BELIEF,
+        about={"agent": agent.name},
+        empty=f'{name} has no belief yet. [bold]arbor self belief add {name} "…"[/bold]',
+    )
+
+
+@in_agent_transaction
+def add(agent: ChosenAgent, *, statement: str, category: str, confidence: float, stability: float) -> Output:
+    """Add a belief; a dropped one is restored."""
+    held = hold_belief(
+        agent_id=agent.id,
+        belief=NewBelief(
+            statement=statement,
+            category=BeliefCategory(category),
+            confidence=confidence,
+            stability=stability,
+            source="operator",
+        ),
+        actor=actor(),
+    )
+    return _show(agent, held)
+
+
+@in_agent_transaction
+def revise(
+    agent: ChosenAgent,
+    *,
+    belief_id: str,
+    confidence: float | None,
+    stability: float | None,
+    status: str | None,
+    reason: str,
+) -> Output:
+    """Change a belief's confidence, stability or status."""
+    if confidence is None and stability is None and status is None:
+        raise click.UsageError("say what is to change: --confidence, --stability or --status")
+    revised = revise_belief(
+        belief_id=find_id(agent, Belief, belief_id),
+        actor=actor(),
+        confidence=confidence,
+        stability=stability,
+        status=Standing(status) if status else None,
+        reason=reason,
+    )
+    return _show(agent, revised)
+
+
+@in_agent_transaction
+def drop(agent: ChosenAgent, *, belief_id: str, reason: str) -> Output:
+    """Drop a belief. Its row stays."""
+    dropped = drop_belief(belief_id=find_id(agent, Belief, belief_id), actor=actor(), reason=reason)
+    return _show(agent, dropped)
+
+
+def _show(agent: ChosenAgent, belief: Belief) -> Output:
+    said = f"[bold]{escape(belief.statement)}[/bold] ({short(belief.id)}) is {belief.status}, {belief.confidence:.0%} sure."
+    return Output({"agent": agent.name, **facts(belief, BELIEF)}, people=said)

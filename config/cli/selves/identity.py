@@ -1,0 +1,57 @@
+"""Manage the aspects of an agent's identity."""
+
+from __future__ import annotations
+
+from rich.markup import escape
+
+from apps.selves.models import IdentityAspect
+from apps.selves.services.aspects import drop_aspect, take_aspect
+from arbor.selves.values import AspectKind, NewAspect, Standing
+from config.cli.columns import OutputColumn, facts, listing, number
+from config.cli.kit import Output
+from config.cli.lookup import find_id
+from config.cli.output import cut, short
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+ASPECT = (
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("kind", "kind", cell=lambda kind: kind.replace("_", " ")),
+    OutputColumn("stability", "firm", cell=number),
+    OutputColumn("status", "status"),
+    OutputColumn("source", "from"),
+    OutputColumn("content", "aspect", cell=cut),
+)
+
+
+@in_agent_transaction
+def list_aspects(agent: ChosenAgent, *, with_dropped: bool) -> Output:
+    """List the aspects of an agent's identity, the firmest first."""
+    aspects = IdentityAspect.objects.filter(agent_id=agent.id).order_by("-stability", "id")
+    return listing(
+        "aspects",
+        [aspect for aspect in aspects if with_dropped or aspect.status != Standing.DROPPED],
+        ASPECT,
+        about={"agent": agent.name},
+        empty=f"{escape(agent.name)} has no aspect yet.",
+    )
+
+
+@in_agent_transaction
+def add(agent: ChosenAgent, *, content: str, kind: str, stability: float) -> Output:
+    """Add an aspect to an agent's identity."""
+    aspect = NewAspect(content=content, kind=AspectKind(kind), stability=stability, source="operator")
+    taken = take_aspect(agent_id=agent.id, aspect=aspect, actor=actor())
+    return _show(agent, taken)
+
+
+@in_agent_transaction
+def drop(agent: ChosenAgent, *, aspect_id: str, reason: str) -> Output:
+    """Drop an aspect of an agent's identity. Its row stays."""
+    found = find_id(agent, IdentityAspect, aspect_id)
+    dropped = drop_aspect(aspect_id=found, actor=actor(), reason=reason)
+    return _show(agent, dropped)
+
+
+def _show(agent: ChosenAgent, aspect: IdentityAspect) -> Output:
+    said = f"[bold]{escape(aspect.content)}[/bold] ({short(aspect.id)}) is {aspect.status}."
+    return Output({"agent": agent.name, **facts(aspect, ASPECT)}, people=said)

@@ -1,0 +1,133 @@
+"""Show the drives, mood, experiences and peers of an agent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rich.markup import escape
+
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
+from apps.selves.models import Experience, PeerModel
+from apps.selves.services.inner_state import read_inner_state
+from arbor.selves.drives import RULES, URGENT
+from arbor.selves.emotions import in_words
+from arbor.selves.trust import trust
+from config.cli.columns import OutputColumn, listing, number, table_of
+from config.cli.kit import Output
+from config.cli.output import ago, cut
+from config.cli.tenancy import ChosenAgent, in_agent_transaction
+
+DRIVE = (
+    OutputColumn(head="drive", value=lambda drive: drive.name),
+    OutputColumn(head="level", value=lambda drive: drive.level, cell=number),
+    OutputColumn(head="", value=lambda drive: f"{'█' * round(drive.level * _WIDTH):<{_WIDTH}}"),
+    OutputColumn(head="", value=lambda drive: "urgent" if drive.urgent else ""),
+    OutputColumn(head="builds up while", value=lambda drive: RULES[drive.name].cause),
+)
+EXPERIENCE = (
+    OutputColumn("tick", "heartbeat"),
+    OutputColumn("action", "action"),
+    OutputColumn("outcome", "outcome"),
+    OutputColumn("about", "about", cell=cut),
+    OutputColumn("lesson", "lesson", cell=cut),
+    OutputColumn("at"),
+    OutputColumn("heartbeat_id"),
+)
+PEER = (
+    OutputColumn("name", "name"),
+    OutputColumn("interactions", "meetings judged"),
+    OutputColumn("successes", "went well"),
+    OutputColumn("competence", "competence", cell=number),
+    OutputColumn("reliability", "reliability", cell=number),
+    OutputColumn("last_at", "last", cell=ago),
+    OutputColumn("interests", "cares for", cell=lambda interests: cut(", ".join(interests))),
+    OutputColumn("agent_id", value=lambda peer: peer.peer_id),
+)
+
+
+#: Characters of a drive's bar, and the steps of a sparkline.
+_WIDTH = 20
+_STEPS = "▁▂▃▄▅▆▇█"
+
+
+@in_agent_transaction
+def show_drives(agent: ChosenAgent) -> Output:
+    """Show an agent's drives and their present levels."""
+    inner = read_inner_state(agent_id=agent.id, now=datetime.now(UTC))
+    value = {
+        "agent": agent.name,
+        "urgent_from": URGENT,
+        "drives": [drive.model_dump(mode="json") for drive in inner.drives],
+        "next_urgent_at": inner.next_urgent_at,
+    }
+    return Output(value, people=table_of(inner.drives, DRIVE))
+
+
+@in_agent_transaction
+def show_mood(agent: ChosenAgent, *, last: int) -> Output:
+    """Show an agent's mood, now and at its last heartbeats."""
+    inner = read_inner_state(agent_id=agent.id, now=datetime.now(UTC))
+    rows = Heartbeat.objects.filter(
+        agent_id=agent.id, status=HeartbeatStatus.DONE, emotional_valence__isnull=False
+    ).order_by("-started_at")
+    latest = list(rows.values("number", "started_at", "emotional_valence", "arousal")[:last])
+    latest.reverse()
+    now = inner.mood
+    lines = [
+        f"{escape(agent.name)} feels {in_words(now.valence, now.arousal)} now:"
+        f" valence {now.valence:+.2f} (-1 to 1), arousal {now.arousal:.2f} (0 to 1)."
+    ]
+    if latest:
+        lines += [
+            f"valence  {_spark([beat['emotional_valence'] for beat in latest], -1.0)}",
+            f"arousal  {_spark([beat['arousal'] or 0.0 for beat in latest], 0.0)}",
+            f"heartbeats {latest[0]['number']} to {latest[-1]['number']}",
+        ]
+    else:
+        lines.append("No heartbeat has ended yet.")
+    value = {"agent": agent.name, "now": now.model_dump(mode="json"), "heartbeats": latest}
+    return Output(value, people="\n".join(lines))
+
+
+@in_agent_transaction
+def list_experiences(agent: ChosenAgent, *, last: int, failures: bool) -> Output:
+    """List an agent's actions with their outcomes and lessons, the latest first."""
+    experiences = Experience.objects.filter(agent_id=agent.id)
+    if failures:
+        experiences = experiences.filter(outcome="failure")
+    nothing = "has had nothing fail yet" if failures else "has done nothing yet that cost energy"
+    return listing(
+        "experiences",
+        list(experiences.order_by("-tick", "-id")[:last]),
+        EXPERIENCE,
+        about={"agent": agent.name},
+        empty=f"{escape(agent.name)} {nothing}.",
+    )
+
+
+@in_agent_transaction
+def list_peers(agent: ChosenAgent) -> Output:
+    """List an agent's peers and its present trust in each."""
+    beats = read_inner_state(agent_id=agent.id, now=datetime.now(UTC)).beats
+
+    def present_trust(peer: PeerModel) -> float:
+        return trust(
+            successes=peer.successes,
+            interactions=peer.interactions,
+            tick=beats,
+            last_tick=peer.last_tick,
+        )
+
+    return listing(
+        "peers",
+        list(PeerModel.objects.filter(agent_id=agent.id).order_by("-last_at", "name")),
+        (PEER[0], OutputColumn("trust", "trust", value=present_trust, cell=number), *PEER[1:]),
+        about={"agent": agent.name},
+        empty=f"{escape(agent.name)} has no model of anybody yet. Whoever writes to it gets one; somebody it talked with"
+        " does once the agent judges that in a heartbeat.",
+    )
+
+
+def _spark(values: list[float], low: float) -> str:
+    top = len(_STEPS) - 1
+    return "".join(_STEPS[round((min(max(value, low), 1.0) - low) / (1.0 - low) * top)] for value in values)

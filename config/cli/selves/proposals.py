@@ -1,0 +1,94 @@
+"""List, add and decide proposals about an agent's self."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.markup import escape
+
+from apps.selves.models import Proposal
+from apps.selves.services.proposals import accept, defer, propose, reject
+from arbor.selves.proposals import NewProposal, ProposalKind, ProposalStatus
+from config.cli.columns import OutputColumn, facts, listing, number
+from config.cli.kit import Output
+from config.cli.lookup import find_id
+from config.cli.output import ago, cut, short
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+
+PROPOSAL = (
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("kind", "kind"),
+    OutputColumn("confidence", "sure", cell=number),
+    OutputColumn("status", "status"),
+    OutputColumn("deferrals", "deferred", cell=lambda deferrals: deferrals or ""),
+    OutputColumn("source", "from", cell=lambda source: source.split(":")[0]),
+    OutputColumn("created_at", "made", cell=ago),
+    OutputColumn("content", "proposal", cell=cut),
+    *(OutputColumn(key) for key in ("change", "evidence", "reason", "decided_by", "decided_at")),
+)
+
+
+OPERATOR = "operator"
+#: The latest that are shown; the console has them all.
+SHOWN = 100
+
+
+@in_agent_transaction
+def list_proposals(agent: ChosenAgent, *, with_decided: bool) -> Output:
+    """List an agent's pending proposals, the latest first."""
+    proposals = Proposal.objects.filter(agent_id=agent.id)
+    if not with_decided:
+        proposals = proposals.filter(status=ProposalStatus.PENDING)
+    return listing(
+        "proposals",
+        list(proposals.order_by("-created_at")[:SHOWN]),
+        PROPOSAL,
+        about={"agent": agent.name},
+        empty=f"Nothing waits for a decision about {escape(agent.name)}.",
+    )
+
+
+@in_agent_transaction
+def add(agent: ChosenAgent, *, text: str, kind: str, confidence: float) -> Output:
+    """Add a proposal; the agent decides it at its next heartbeat, or you with `accept`."""
+    new = NewProposal(kind=ProposalKind(kind), content=text, confidence=confidence, source=OPERATOR)
+    outcome = propose(agent_id=agent.id, proposals=[new])
+    made = [*outcome.made, *outcome.known]
+    said = "waits for a decision" if outcome.made else "waits already"
+    return Output(
+        {"agent": agent.name, "proposals": [facts(proposal, PROPOSAL) for proposal in made]},
+        people="\n".join(
+            f"[bold]{escape(cut(proposal.content))}[/bold] ({short(proposal.id)}) {said}."
+            for proposal in made
+        ),
+    )
+
+
+def _decided(agent: ChosenAgent, decide: Callable[..., Proposal], proposal_id: str, reason: str) -> Output:
+    decided = decide(
+        proposal_id=find_id(agent, Proposal, proposal_id),
+        agent_id=agent.id,
+        decided_by=actor(),
+        reason=reason,
+    )
+    why = f": {escape(decided.reason)}" if decided.reason else ""
+    said = f"[bold]{escape(cut(decided.content))}[/bold] ({short(decided.id)}) is {decided.status}{why}."
+    return Output({"agent": agent.name, **facts(decided, PROPOSAL)}, people=said)
+
+
+@in_agent_transaction
+def accept_one(agent: ChosenAgent, *, proposal_id: str, reason: str) -> Output:
+    """Accept a proposal: the change is made."""
+    return _decided(agent, accept, proposal_id, reason)
+
+
+@in_agent_transaction
+def reject_one(agent: ChosenAgent, *, proposal_id: str, reason: str) -> Output:
+    """Reject a proposal: the change is not made."""
+    return _decided(agent, reject, proposal_id, reason)
+
+
+@in_agent_transaction
+def defer_one(agent: ChosenAgent, *, proposal_id: str, reason: str) -> Output:
+    """Defer a proposal; after the fifth time it expires."""
+    return _decided(agent, defer, proposal_id, reason)

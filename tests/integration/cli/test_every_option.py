@@ -1,0 +1,134 @@
+"""Options that no other test gives: each reaches its command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.command_tree import commands
+from tests.integration.cli.conftest import Arbor, added
+
+_RESOLVED = {
+    path: command
+    for path, command in commands().items()
+    if any("--tenant" in param.opts for param in command.params) and path != ("demo",)
+}
+
+
+def _required(command: click.Command, file: Path) -> list[str]:
+    """Return arguments and options that satisfy the parser, whatever they mean."""
+    given: list[str] = []
+    for param in command.params:
+        if isinstance(param, click.Argument):
+            given.append(_value(param, file))
+        elif isinstance(param, click.Option) and param.required:
+            given += [param.opts[0]] if param.is_flag else [param.opts[0], _value(param, file)]
+    return given
+
+
+def _value(param: click.Parameter, file: Path) -> str:
+    if isinstance(param.type, click.Choice):
+        return str(param.type.choices[0])
+    if isinstance(param.type, click.Path | click.File):
+        return str(file)
+    return "recall: x" if "--step" in param.opts else "x"
+
+
+def test_every_command_resolves_its_tenant(arbor: Arbor, one_tenant: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.txt"
+    file.write_text("Ann: Hello.")
+    for path, command in _RESOLVED.items():
+        extra = ("--generate",) if path == ("tenant", "user", "create") else ()
+        ran = arbor(*path, *_required(command, file), *extra, "--tenant", "nowhere")
+        assert (ran.code, "nowhere" in ran.err) == (1, True), (path, ran)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("agent", "policy", "set", "Vega", "--adaptive"), "heartbeats get rarer"),
+        (("recall", "Vega", "quince", "--min-importance", "1"), "nothing of that kind"),
+        (("memory", "thoughts", "Vega", "-n", "3"), "has not thought"),
+        (("memory", "theme", "list", "Vega", "-k", "3"), "has no theme yet"),
+        (("memory", "concept", "list", "Vega", "-k", "3"), "has no concept yet"),
+        (("memory", "buffer", "list", "Vega", "-k", "3"), "buffer is empty"),
+        (("memory", "mind", "active", "Vega", "-k", "3"), "Nothing is active"),
+        (("tenant", "member", "list", "acme", "--json"), "acme"),
+        (("memory", "code", "list", "Vega", "-n", "3"), "has no such code"),
+        (("memory", "reembed", "--batch", "7", "--tenant", "acme"), "Every agent's vectors"),
+        (("goal", "list", "Vega", "--all"), "goal"),
+        (("goal", "add", "Vega", "Row", "--state", "queued", "--blocked-by", "the tide"), "is queued"),
+        (("self", "belief", "add", "Vega", "Ice melts.", "--stability", "0.9"), "is held"),
+        (("self", "identity", "list", "Vega", "--all"), "aspect"),
+        (("self", "identity", "add", "Vega", "I am calm.", "--stability", "0.9"), "is held"),
+        (("self", "proposal", "add", "Vega", "Ice melts.", "--kind", "insight"), "waits"),
+        (("self", "mood", "Vega", "--last", "3"), "Vega feels"),
+        (("self", "experiences", "Vega", "--last", "3"), "has done nothing yet"),
+        (("inbox", "list", "--limit", "3"), "Nothing here"),
+        (("contact", "outbox", "list", "--limit", "3"), "No messages"),
+        (("contact", "channel", "add", "all", "--kind", "inbox", "--audience", "user"), "is added"),
+        (("tenant", "limit", "acme", "--tokens", "1000"), "tokens 1000"),
+        (("agent", "resume", "Vega", "--json"), ""),
+        (("agent", "sleep", "Vega", "--json"), ""),
+    ],
+)
+def test_an_option_is_accepted(arbor: Arbor, vega: str, arguments: tuple[str, ...], shown: str) -> None:
+    ran = arbor(*arguments)
+    if not shown:
+        # An agent that was never started can do neither; the reason is told, and no JSON.
+        assert (ran.code, ran.out) == (1, "")
+    else:
+        assert ran.code == 0, ran.err
+        assert shown in ran.out
+
+
+def test_a_memory_is_added_with_all_its_parts(arbor: Arbor, vega: str) -> None:
+    arbor("self", "belief", "add", vega, "The ferry is safe.")
+    (belief,) = (
+        row["id"]
+        for row in arbor("self", "belief", "list", vega, "--json").json["beliefs"]
+        if row["statement"] == "The ferry is safe."
+    )
+    facts = ("--context", "ice", "--done", "waited", "--result", "late", "--feeling", "worry")
+    event = added(arbor, "The ferry stopped.", "episodic", *facts)
+    fact = added(arbor, "It held.", "semantic", "--category", "ferry", "--supports-belief", belief)
+    lesson = ("--pattern", "ice, then delay", "--evidence", "May", "--applies-to", "spring")
+    plan = added(arbor, "Leave early.", "strategic", *lesson)
+    detail = arbor("memory", "show", vega, event, "--json").json["detail"]
+    assert (detail["context"], detail["action"], detail["result"]) == ("ice", "waited", "late")
+    shown = arbor("memory", "show", vega, fact, "--json").json
+    assert shown["detail"]["category"] == "ferry"
+    assert [row["relation"] for row in shown["relations"]] == ["supports"]
+    detail = arbor("memory", "show", vega, plan, "--json").json["detail"]
+    assert (detail["pattern"], detail["evidence"]) == ("ice, then delay", ["May"])
+    ran = arbor("memory", "restore", vega, event, "--reason", "needed", "--for-good", "--json")
+    assert ran.code == 0, ran.err
+
+
+def test_goals_are_blocked_planned_and_freed(arbor: Arbor, vega: str) -> None:
+    assert arbor("goal", "add", vega, "Map", "--deadline", "2030-01-01").code == 0
+    assert arbor("goal", "block", vega, "Map", "--by", "the tide").code == 0
+    steps = ("--step", "recall: what is known", "--cost", "3")
+    assert arbor("goal", "plan", "add", vega, "Map", *steps, "--json").json["estimated_cost"] == 3
+    assert arbor("goal", "edit", vega, "Map", "--no-deadline").code == 0
+    assert arbor("goal", "show", vega, "Map", "--json").json["deadline"] is None
+
+
+def test_the_self_is_changed_with_every_option(arbor: Arbor, vega: str) -> None:
+    belief = arbor("self", "belief", "add", vega, "Ice melts.", "--json").json["id"]
+    revised = arbor("self", "belief", "revise", vega, belief, "--stability", "0.9", "--json").json
+    assert revised["stability"] == 0.9
+    aspect = arbor("self", "identity", "add", vega, "I am calm.", "--json").json["id"]
+    assert arbor("self", "identity", "drop", vega, aspect, "--reason", "no longer").code == 0
+    options = ("--response", "negotiate", "--type", "ethical", "--description", "No gossip.")
+    weights = ("--flexibility", "0.5", "--importance", "0.9", "--pattern", "gossip")
+    assert arbor("self", "boundary", "add", vega, "calm", *options, *weights).code == 0
+    (row,) = (
+        line
+        for line in arbor("self", "boundary", "list", vega, "--json").json["boundaries"]
+        if line["name"] == "calm"
+    )
+    assert (row["response"], row["flexibility"], row["importance"]) == ("negotiate", 0.5, 0.9)
+    assert row["description"] == "No gossip."

@@ -1,0 +1,111 @@
+"""Command lines that code, pages and documents name: their commands and options exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.command_tree import ROOT, nodes
+
+CODE = ("arbor", "apps", "workers", "config", "bench")
+#: In backticks, in rich's or HTML's marks, or a text that begins with one.
+_MARKED = re.compile(r"(?:`|\[bold\]|<code>|^)\s*arbor ((?:[^`\[<]|\[(?!/))*)")
+_FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_LINE = re.compile(r"^(?:\$ |\.venv/bin/)*arbor ([^#\n]*)", re.MULTILINE)
+#: Templates of Django: tags and values.
+_TAG = re.compile(r"\{[{%].*?[%}]\}")
+
+
+def named_lines() -> Iterator[tuple[str, str]]:
+    """Yield where a command line is named, and the line without `arbor`."""
+    for path in _files():
+        place = str(path.relative_to(ROOT))
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".py":
+            for literal in _literals(ast.parse(text)):
+                yield from ((place, line) for line in _MARKED.findall(literal))
+                yield from ((place, line) for line in re.findall(r"^ +arbor ([^\n]*)", literal, re.MULTILINE))
+        elif path.suffix == ".html":
+            yield from ((place, line) for line in _MARKED.findall(_TAG.sub("X", text)))
+        else:
+            for block in _FENCED.findall(text):
+                yield from ((place, line) for line in _LINE.findall(block))
+            yield from ((place, line) for line in re.findall(r"`arbor ([^`]*)`", _FENCED.sub("", text)))
+
+
+def _files() -> Iterator[Path]:
+    for folder in CODE:
+        yield from (path for path in sorted((ROOT / folder).rglob("*.py")) if "migrations" not in path.parts)
+        yield from sorted((ROOT / folder).rglob("*.html"))
+    yield from sorted((ROOT / "docs").rglob("*.md"))
+    yield ROOT / "README.md"
+
+
+def _literals(module: ast.Module) -> Iterator[str]:
+    inner = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.JoinedStr):
+            inner.update(node.values)
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inner:
+            yield node.value
+
+
+def faults_of(line: str) -> Iterator[str]:
+    """Yield what a command line names that does not exist."""
+    words = _words(line)
+    path: tuple[str, ...] = ()
+    paths = [path]
+    while words and isinstance(nodes()[paths[0]], click.Group) and not words[0].startswith("-"):
+        word = words.pop(0)
+        if not re.fullmatch(r"[a-z][a-z|-]*", word):
+            break
+        alternatives = [(*paths[0], name) for name in word.split("|")]
+        if missing := [" ".join(found) for found in alternatives if found not in nodes()]:
+            yield f"there is no command {missing[0]!r}"
+            return
+        paths = alternatives
+    options = {
+        name
+        for found in paths
+        for param in nodes()[found].params
+        for name in (*param.opts, *param.secondary_opts)
+    } | {"--help"}
+    for word in words:
+        option = re.match(r"--[a-z-]+|-[a-z]\b", word)
+        if option and option[0] not in options and paths != [("manage",)]:
+            yield f"{' '.join(paths[0])} has no option {option[0]}"
+
+
+def _words(line: str) -> list[str]:
+    line = line.replace("\n", " ").split("  ")[0]
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
+def test_named_command_lines_exist() -> None:
+    lines = list(named_lines())
+    assert len(lines) > 300
+    assert [f"{place}: {fault}" for place, line in lines for fault in faults_of(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("agent tick Vega", "there is no command 'agent tick'"),
+        ("beat", "there is no command 'beat'"),
+        ("ops pipeline validate|draw", "there is no command 'ops pipeline draw'"),
+        ("recall Vega quince --most 3", "recall has no option --most"),
+    ],
+)
+def test_a_wrong_command_line_is_found(line: str, fault: str) -> None:
+    assert list(faults_of(line)) == [fault]

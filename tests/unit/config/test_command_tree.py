@@ -1,0 +1,152 @@
+"""The tree of commands: without Django until a command runs, each bound to a function that takes its parameters."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from apps.heartbeats.services.cycles import MOST_TICKS
+from apps.heartbeats.services.perception import TOLD
+from apps.heartbeats.services.thoughts import RING
+from apps.memories.services.embedding import reembed
+from apps.memories.services.graph import walks
+from apps.memories.services.store import snippets
+from apps.tenants.models import Role
+from config.cli.commands import agent, memory, processes, tenant
+from config.cli.kit import Run
+from config.pools import PoolKind
+from tests.command_tree import ROOT, commands, nodes, options_of
+
+#: Given to every command that resolves a tenant, by `tests/integration/cli/test_every_option.py`.
+CALLED_EVERYWHERE = {"--tenant"}
+
+
+def test_no_help_loads_a_framework() -> None:
+    script = """
+import sys
+from config.cli.main import main
+from tests.command_tree import nodes
+
+for path in nodes():
+    if path == ("manage",):
+        continue  # It passes --help on, to Django.
+    try:
+        main([*path, "--help"])
+    except SystemExit as end:
+        assert not end.code, path
+    found = {"django", "celery", "psycopg", "gunicorn"} & set(sys.modules)
+    assert not found, (path, found)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("path", commands(), ids=" ".join)
+def test_a_function_takes_the_parameters_of_its_command(path: tuple[str, ...]) -> None:
+    command = commands()[path]
+    run = command.callback
+    assert isinstance(run, Run)
+    function = run.load()
+    taken = dict(inspect.signature(inspect.unwrap(function)).parameters)
+    given = {str(param.name) for param in command.params if param.expose_value}
+    if function is not inspect.unwrap(function):
+        # Resolved by a decorator: the first parameter is the agent or the tenant.
+        first = next(iter(taken))
+        del taken[first]
+        given -= {first, "tenant_slug"} - taken.keys()
+    names = {name for name, param in taken.items() if param.kind is not param.VAR_KEYWORD}
+    assert names <= given
+    assert len(names) < len(taken) or given - {"as_json"} <= names
+
+
+@pytest.mark.parametrize("path", nodes(), ids=" ".join)
+def test_every_command_and_option_has_a_help_text(path: tuple[str, ...]) -> None:
+    command = nodes()[path]
+    assert command.help
+    for param in command.params:
+        if isinstance(param, click.Option) and not param.hidden:
+            assert param.help, f"{' '.join(path)} {param.opts[0]}"
+
+
+def test_declared_bounds_are_those_of_the_services() -> None:
+    assert (
+        tuple(kind.value for kind in TOLD),
+        MOST_TICKS,
+        RING,
+        snippets.MAX_LIMIT,
+        walks.EVIDENCE_HOPS,
+        reembed.BATCH,
+        tuple(Role.values),
+        tuple(kind.value for kind in PoolKind),
+    ) == (
+        agent.PERCEIVED,
+        agent.MOST_TICKS,
+        memory.MOST_THOUGHTS,
+        memory.MOST_CODE,
+        memory.EVIDENCE_HOPS,
+        memory.REEMBED_BATCH,
+        tenant.ROLES,
+        processes.POOL_KINDS,
+    )
+
+
+# --- Every option is called by a test ----------------------------------------------------------------
+
+
+def _given() -> dict[tuple[str, ...], set[str]]:
+    """Return the texts in the test functions that call each command, its options among them."""
+    given: dict[tuple[str, ...], set[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        for function in ast.walk(module):
+            if isinstance(function, ast.FunctionDef):
+                texts = set(_texts(function))
+                for node in ast.walk(function):
+                    if called := _called(node, path):
+                        given.setdefault(called, set()).update(texts)
+    return given
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
+            yield part.value.partition("=")[0]
+
+
+def _called(node: ast.AST, path: Path) -> tuple[str, ...]:
+    """Return the path of the command that a call, a tuple or a list begins with; `remembering` is `arbor`, prepared."""
+    match node:
+        case ast.Call(func=ast.Name(id="added")):
+            return ("memory", "add")
+        case ast.Call(func=ast.Attribute(attr="start")) if path.name == "test_up.py":
+            return ("up",)
+        case ast.Call(args=members) | ast.Tuple(elts=members) | ast.List(elts=members):
+            found: tuple[str, ...] = ()
+            for member in members:
+                if not isinstance(member, ast.Constant) or (*found, member.value) not in nodes():
+                    break
+                found = (*found, member.value)
+            return found if found in commands() else ()
+        case _:
+            return ()
+
+
+def test_every_option_is_called_by_a_test() -> None:
+    given = _given()
+    uncalled = [
+        f"{' '.join(path)} {names[0]}"
+        for path, command in commands().items()
+        for names in options_of(command)
+        if not CALLED_EVERYWHERE & set(names) and not given.get(path, set()) & set(names)
+    ]
+    assert uncalled == []

@@ -1,0 +1,108 @@
+"""The options of commands that run processes: each reaches the process, which is faked here."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import config.cli.with_django  # noqa: F401
+from arbor.errors import ServerError
+from config.cli import flower, prepare, status, up, web, worker
+from config.cli.main import main
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(list(arguments))
+    return int(end.value.code or 0)
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("ARBOR_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("ARBOR_OPERATOR_PASSWORD", "secret")
+    for name in ("ARBOR_PROCESS_NAME", "ARBOR_DB_POOL_SIZE", "ARBOR_PREPARED_STATEMENTS"):
+        monkeypatch.setenv(name, "1")
+
+
+def test_the_console_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[dict[str, Any]] = []
+    monkeypatch.setattr(web, "refuse_unsafe_role", lambda: None)
+    monkeypatch.setattr(web, "Console", lambda settings: SimpleNamespace(run=lambda: served.append(settings)))
+    assert run("web", "--host", "0.0.0.0", "--port", "8123", "--processes", "2") == 0
+    (settings,) = served
+    assert (settings["bind"], settings["workers"]) == ("0.0.0.0:8123", 2)
+
+
+def test_flower_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def make_server(_app: Any, credentials: str) -> Any:
+        def start() -> None:
+            started.append(f"{flower.options.address}:{flower.options.port} {credentials}")
+
+        return SimpleNamespace(start_http_server=start, start=lambda: None, stop=lambda: None)
+
+    monkeypatch.setattr(flower, "load_app", lambda: None)
+    monkeypatch.setattr(flower, "make_server", make_server)
+    monkeypatch.setattr(flower.signal, "signal", lambda *_: None)
+    assert run("flower", "--host", "127.0.0.2", "--port", "5556") == 0
+    assert started == ["127.0.0.2:5556 operator:secret"]
+
+
+def test_a_worker_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, Any]] = []
+
+    def make(**options: Any) -> Any:
+        made.append(options)
+        return SimpleNamespace(start=lambda: None, exitcode=0)
+
+    monkeypatch.setattr(worker, "load_app", lambda: SimpleNamespace(Worker=make))
+    monkeypatch.setattr(worker, "refuse_unsafe_role", lambda: None)
+    for name in ("worker_ready", "worker_process_init"):
+        monkeypatch.setattr(worker, name, SimpleNamespace(connect=lambda *_, **__: None))
+    assert run("worker", "-q", "llm, outbox", "--pool", "threads", "-c", "3", "--name", "models") == 0
+    (options,) = made
+    assert (options["queues"], options["concurrency"]) == (["llm", "outbox"], 3)
+    assert options["hostname"].startswith("models@")
+    assert options["pool_cls"].__module__ == "celery.concurrency.thread"
+
+
+def test_up_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[dict[str, Any]] = []
+
+    def plan(_run: Any, **options: Any) -> Any:
+        planned.append(options)
+        raise ServerError("that is enough")
+
+    monkeypatch.setattr(up, "_plan", plan)
+    assert run("up", "--no-demo", "--port", "8123", "--only", "web,scheduler") == 1
+    assert planned == [{"only": frozenset({"web", "scheduler"}), "demo": False, "web_port": 8123}]
+
+
+@pytest.mark.parametrize(("option", "made"), [("--demo", 1), ("--no-demo", 0)])
+def test_the_demo_is_made_or_not(option: str, made: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    demos: list[str] = []
+    monkeypatch.setattr(prepare, "call_command", lambda *_, **__: None)
+    monkeypatch.setattr(prepare, "refuse_unsafe_role", lambda: None)
+    monkeypatch.setattr(prepare, "_seed_templates", lambda: None)
+    monkeypatch.setattr(prepare, "_make_operator", lambda: ("operator", True))
+    monkeypatch.setattr(prepare, "make_demo", lambda *, operator: demos.append(operator))
+    monkeypatch.setattr(prepare, "connections", SimpleNamespace(close_all=lambda: None))
+    assert run("prepare", option) == 0
+    assert len(demos) == made
+
+
+def test_the_status_is_refreshed_until_it_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(status, "_now", lambda: {"model": "reflex/default"})
+    monkeypatch.setattr(status.time, "sleep", interrupted)
+    assert run("status", "--watch", "--json") == 130
+    assert json.loads(capsys.readouterr().out) == {"model": "reflex/default"}
