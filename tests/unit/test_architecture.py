@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("arbor", "apps", "workers", "config")
 #: Folders that Django prescribes.
-PRESCRIBED = {"migrations", "management", "commands"}
+PRESCRIBED = {"migrations", "management"}
 
 
 def packages() -> set[str]:
