@@ -221,13 +221,13 @@ def test_a_broker_that_loses_all_messages_under_way_loses_no_beat(fleet: RealFle
     assert_exactly_once(fleet)
 
 
-def test_two_dispatchers_and_two_beats_do_no_harm(fleet: RealFleet) -> None:
+def test_two_dispatchers_and_two_schedulers_do_no_harm(fleet: RealFleet) -> None:
     for name in ("dispatcher", "scheduler"):
         fleet.start_another(name)
     fleet.make_due()
     fleet.wait_until_all_are_done()
     assert_exactly_once(fleet)
-    for name in ("dispatcher-2", "beat-2"):
+    for name in ("dispatcher-2", "scheduler-2"):
         fleet.retire(name)
 
 
