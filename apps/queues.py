@@ -181,15 +181,17 @@ def publish_together(messages: Iterable[Message]) -> None:
         else:
             alike[message.task, message.tenant_id].append(message)
     # By turns, so that no tenant's work waits behind all of another's.
-    for round_ in zip_longest(*(batched(some, MOST_TOGETHER, strict=False) for some in alike.values())):
-        for some in round_:
-            if some:
-                _send(some)
+    for round_ in zip_longest(
+        *(batched(alike_messages, MOST_TOGETHER, strict=False) for alike_messages in alike.values())
+    ):
+        for batch in round_:
+            if batch:
+                _send(batch)
 
 
 def _send(messages: Sequence[Message]) -> bool:
     first, *others = messages
-    also = {ALSO: [each.arguments for each in others]} if others else {}
+    also = {ALSO: [other.arguments for other in others]} if others else {}
     shown = f"{first.shown} and {len(others)} more" if others else first.shown
     try:
         current_app.send_task(

@@ -247,7 +247,9 @@ class Installation:
         launch = part.launch()
         interpreter, *rest = launch.argv
         module, arguments = rest[:2], rest[2:]
-        arguments = [f"--name={title}" if each.startswith("--name=") else each for each in arguments]
+        arguments = [
+            f"--name={title}" if argument.startswith("--name=") else argument for argument in arguments
+        ]
         argv = (*(self._command or (interpreter, *module)), *arguments)
         return lambda: replace(launch, argv=argv)
 

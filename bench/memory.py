@@ -84,7 +84,7 @@ def measure(
         "neighborhoods": (),
         "locomo": ("--data", str(data)),
     }
-    figures = {name: (run or _command)(name, each) for name, each in options.items()}
+    figures = {name: (run or _command)(name, command) for name, command in options.items()}
     bars = [bar.judged(figures) for bar in BARS]
     return {"reached": all(bar["reached"] for bar in bars), "bars": bars, "figures": figures}
 

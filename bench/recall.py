@@ -123,9 +123,11 @@ def _load(population: Sequence[Inhabitant], asked: Sequence[str], memories: int)
 
 
 def _same(found: Sequence[Recalled], scanned: Sequence[Recalled]) -> bool:
-    return [(each.id, each.content) for each in found] == [
-        (each.id, each.content) for each in scanned
-    ] and all(abs(one.score - other.score) <= _ROUNDING for one, other in zip(found, scanned, strict=True))
+    return [(memory.id, memory.content) for memory in found] == [
+        (memory.id, memory.content) for memory in scanned
+    ] and all(
+        abs(memory.score - other.score) <= _ROUNDING for memory, other in zip(found, scanned, strict=True)
+    )
 
 
 def _scan_figures(
@@ -270,7 +272,7 @@ def _together(
             ms.append((time.perf_counter() - started) * 1000)
         return ms
 
-    return [each for ms in run_clients(clients, client) for each in ms]
+    return [duration_ms for ms in run_clients(clients, client) for duration_ms in ms]
 
 
 def _ratio(slow: float, fast: float) -> float:

@@ -58,7 +58,7 @@ def advance(
     """Walk heartbeats of agents of one tenant on, together; `lost`: after their worker was lost."""
     tenant_id = tenant_of(self)
     named = [{"agent_id": agent_id, "epoch": epoch}, *also]
-    leases = [(UUID(str(each["agent_id"])), int(each["epoch"])) for each in named]
+    leases = [(UUID(str(arguments["agent_id"])), int(arguments["epoch"])) for arguments in named]
     advance_heartbeats(tenant_id=tenant_id, leases=leases, lost=lost)
 
 
@@ -66,7 +66,7 @@ def advance(
 def fulfil(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
     """Ask a model, or several at once."""
     tenant_id = tenant_of(self)
-    named = [UUID(each["call_id"]) for each in [{"call_id": call_id}, *also]]
+    named = [UUID(arguments["call_id"]) for arguments in [{"call_id": call_id}, *also]]
     if len(named) == 1:
         fulfil_call(call_id=named[0], tenant_id=tenant_id)
     else:

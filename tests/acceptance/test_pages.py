@@ -265,8 +265,8 @@ def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
             )
         ]
         chosen = said[2]
-        near = [*(each for each in said if each != chosen), *others]
-        weights = {str(each.id): round(1.75 - 0.14 * place, 2) for place, each in enumerate(near)}
+        near = [*(memory for memory in said if memory != chosen), *others]
+        weights = {str(memory.id): round(1.75 - 0.14 * place, 2) for place, memory in enumerate(near)}
         Upkeep.objects.update_or_create(
             memory=chosen,
             tenant_id=agent.tenant_id,
@@ -292,8 +292,8 @@ def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
             keywords=["quay", "tide", "reading", "depth", "ferry"],
             size=9,
         )
-        for place, each in enumerate([chosen, *near][:9]):
-            ClusterMemberFactory(cluster=theme, memory=each, strength=round(0.95 - place * 0.05, 2))
+        for place, shown_memory in enumerate([chosen, *near][:9]):
+            ClusterMemberFactory(cluster=theme, memory=shown_memory, strength=round(0.95 - place * 0.05, 2))
         winter = ClusterFactory(agent=agent, name="winter, ice, ferry")
         ClusterRelationFactory(source=winter, target=theme, relation="evolves")
         water = ConceptFactory(agent=agent, name="water")

@@ -44,7 +44,9 @@ def _look_at_memory(context: ActionContext, decision: Decision) -> ActionResult:
     memory_id = id_of(decision.params["id"])
     memory = revising.memory_of(agent_id=context.agent_id, memory_id=memory_id)
     sources = [
-        each.get("reference", "") for each in memory["detail"].get("sources", []) if isinstance(each, dict)
+        source.get("reference", "")
+        for source in memory["detail"].get("sources", [])
+        if isinstance(source, dict)
     ]
     lines = [
         f"memory {memory_id}, {memory['type']}, of {memory['occurred_at']:%Y-%m-%d}",
@@ -71,9 +73,12 @@ def _look_at_cluster(context: ActionContext, decision: Decision) -> ActionResult
     members = cluster_members(cluster_id=theme_id, limit=SHOWN_AROUND)
     lines = [
         f"theme {theme_id}: {name}",
-        *(f"- [{each.memory_id}] ({each.strength:.2f}) {clip(each.content, GLIMPSE)}" for each in members),
+        *(
+            f"- [{member.memory_id}] ({member.strength:.2f}) {clip(member.content, GLIMPSE)}"
+            for member in members
+        ),
     ]
-    return _shown(decision, lines, name, [each.memory_id for each in members])
+    return _shown(decision, lines, name, [member.memory_id for member in members])
 
 
 def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
@@ -200,8 +205,8 @@ def _around(context: ActionContext, node: Node) -> list[str]:
     """Return what is tied to a thing, one line each."""
     found = find_connected(agent_id=context.agent_id, node=node, hops=1).found[:SHOWN_AROUND]
     return [
-        f"- {each.path[-1].relation if each.path else 'near'}: {each.kind} [{each.id}] {clip(each.label, GLIMPSE)}"
-        for each in found
+        f"- {node_found.path[-1].relation if node_found.path else 'near'}: {node_found.kind} [{node_found.id}] {clip(node_found.label, GLIMPSE)}"
+        for node_found in found
     ]
 
 

@@ -51,7 +51,7 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         importance=IMPORTANCE,
         occurred_at=context.now,
         source=context.source,
-        detail={"intent": params["intent"], "messages": [str(each.id) for each in posted]},
+        detail={"intent": params["intent"], "messages": [str(message.id) for message in posted]},
     )
     # Upkeep embeds it, with many others.
     stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
@@ -68,7 +68,7 @@ def _whom(audience: Audience) -> str:
 
 
 def _by(posted: list[OutboxMessage]) -> str:
-    ways = [each.kind for each in posted if each.kind != ChannelKind.PEER]
+    ways = [message.kind for message in posted if message.kind != ChannelKind.PEER]
     heard = len(posted) - len(ways)
     named = f", {heard} named agent{'s' if heard != 1 else ''} will hear it" if heard else ""
     return f"(by {', '.join(dict.fromkeys(ways))}{named})"

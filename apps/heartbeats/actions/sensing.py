@@ -39,8 +39,8 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
         f"A user {user}; "
         + ("none has ever been in touch." if since is None else f"the last contact was {since:.1f} h ago."),
         *(
-            f"Waits for your next heartbeat, {each.kind}: {clip(each.content, _ARRIVED_LENGTH)}"
-            for each in arrived
+            f"Waits for your next heartbeat, {percept.kind}: {clip(percept.content, _ARRIVED_LENGTH)}"
+            for percept in arrived
         ),
         *_touched(situation, arrived),
     ]
@@ -53,8 +53,9 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
 def _touched(situation: Situation, arrived: Sequence[Percept]) -> Iterator[str]:
     """Say which boundaries touch what has arrived, as the prompt says it of what the beat took in."""
     seen = [
-        PerceptView(id=str(each.id), kind=each.kind, content=each.content, at=each.at) for each in arrived
+        PerceptView(id=str(percept.id), kind=percept.kind, content=percept.content, at=percept.at)
+        for percept in arrived
     ]
     rules = in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries if situation.terms else [])
-    for each in crossed_by(seen, rules, {}):
-        yield f"It touches your boundary {each.boundary} ({each.response}), for {each.why}: {each.description}"
+    for match in crossed_by(seen, rules, {}):
+        yield f"It touches your boundary {match.boundary} ({match.response}), for {match.why}: {match.description}"

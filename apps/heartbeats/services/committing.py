@@ -89,7 +89,7 @@ def commit(members: Sequence[Member], fetcher: Fetcher, *, charge: Callable[[], 
     if rowless:
         charge()
         _write_progress(rowless)
-    save_backlogs([each.backlog for _, each in effects if each.backlog is not None])
+    save_backlogs([effect_set.backlog for _, effect_set in effects if effect_set.backlog is not None])
     _write_about_beats(effects)
     _write_states(members, states)
     if not rowless:
@@ -114,14 +114,16 @@ def _write_progress(members: Sequence[Member]) -> None:
 def _write_memories(effects: Sequence[tuple[Member, Effects]], fetcher: Fetcher) -> None:
     fetcher.writer.write()
     ties = []
-    for member, each in effects:
+    for member, effect_set in effects:
         beat = member.beat
         assert beat is not None
         pairs = [
-            (made, source, Relation.DERIVED_FROM) for made, sources in each.derived for source in sources
+            (made, source, Relation.DERIVED_FROM)
+            for made, sources in effect_set.derived
+            for source in sources
         ]
         if beat.memory_id is not None:
-            pairs += [(learned, beat.memory_id, Relation.LEARNED_FROM) for learned in each.learned]
+            pairs += [(learned, beat.memory_id, Relation.LEARNED_FROM) for learned in effect_set.learned]
         ties += [
             Tie(
                 agent_id=beat.agent_id,
@@ -134,31 +136,33 @@ def _write_memories(effects: Sequence[tuple[Member, Effects]], fetcher: Fetcher)
         ]
     draw_ties(ties)
     # Each recall counts by itself: of several of one agent, the first ones together, then the second ones.
-    recalls = [[(member.agent.id, scores) for scores in each.recalls] for member, each in effects]
+    recalls = [[(member.agent.id, scores) for scores in effect_set.recalls] for member, effect_set in effects]
     for round_ in zip_longest(*recalls):
         note_recalls(dict(filter(None, round_)))
 
 
 def _write_about_beats(effects: Sequence[tuple[Member, Effects]]) -> None:
     """Write what refers to the heartbeats, and what goes with them."""
-    beats = [(member.beat, each) for member, each in effects if member.beat is not None]
+    beats = [(member.beat, effect_set) for member, effect_set in effects if member.beat is not None]
     link_memories(
         [
             GoalLink(goal_id=UUID(goal_id), memory_id=beat.memory_id, kind=kind)
-            for beat, each in beats
+            for beat, effect_set in beats
             if beat.memory_id is not None
-            for goal_id, kind in dict.fromkeys(each.goal_links)
+            for goal_id, kind in dict.fromkeys(effect_set.goal_links)
         ]
     )
-    insert_rows([row for beat, each in beats for row in _experiences(beat, each)])
-    levels = write_levels({beat.agent_id: each.level.after for beat, each in beats if each.level})
-    insert_rows([row for beat, each in beats for row in _audit(beat, each, levels)])
-    heard = [(percept_id, beat.heartbeat_id) for beat, each in beats for percept_id in each.heard]
+    insert_rows([row for beat, effect_set in beats for row in _experiences(beat, effect_set)])
+    levels = write_levels(
+        {beat.agent_id: effect_set.level.after for beat, effect_set in beats if effect_set.level}
+    )
+    insert_rows([row for beat, effect_set in beats for row in _audit(beat, effect_set, levels)])
+    heard = [(percept_id, beat.heartbeat_id) for beat, effect_set in beats for percept_id in effect_set.heard]
     if heard:
-        change(_TAKE_IN, ids=[one for one, _ in heard], beats=[beat for _, beat in heard])
-    hold_for({beat.agent_id: each.held for beat, each in beats if each.held})
-    for beat, each in beats:
-        keep_code(agent_id=beat.agent_id, texts=each.code, source=beat.source)
+        change(_TAKE_IN, ids=[percept_id for percept_id, _ in heard], beats=[beat for _, beat in heard])
+    hold_for({beat.agent_id: effect_set.held for beat, effect_set in beats if effect_set.held})
+    for beat, effect_set in beats:
+        keep_code(agent_id=beat.agent_id, texts=effect_set.code, source=beat.source)
 
 
 def _experiences(beat: Beat, effects: Effects) -> Iterable[Experience]:

@@ -95,9 +95,9 @@ def consolidate() -> Round:
 
 def _together(rounds: Sequence[Round]) -> Round:
     return Round(
-        steps=sum(each.steps for each in rounds),
-        done=sum(each.done for each in rounds),
-        failed=sum(each.failed for each in rounds),
+        steps=sum(round_.steps for round_ in rounds),
+        done=sum(round_.done for round_ in rounds),
+        failed=sum(round_.failed for round_ in rounds),
     )
 
 
@@ -117,8 +117,8 @@ def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
         unfinished = _unfinished(agent_id, CallPurpose.SUMMARIZE)
         asked = [UUID(subject["episode"]) for status, subject in unfinished if status != CallStatus.FAILED]
         episodes = unsummarized_episodes(agent_id, limit=SUMMARY_BATCH, without=asked)
-        short = [each for each in episodes if len(each.excerpts) <= SHORT_EPISODE]
-        long = [each for each in episodes if len(each.excerpts) > SHORT_EPISODE][
+        short = [episode for episode in episodes if len(episode.excerpts) <= SHORT_EPISODE]
+        long = [episode for episode in episodes if len(episode.excerpts) > SHORT_EPISODE][
             : _room(tenant_id, agent_id, len(asked))
         ]
         done = sum(
@@ -152,12 +152,14 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
         Summary(
             episode_id=episode.episode_id,
             size=episode.size,
-            text=extractive_summary([Line(speaker=each.role, text=each.text) for each in episode.excerpts]),
+            text=extractive_summary(
+                [Line(speaker=excerpt.role, text=excerpt.text) for excerpt in episode.excerpts]
+            ),
             by=str(REFLEX_HANDLE),
         )
         for episode in episodes
     ]
-    embedded = embed_summaries(tenant_id, agent_id, [each.text for each in summaries])
+    embedded = embed_summaries(tenant_id, agent_id, [summary.text for summary in summaries])
     with tenant_transaction(tenant_id):
         return store_summaries(agent_id, summaries, embedded)
 
@@ -181,7 +183,7 @@ def _ask_about(tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: Cho
         if not _room(tenant_id, agent_id, sum(status != CallStatus.FAILED for status, _ in unfinished)):
             return 0
         # Those of failed errands too: they stay as they are, for a person to see.
-        asked = {UUID(each) for _, subject in unfinished for each in subject["memories"]}
+        asked = {UUID(memory_id) for _, subject in unfinished for memory_id in subject["memories"]}
         waiting = waiting_memories(agent_id, chore, limit=batch, without=asked)
         if not waiting:
             return 0

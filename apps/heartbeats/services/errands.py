@@ -137,7 +137,7 @@ def settle_errand(call: LeasedCall, reply: ModelReply) -> bool:
             if stored:
                 notes = purpose.apply(call.agent_id, call.subject, prepared, call.model)
                 if notes:
-                    change(_NOTE, call=call.call_id, notes=Jsonb([storable(each) for each in notes]))
+                    change(_NOTE, call=call.call_id, notes=Jsonb([storable(note) for note in notes]))
     except (OperationalError, InterfaceError):
         # The database went away: the lease brings the errand back.
         raise

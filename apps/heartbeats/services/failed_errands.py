@@ -72,7 +72,9 @@ def retry_failed_errands(*, actor: str, agent_id: UUID | None = None) -> int:
     calls stay on record.
     """
     rows = fetch(_RETRY, agent=agent_id)
-    episodes = [subject["episode"] for _, each in rows if "episode" in (subject := json.loads(each))]
+    episodes = [
+        subject["episode"] for _, subject_json in rows if "episode" in (subject := json.loads(subject_json))
+    ]
     reset_failures(episodes)
     if rows:
         record(

@@ -69,7 +69,7 @@ def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collec
         return []
     found = _agents_and_beats([lease.agent_id for lease in locked])
     due = [_resolve(lease, *found[lease.agent_id], clock, ours=lease.agent_id in running) for lease in locked]
-    return [each for each in due if each is not None]
+    return [heartbeat for heartbeat in due if heartbeat is not None]
 
 
 def resolve_to_end(*, agent_id: UUID, epoch: int) -> Member | None:

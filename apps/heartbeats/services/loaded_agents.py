@@ -43,8 +43,8 @@ def load_agent(agent_id: UUID) -> LoadedAgent:
         nops=nops,
         working_memory=WorkingMemory.model_validate(seen["working_memory"]),
         **view_goals(seen, traits=genome.traits if genome else None, now=now),
-        aspects=[AspectView.model_validate(each) for each in seen["aspects"]],
-        beliefs=[BeliefView.model_validate(each) for each in seen["beliefs"]],
+        aspects=[AspectView.model_validate(aspect) for aspect in seen["aspects"]],
+        beliefs=[BeliefView.model_validate(belief) for belief in seen["beliefs"]],
         **view_self(seen, now=now),
-        percepts=[PerceptView.model_validate(each) for each in seen["percepts"]],
+        percepts=[PerceptView.model_validate(percept) for percept in seen["percepts"]],
     )

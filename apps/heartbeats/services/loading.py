@@ -71,12 +71,14 @@ def load_batch(
     Locks the leases. Three statements, however many there are; two if none of them begins. `running`: see `resolve`.
     """
     due = resolve(leases, clock=clock, running=running)
-    beginning = [each.agent.id for each in due if each.open is None]
+    beginning = [heartbeat.agent.id for heartbeat in due if heartbeat.open is None]
     seen = see_agents(beginning) if beginning else {}
     rules, now = _rules(), clock.now()
     return [
-        _resumed(each, rules, now) if each.open is not None else _begun(each, seen[each.agent.id], rules, now)
-        for each in due
+        _resumed(heartbeat, rules, now)
+        if heartbeat.open is not None
+        else _begun(heartbeat, seen[heartbeat.agent.id], rules, now)
+        for heartbeat in due
     ]
 
 

@@ -127,7 +127,7 @@ def _beats(agent_id: UUID) -> Iterator[PastBeat]:
             curiosity=[line for reply in read for line in reply.curiosity],
             resolved=[line for reply in read for line in reply.resolved],
             user_waiting=user_waiting,
-            acted=any(each.get("cost") for each in json.loads(actions)),
+            acted=any(action.get("cost") for action in json.loads(actions)),
             tended=mode == Mode.CONSOLIDATION,
         )
 

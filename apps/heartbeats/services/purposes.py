@@ -50,7 +50,7 @@ class Purpose:
 
 
 def _memories(subject: Subject) -> list[UUID]:
-    return [UUID(each) for each in subject["memories"]]
+    return [UUID(memory_id) for memory_id in subject["memories"]]
 
 
 def _summary_prepared(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, Embedded]:
@@ -148,7 +148,7 @@ def subject_of_episode(episode_id: UUID, *, size: int) -> dict[str, Any]:
 
 def subject_of_memories(memory_ids: Sequence[UUID]) -> dict[str, Any]:
     """Return the subject of an errand about these memories, in the order in which its prompt numbers them."""
-    return {"memories": [str(each) for each in memory_ids]}
+    return {"memories": [str(memory_id) for memory_id in memory_ids]}
 
 
 def subject_of_turn(

@@ -102,7 +102,7 @@ def fleet_status() -> Fleet:
         cursor.execute(_CALLS)
         (calls,) = cursor.fetchone()
     health = read_health()
-    waiting = {each.metric: each.count for each in health.figures}
+    waiting = {figure.metric: figure.count for figure in health.figures}
     processes = living_processes()
     return Fleet(
         heartbeats=Beats(
@@ -119,7 +119,8 @@ def fleet_status() -> Fleet:
         ),
         agents=agents,
         queues={
-            queue.value: sum(queue.value in each.queues.split(",") for each in processes) for queue in Queue
+            queue.value: sum(queue.value in living.queues.split(",") for living in processes)
+            for queue in Queue
         },
         workers=[_worker(process) for process in processes if process.kind == "worker"],
         backlogs={

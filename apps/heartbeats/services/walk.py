@@ -18,7 +18,7 @@ import structlog
 from django.db import InterfaceError, OperationalError, connections
 
 from apps.heartbeats.services.committing import commit, fail
-from apps.heartbeats.services.fetching import Asked, Fetcher, Refusal, embeds_elsewhere, next_kind
+from apps.heartbeats.services.fetching import Fetcher, OpenNeed, Refusal, embeds_elsewhere, next_kind
 from apps.heartbeats.services.leases import fence, resolve_to_end, run, run_queued
 from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.members import Member
@@ -269,8 +269,8 @@ class _Leg:
                 thought.go_on(answer)
         return []
 
-    def _asked(self, thought: _Thought) -> Asked:
-        return Asked(member=thought.member, need=thought.need)
+    def _asked(self, thought: _Thought) -> OpenNeed:
+        return OpenNeed(member=thought.member, need=thought.need)
 
     def _commit(self, members: Sequence[Member], started: float) -> None:
         """Write everything; the time up to the last statement is shared by the heartbeats."""

@@ -64,8 +64,8 @@ class Reaper:
         changed_at = self._plan.stat().st_mtime_ns
         if changed_at != self._read_at:
             plan = json.loads(self._plan.read_text())
-            self._points = {agent_id: each["point"] for agent_id, each in plan.items()}
-            self._ids = {each["name"]: agent_id for agent_id, each in plan.items()}
+            self._points = {agent_id: entry["point"] for agent_id, entry in plan.items()}
+            self._ids = {entry["name"]: agent_id for agent_id, entry in plan.items()}
             self._read_at = changed_at
 
 
@@ -198,7 +198,7 @@ def _after(module: Any, name: str, act: Callable[[tuple[Any, ...], Any], Any]) -
 
 def _role() -> str:
     """Return which pool this is."""
-    queues = next(each for each in sys.argv if each.startswith("--queues="))
+    queues = next(argument for argument in sys.argv if argument.startswith("--queues="))
     return {"dispatch": "dispatcher", "heartbeat": "walker"}.get(
         queues.removeprefix("--queues="), "model worker"
     )

@@ -97,13 +97,13 @@ class RealFleet:
         made = json.loads(done.stdout)
         self.agents = [
             Agent(
-                id=each["agent_id"],
-                name=each["name"],
+                id=agent["agent_id"],
+                name=agent["name"],
                 point=point,
                 tenant=wish["tenant"],
                 model=wish["model"],
             )
-            for each, wish, (point, _) in zip(made, wanted, points, strict=True)
+            for agent, wish, (point, _) in zip(made, wanted, points, strict=True)
         ]
         self._write_plan()
 

@@ -413,7 +413,7 @@ def test_an_agent_of_another_tenant_is_not_found(
     for agent in (mine, other):
         make_due(agent)
     fleet.dispatch()
-    leases = [(UUID(each.arguments["agent_id"]), each.arguments["epoch"]) for each in fleet.messages]
+    leases = [(UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in fleet.messages]
 
     assert advance_heartbeats(tenant_id=tenant.id, leases=leases) == {mine.id}
     assert beats_of(other) == []

@@ -52,8 +52,8 @@ def agents(tenant: Tenant, new_agent: Callable[..., Agent]) -> list[Agent]:
 
 def asked_by(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
     """Let the agents beat until they wait for models; return their calls in the order of the agents."""
-    for each in agents:
-        make_due(each)
+    for agent in agents:
+        make_due(agent)
     fleet.dispatch()
     for _ in agents:
         fleet.step()
@@ -61,7 +61,7 @@ def asked_by(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
     assert {message.task for message in waiting} == {Task.FULFIL}
     with tenant_transaction(agents[0].tenant_id):
         calls = dict(ExternalCall.objects.values_list("agent_id", "id"))
-    return [calls[each.id] for each in agents]
+    return [calls[agent.id] for agent in agents]
 
 
 def speaker(request: ModelRequest) -> int:
@@ -93,10 +93,10 @@ def test_calls_are_leased_and_stored_together_and_asked_at_once(
     with counted(sent):
         assert fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     # One that leases them, and one that stores them: two, should a thread have been away for a while.
-    assert 2 <= len([each for each in sent if "externalcall" in each]) <= 3
+    assert 2 <= len([statement for statement in sent if "externalcall" in statement]) <= 3
     assert len(model.requests) == MANY
     fleet.run()
-    assert [beat.status for each in agents for beat in beats_of(each)] == [HeartbeatStatus.DONE] * MANY
+    assert [beat.status for agent in agents for beat in beats_of(agent)] == [HeartbeatStatus.DONE] * MANY
     with tenant_transaction(agents[0].tenant_id):
         assert LedgerEntry.objects.count() == MANY
         assert DailyUsage.objects.aggregate(calls=Sum("calls"))["calls"] == MANY
@@ -118,13 +118,13 @@ def test_the_failure_of_one_is_its_own(
     calls = asked_by(fleet, agents)
     assert fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     fleet.run()
-    ended = [beat.status for each in agents for beat in beats_of(each)]
+    ended = [beat.status for agent in agents for beat in beats_of(agent)]
     done, failed = HeartbeatStatus.DONE, HeartbeatStatus.FAILED
     assert ended == [done, failed, failed, done]
     with tenant_transaction(agents[0].tenant_id):
         kinds = dict(ExternalCall.objects.values_list("id", "error_kind"))
         paid = dict(LedgerEntry.objects.values_list("call_id", "error_kind"))
-    assert [kinds[each] for each in calls] == ["", "ModelTimeout", "ZeroDivisionError", ""]
+    assert [kinds[call] for call in calls] == ["", "ModelTimeout", "ZeroDivisionError", ""]
     # Nobody was asked where an adapter failed.
     assert paid == {calls[0]: "", calls[1]: "ModelTimeout", calls[3]: ""}
 
@@ -148,7 +148,7 @@ def test_a_fault_in_storing_several_has_them_stored_one_by_one(
     with pytest.raises(IntegrityError):
         fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit)
     fleet.run()
-    ended = [beat.status for each in agents for beat in beats_of(each)]
+    ended = [beat.status for agent in agents for beat in beats_of(agent)]
     assert ended == [
         HeartbeatStatus.DONE,
         HeartbeatStatus.WAITING,
@@ -221,8 +221,8 @@ def test_a_call_that_has_waited_for_a_thread_renews_its_lease(
         with tenant_transaction(tenant_id):
             ExternalCall.objects.update(lease_until=Now() - timedelta(seconds=1))
             ExternalCall.objects.filter(id=calls[0]).update(attempts=2)
-        for each in waiting:
-            each()
+        for call in waiting:
+            call()
 
     stored = fulfil_calls(call_ids=calls, tenant_id=tenant_id, submit=start_late)
     assert (stored, len(model.requests)) == (MANY - 1, MANY - 1)

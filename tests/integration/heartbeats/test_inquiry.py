@@ -103,7 +103,7 @@ def test_a_shallow_inquiry_goes_to_the_web_to_a_model_to_a_memory_and_to_the_nex
         memory = Memory.objects.get(id=_action(agent)["memory_ids"][0])
         purposes = set(LedgerEntry.objects.values_list("purpose", flat=True))
     assert memory.content == f"{QUESTION} Eleven fathoms."
-    assert [each["reference"] for each in memory.detail["sources"]] == [REEF, HARBOUR]
+    assert [source["reference"] for source in memory.detail["sources"]] == [REEF, HARBOUR]
     assert memory.trust < 0.8
     assert purposes == {"think", "web", "answer"}
     asked = model.requests[1]

@@ -72,7 +72,7 @@ def test_a_topic_that_comes_back_is_seen_in_every_action(
 def test_queries_count_each_and_what_was_refused_does_not(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         asked = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
-        live(agent, [acted("inquire_shallow", each) for each in asked])
+        live(agent, [acted("inquire_shallow", question) for question in asked])
         assert "“tides”" in noticed(agent)[NoticeKind.LOOP]
         live(agent, [acted("inquire_deep", {"question": "tides"}, "too_little_energy")])
         assert NoticeKind.LOOP not in noticed(agent)

@@ -173,9 +173,13 @@ def test_a_connection_that_ended_during_a_task_fails_that_task_and_not_the_next(
 
 def test_a_new_child_forgets_its_parents_connections_without_closing_them(tenant: Tenant) -> None:
     first = _backend(tenant)
-    parents = {each.alias: each.connection for each in connections.all(initialized_only=True)}
+    parents = {
+        connection.alias: connection.connection for connection in connections.all(initialized_only=True)
+    }
     worker_process_init.send(sender=None)
-    assert [each.connection for each in connections.all(initialized_only=True)] == [None] * len(parents)
+    assert [connection.connection for connection in connections.all(initialized_only=True)] == [None] * len(
+        parents
+    )
     for alias, connection in parents.items():
         assert connection is None or not connection.closed
         connections[alias].connection = connection

@@ -143,7 +143,7 @@ class TestMaintain:
             )
         )
 
-        assert [each["outcome"] for each in last_of(agent).actions[:3]] == ["success"] * 3
+        assert [action["outcome"] for action in last_of(agent).actions[:3]] == ["success"] * 3
         assert "The reef is ten fathoms deep." in last_of(agent).actions[0]["brought"]
         with tenant_transaction(agent.tenant_id):
             cluster = Cluster.objects.get(id=theme)
