@@ -30,7 +30,7 @@ TENANT_HEADER = "arbor_tenant"
 #: Tasks whose messages can carry the work of several agents of a tenant, and at most how many: each is done by itself.
 #: Under this name stand the arguments of all but the first.
 ALSO = "also"
-MOST_TOGETHER = 8
+MAX_BATCH_SIZE = 8
 #: A broker that is away must not hold up the one who tells it: the lease brings the work back.
 _PUBLISH_RETRIES = {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
 
@@ -72,7 +72,7 @@ class Task(StrEnum):
     #: Answer a person who talks to an agent.
     ANSWER = "arbor.chat.answer"
     #: Close the conversations that nobody goes on with, and have turns answered that were lost.
-    TEND_CHATS = "arbor.cleanup.tend_chats"
+    CLOSE_CONVERSATIONS = "arbor.cleanup.tend_chats"
     #: Deliver a message.
     DELIVER = "arbor.outbox.deliver"
     #: Tell of messages that wait untold, and of those that lost their worker.
@@ -84,11 +84,11 @@ class Task(StrEnum):
     #: Drop what has faded from mind.
     TRIM_ACTIVATIONS = "arbor.cleanup.trim_activations"
     #: Close the episodes that are over, and have closed ones summarized.
-    TEND_EPISODES = "arbor.episodes.tend"
+    CLOSE_EPISODES = "arbor.episodes.tend"
     #: Take the concepts of new memories, have them weighed, bring lost errands back.
     CONSOLIDATE = "arbor.consolidation.tend"
     #: Assign new memories to clusters, and put clusters in order.
-    TEND_CLUSTERS = "arbor.consolidation.clusters"
+    ASSIGN_CLUSTERS = "arbor.consolidation.clusters"
     #: Archive what has faded.
     FADE_MEMORIES = "arbor.decay.fade_memories"
     #: Archive what was of little importance from the start.
@@ -98,7 +98,7 @@ class Task(StrEnum):
     #: Archive the memories whose time is over.
     EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
     #: Make memories of what mattered among the things held, and let go of what is over.
-    TEND_BUFFERS = "arbor.cleanup.tend_buffers"
+    PROMOTE_BUFFERS = "arbor.cleanup.tend_buffers"
     #: Drop what nobody has used for long from the embedding cache.
     TRIM_EMBEDDING_CACHE = "arbor.cleanup.trim_embedding_cache"
     #: Empty the prompts of old errands.
@@ -114,20 +114,20 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.ADVANCE: Queue.HEARTBEAT,
     Task.FULFIL: Queue.LLM,
     Task.ANSWER: Queue.LLM,
-    Task.TEND_CHATS: Queue.CLEANUP,
+    Task.CLOSE_CONVERSATIONS: Queue.CLEANUP,
     Task.DELIVER: Queue.OUTBOX,
     Task.SWEEP_OUTBOX: Queue.OUTBOX,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
-    Task.TEND_EPISODES: Queue.EPISODES,
+    Task.CLOSE_EPISODES: Queue.EPISODES,
     Task.CONSOLIDATE: Queue.CONSOLIDATION,
-    Task.TEND_CLUSTERS: Queue.CONSOLIDATION,
+    Task.ASSIGN_CLUSTERS: Queue.CONSOLIDATION,
     Task.REFRESH_NEIGHBORHOODS: Queue.NEIGHBORHOODS,
     Task.TRIM_ACTIVATIONS: Queue.CLEANUP,
     Task.FADE_MEMORIES: Queue.DECAY,
     Task.CLEAN_UP_MEMORIES: Queue.CLEANUP,
     Task.KEEP_QUOTAS: Queue.CONSOLIDATION,
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,
-    Task.TEND_BUFFERS: Queue.CLEANUP,
+    Task.PROMOTE_BUFFERS: Queue.CLEANUP,
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
     Task.EMPTY_PROMPTS: Queue.CLEANUP,
     Task.WATCH_HEALTH: Queue.CLEANUP,
@@ -135,7 +135,7 @@ QUEUE_OF: dict[Task, Queue] = {
 }
 
 
-TOGETHER = frozenset({Task.ADVANCE, Task.FULFIL})
+BATCHED_TASKS = frozenset({Task.ADVANCE, Task.FULFIL})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,13 +176,13 @@ def publish_together(messages: Iterable[Message]) -> None:
     """Publish messages, those for one task and tenant together: they share the cost of one message."""
     alike: dict[tuple[Task, UUID], list[Message]] = defaultdict(list)
     for message in messages:
-        if message.alone or message.task not in TOGETHER:
+        if message.alone or message.task not in BATCHED_TASKS:
             _send([message])
         else:
             alike[message.task, message.tenant_id].append(message)
     # By turns, so that no tenant's work waits behind all of another's.
     for round_ in zip_longest(
-        *(batched(alike_messages, MOST_TOGETHER, strict=False) for alike_messages in alike.values())
+        *(batched(alike_messages, MAX_BATCH_SIZE, strict=False) for alike_messages in alike.values())
     ):
         for batch in round_:
             if batch:

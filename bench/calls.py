@@ -15,7 +15,7 @@ import psycopg
 
 # Names the broker to the process, which publishes the calls.
 import workers.app  # noqa: F401
-from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.schedule import execute_message
 from apps.queues import publish_together
 from bench.database import superuser
 from bench.fleet import AGAIN_EVERY_S, one, start_parts
@@ -79,7 +79,7 @@ def measure(
         pending = _copy_calls(database, calls)
         say(f"publishing {calls} calls")
         publish_together(
-            fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
+            execute_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
             for call_id, tenant_id in pending
         )
         part, idle_rss, peaks = _work_off(place, database)

@@ -21,8 +21,8 @@ import psutil
 import psycopg
 from django.db import connections
 
-from apps.heartbeats.services import walk
-from apps.heartbeats.services.calls import fulfil_calls
+import apps.heartbeats.services.walk as runner
+from apps.heartbeats.services.calls import execute_calls
 from apps.heartbeats.services.committing import commit
 from apps.heartbeats.services.fetching import Fetcher, OpenNeed
 from apps.heartbeats.services.loading import load_batch
@@ -225,7 +225,7 @@ def _deliver(task: Task, tenant_id: UUID, messages: Sequence[Message], account: 
             )
     with account.of("leg ask"):
         # OpenNeed one after another: what threads cost each other is not in these figures.
-        fulfil_calls(
+        execute_calls(
             call_ids=[UUID(argument_set["call_id"]) for argument_set in arguments],
             tenant_id=tenant_id,
             submit=lambda work: work(),
@@ -253,10 +253,10 @@ def _watched(account: _Account) -> Iterator[None]:
         return charged
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(walk, "HANDLERS", handlers))
+        stack.enter_context(patch.object(runner, "HANDLERS", handlers))
         stack.enter_context(patch.object(Fetcher, "answer", answered))
-        stack.enter_context(patch.object(walk, "load_batch", part("leg walk: load", load_batch)))
-        stack.enter_context(patch.object(walk, "commit", part("leg walk: commit", commit)))
+        stack.enter_context(patch.object(runner, "load_batch", part("leg walk: load", load_batch)))
+        stack.enter_context(patch.object(runner, "commit", part("leg walk: commit", commit)))
         for alias in (APP, OPS):
             stack.enter_context(connections[alias].execute_wrapper(account.count))
         yield

@@ -21,7 +21,7 @@ _Transport: Any = redis.Transport
 BUNDLED_FOR_S = 0.5
 
 
-class Channel(_Channel):  # type: ignore[misc]
+class CachedClientChannel(_Channel):  # type: ignore[misc]
     """A channel that keeps its client; the client takes a connection from the channel's pool for each command."""
 
     _lasting: Any = None
@@ -38,7 +38,7 @@ class Channel(_Channel):  # type: ignore[misc]
 class Transport(_Transport):  # type: ignore[misc]
     """Redis or Valkey."""
 
-    Channel = Channel
+    Channel = CachedClientChannel
 
 
 class Consumer(_Consumer):  # type: ignore[misc]

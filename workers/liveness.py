@@ -12,7 +12,7 @@ import structlog
 from celery.signals import beat_init, worker_ready, worker_shutting_down
 from psycopg import OperationalError
 
-from apps.heartbeats.services.processes import SAYS_EVERY, say_alive, say_goodbye
+from apps.heartbeats.services.processes import LIVENESS_PERIOD, remove_process, write_liveness
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +29,7 @@ def _keep_saying(*, kind: str, queues: str = "", pool: str = "", concurrency: in
     def run() -> None:
         while not _stopping.is_set():
             try:
-                say_alive(
+                write_liveness(
                     name=_name(),
                     kind=kind,
                     queues=queues,
@@ -39,7 +39,7 @@ def _keep_saying(*, kind: str, queues: str = "", pool: str = "", concurrency: in
                 )
             except OperationalError as error:
                 log.warning("liveness_not_written", error=str(error).strip())
-            _stopping.wait(SAYS_EVERY.total_seconds())
+            _stopping.wait(LIVENESS_PERIOD.total_seconds())
 
     threading.Thread(target=run, name="liveness", daemon=True).start()
 
@@ -63,4 +63,4 @@ def _beat_lives(**_: Any) -> None:
 @worker_shutting_down.connect
 def _worker_goes(**_: Any) -> None:
     _stopping.set()
-    say_goodbye(name=_name())
+    remove_process(name=_name())

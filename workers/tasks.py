@@ -12,7 +12,7 @@ from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.chat_sweep import tend_chats
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
-from apps.heartbeats.services.calls import fulfil_call, fulfil_calls
+from apps.heartbeats.services.calls import execute_calls, fulfil_call
 from apps.heartbeats.services.consolidation import consolidate, tend_episodes
 from apps.heartbeats.services.errand_prompts import empty_prompts
 from apps.heartbeats.services.processes import forget_silent_processes
@@ -70,7 +70,7 @@ def fulfil(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) ->
     if len(named) == 1:
         fulfil_call(call_id=named[0], tenant_id=tenant_id)
     else:
-        fulfil_calls(call_ids=named, tenant_id=tenant_id, submit=submit)
+        execute_calls(call_ids=named, tenant_id=tenant_id, submit=submit)
 
 
 @app.task(name=Task.DELIVER.value, bind=True)
@@ -92,7 +92,7 @@ def answer(self: CeleryTask[Any, Any], *, turn_id: str) -> None:
     answer_turn(turn_id=UUID(turn_id), tenant_id=tenant_of(self))
 
 
-@app.task(name=Task.TEND_CHATS.value, acks_late=True)
+@app.task(name=Task.CLOSE_CONVERSATIONS.value, acks_late=True)
 def chats() -> object:
     """End idle conversations, and have lost turns answered."""
     return tend_chats()
@@ -116,7 +116,7 @@ def trim_mind() -> object:
     return trim_activations()
 
 
-@app.task(name=Task.TEND_EPISODES.value, acks_late=True)
+@app.task(name=Task.CLOSE_EPISODES.value, acks_late=True)
 def episodes() -> object:
     """Close episodes, and have closed ones summarized."""
     return tend_episodes()
@@ -128,7 +128,7 @@ def consolidation() -> object:
     return consolidate()
 
 
-@app.task(name=Task.TEND_CLUSTERS.value, acks_late=True)
+@app.task(name=Task.ASSIGN_CLUSTERS.value, acks_late=True)
 def clusters() -> object:
     """Assign new memories to clusters, and put clusters in order."""
     return tend_clusters()
@@ -158,7 +158,7 @@ def expire() -> object:
     return expire_memories()
 
 
-@app.task(name=Task.TEND_BUFFERS.value, acks_late=True)
+@app.task(name=Task.PROMOTE_BUFFERS.value, acks_late=True)
 def buffers() -> object:
     """Make memories of what mattered among the things held, and let go of what is over."""
     return tend_buffers()

@@ -14,7 +14,7 @@ from django.db import connections
 
 from apps.heartbeats.services.call_leases import LeasedCall, lease_calls, renew_lease
 from apps.heartbeats.services.call_results import CallResult, store_results
-from apps.heartbeats.services.errands import settle_errand, stumble
+from apps.heartbeats.services.errands import record_failed_try, settle_maintenance_call
 from apps.heartbeats.services.ledger import charge_failure
 from apps.heartbeats.services.web_calls import ask_the_web
 from apps.providers import model_for
@@ -40,7 +40,7 @@ def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
     return bool(calls and _fulfil(calls[0]))
 
 
-def fulfil_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) -> int:
+def execute_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) -> int:
     """Fulfil several calls of a tenant at once, each asked in a thread of its own; return how many results were stored.
 
     Results that come at about the same time are stored together. A fault of one call is its own; the last fault is raised
@@ -132,7 +132,7 @@ def _outcome(call: LeasedCall) -> CallResult | bool:
         # A fault in an adapter must end this heartbeat as failed, at once, and not hold its agent for a lease.
         log.exception("model_adapter_fault", model=call.model)
         return _failed(call, error, (time.perf_counter() - started) * 1000)
-    return settle_errand(call, reply) if call.subject else CallResult(call=call, reply=reply)
+    return settle_maintenance_call(call, reply) if call.subject else CallResult(call=call, reply=reply)
 
 
 def _ask(call: LeasedCall) -> ModelReply:
@@ -146,7 +146,7 @@ def _failed(call: LeasedCall, error: Exception, latency_ms: float) -> CallResult
         return CallResult(call=call, error=error, latency_ms=latency_ms)
     with tenant_transaction(call.tenant_id):
         charge_failure(call, error, latency_ms)
-        return stumble(call, error)
+        return record_failed_try(call, error)
 
 
 def _release_connection() -> None:

@@ -11,9 +11,9 @@ import structlog
 from django.conf import settings
 
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.members import Member
+from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.questions import packed_question
-from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.schedule import execute_message
 from apps.heartbeats.services.trace import step_json
 from apps.queues import enqueue
 from apps.tenants.encoding import to_json
@@ -109,12 +109,12 @@ _NO_ROWS: dict[str, Any] = {"rows": "[]", "ids": [], "checkpoints": [], "situati
 class _Ending:
     """The end of a leg: how a heartbeat is stored."""
 
-    member: Member
+    member: LeasedHeartbeat
     status: HeartbeatStatus
     reason: str = ""
 
 
-def suspend(members: Sequence[Member]) -> None:
+def suspend(members: Sequence[LeasedHeartbeat]) -> None:
     """Store heartbeats as waiting, with their calls, and publish these after the commit. One statement for all.
 
     Raises StaleLease when another worker has one of them.
@@ -141,7 +141,7 @@ def suspend(members: Sequence[Member]) -> None:
         requests.append(request)
         sections.append(parts)
         hints.append(
-            fulfil_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
+            execute_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
         )
     rows = _rows([_Ending(member=member, status=HeartbeatStatus.WAITING) for member in members])
     values = {
@@ -155,7 +155,7 @@ def suspend(members: Sequence[Member]) -> None:
     enqueue(*hints)
 
 
-def finish(ended: Sequence[tuple[Member, HeartbeatStatus]]) -> None:
+def finish(ended: Sequence[tuple[LeasedHeartbeat, HeartbeatStatus]]) -> None:
     """End heartbeats and let their agents wait for the next ones, or rest. One statement for all.
 
     Raises StaleLease when another worker has one of them.
@@ -168,7 +168,7 @@ def finish(ended: Sequence[tuple[Member, HeartbeatStatus]]) -> None:
     _release(endings, rows=_rows(endings), written=len(endings))
 
 
-def end_unknown(member: Member, *, reason: str) -> None:
+def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
     """End a heartbeat of which nothing is known but its row, as failed; its record is left as it was stored."""
     why = f"{reason} ({ACTIONS_COMMITTED})" if member.acted else reason
     now = datetime.now(UTC)
@@ -233,7 +233,7 @@ def _release(endings: Sequence[_Ending], *, rows: dict[str, Any], written: int) 
         )
 
 
-def _reason(member: Member, status: HeartbeatStatus) -> str:
+def _reason(member: LeasedHeartbeat, status: HeartbeatStatus) -> str:
     beat, progress = member.beat, member.progress
     assert beat is not None
     assert progress is not None
@@ -320,7 +320,7 @@ def _record(beat: Beat) -> dict[str, Any]:
     }
 
 
-def _situation(member: Member, beat: Beat) -> bytes | None:
+def _situation(member: LeasedHeartbeat, beat: Beat) -> bytes | None:
     """Return what the agent saw, packed; None where the row has it already."""
     if beat.view is None or beat.view is member.stored_view:
         return None if member.step is not None else _NOTHING

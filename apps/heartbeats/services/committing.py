@@ -19,7 +19,7 @@ from apps.goals.services.links import link_memories
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher
-from apps.heartbeats.services.members import Member
+from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.usage import write_levels
 from apps.memories.services.recall.activation import note_recalls
 from apps.memories.services.retention.buffer import hold_for
@@ -74,7 +74,7 @@ ORDER BY agent_id FOR UPDATE
 """
 
 
-def commit(members: Sequence[Member], fetcher: Fetcher, *, charge: Callable[[], None]) -> None:
+def commit(members: Sequence[LeasedHeartbeat], fetcher: Fetcher, *, charge: Callable[[], None]) -> None:
     """Write everything that these heartbeats bring about, in the open transaction, and how far they have come.
 
     Memories come first, for the rows of heartbeats refer to them; those rows before what refers to the heartbeats, where
@@ -97,7 +97,7 @@ def commit(members: Sequence[Member], fetcher: Fetcher, *, charge: Callable[[], 
     _write_progress([member for member in members if member not in rowless])
 
 
-def _ended_as(member: Member) -> HeartbeatStatus | None:
+def _ended_as(member: LeasedHeartbeat) -> HeartbeatStatus | None:
     """Return the status with which a heartbeat ends; None: it is suspended."""
     progress = member.progress
     assert progress is not None
@@ -106,12 +106,12 @@ def _ended_as(member: Member) -> HeartbeatStatus | None:
     return _ENDED[progress.outcome or Outcome.FAILURE]
 
 
-def _write_progress(members: Sequence[Member]) -> None:
+def _write_progress(members: Sequence[LeasedHeartbeat]) -> None:
     suspend([member for member in members if _ended_as(member) is None])
     finish([(member, status) for member in members if (status := _ended_as(member)) is not None])
 
 
-def _write_memories(effects: Sequence[tuple[Member, Effects]], fetcher: Fetcher) -> None:
+def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher: Fetcher) -> None:
     fetcher.writer.write()
     ties = []
     for member, effect_set in effects:
@@ -141,7 +141,7 @@ def _write_memories(effects: Sequence[tuple[Member, Effects]], fetcher: Fetcher)
         note_recalls(dict(filter(None, round_)))
 
 
-def _write_about_beats(effects: Sequence[tuple[Member, Effects]]) -> None:
+def _write_about_beats(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> None:
     """Write what refers to the heartbeats, and what goes with them."""
     beats = [(member.beat, effect_set) for member, effect_set in effects if member.beat is not None]
     link_memories(
@@ -205,7 +205,7 @@ def _audit(beat: Beat, effects: Effects, levels: set[UUID]) -> Iterable[AuditEve
         )
 
 
-def _lock_states(members: Sequence[Member]) -> dict[UUID, Sequence[Any]]:
+def _lock_states(members: Sequence[LeasedHeartbeat]) -> dict[UUID, Sequence[Any]]:
     """Lock the states that are going to be written, and read what may have changed in them meanwhile.
 
     Before the day's usage is counted, in whose order conversations lock as well.
@@ -214,7 +214,7 @@ def _lock_states(members: Sequence[Member]) -> dict[UUID, Sequence[Any]]:
     return {agent_id: now for agent_id, *now in fetch(_STATES, agents=writing)} if writing else {}
 
 
-def _write_states(members: Sequence[Member], states: Mapping[UUID, Sequence[Any]]) -> None:
+def _write_states(members: Sequence[LeasedHeartbeat], states: Mapping[UUID, Sequence[Any]]) -> None:
     """Write the agents' states, merged with what has happened to them since the beats began."""
     writing = {member.agent.id: member for member in members if member.agent.id in states}
     if not writing:
@@ -227,7 +227,7 @@ def _write_states(members: Sequence[Member], states: Mapping[UUID, Sequence[Any]
             _count_nop(member, member.beat)
 
 
-def _writes_state(member: Member) -> bool:
+def _writes_state(member: LeasedHeartbeat) -> bool:
     beat = member.beat
     if beat is None:
         return False
@@ -236,7 +236,7 @@ def _writes_state(member: Member) -> bool:
 
 
 def _columns(
-    member: Member,
+    member: LeasedHeartbeat,
     energy: float,
     ticks_left: int,
     bonus_actions: int,
@@ -296,7 +296,7 @@ def _columns(
     return columns
 
 
-def _remember_left(member: Member, written: Mapping[str, Any]) -> None:
+def _remember_left(member: LeasedHeartbeat, written: Mapping[str, Any]) -> None:
     """Count what the heartbeat itself has left so far as found: whatever differs in its next leg is somebody else's doing."""
     progress = member.progress
     assert progress is not None
@@ -317,7 +317,7 @@ def _remember_left(member: Member, written: Mapping[str, Any]) -> None:
     member.progress = replace(progress, checkpoint=checkpoint)
 
 
-def _count_nop(member: Member, beat: Beat) -> None:
+def _count_nop(member: LeasedHeartbeat, beat: Beat) -> None:
     """Warn of replies that could not be used; after too many the agent becomes dormant."""
     if beat.effects.dormant:
         # A person may have paused or stopped it meanwhile: then it rests already.
@@ -329,7 +329,7 @@ def _count_nop(member: Member, beat: Beat) -> None:
         )
 
 
-def fail(member: Member, error: Exception) -> None:
+def fail(member: LeasedHeartbeat, error: Exception) -> None:
     """End a heartbeat as failed by a fault, from where it was last stored."""
     notes = "; ".join(getattr(error, "__notes__", ()))
     end_unknown(member, reason=f"{type(error).__name__}: {error} {notes}".strip())

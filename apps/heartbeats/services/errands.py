@@ -21,7 +21,7 @@ from psycopg.types.json import Jsonb
 from apps.heartbeats.services.call_leases import LeasedCall
 from apps.heartbeats.services.ledger import charge_reply, note_truncated
 from apps.heartbeats.services.purposes import PURPOSES, subject_key
-from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.schedule import execute_message
 from apps.queues import enqueue
 from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction
@@ -92,7 +92,7 @@ def ask(*, agent_id: UUID, tenant_id: UUID, errand: Errand) -> bool:
     written = write_errand(agent_id=agent_id, errand=errand)
     if written is not None:
         call_id, name = written
-        enqueue(fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
+        enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
     return written is not None
 
 
@@ -118,7 +118,7 @@ def write_errand(*, agent_id: UUID, errand: Errand) -> tuple[UUID, str] | None:
     return (call_id, rows[0][0]) if rows else None
 
 
-def settle_errand(call: LeasedCall, reply: ModelReply) -> bool:
+def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
     """Read a reply, store it and do what it was for, in one transaction; False if this worker's lease was lost.
 
     A reply that cannot be used, and a fault in applying it, is a try that failed: nothing of it is kept but its text.
@@ -148,13 +148,13 @@ def settle_errand(call: LeasedCall, reply: ModelReply) -> bool:
         with tenant_transaction(call.tenant_id):
             charge_reply(call, reply, error_kind=type(error).__name__)
             note_truncated(call, reply)
-            return stumble(call, error, reply=reply.text)
+            return record_failed_try(call, error, reply=reply.text)
     if not stored:
         log.warning("call_lease_lost", call_id=str(call.call_id))
     return stored
 
 
-def stumble(call: LeasedCall, error: Exception, *, reply: str = "") -> bool:
+def record_failed_try(call: LeasedCall, error: Exception, *, reply: str = "") -> bool:
     """Record a failed try in the open transaction: it is made again later, or the errand has failed for good.
 
     A model whose reply could not be read is told what was wrong. False if this worker's lease was lost.
@@ -205,7 +205,7 @@ def _ask_again(call: LeasedCall, again: _Again, values: Mapping[str, Any]) -> bo
         subject=Jsonb(again.subject),
     )
     if rows and again.subject.get("told"):
-        enqueue(fulfil_message(call_id=call.call_id, tenant_id=call.tenant_id, agent_name=rows[0][0]))
+        enqueue(execute_message(call_id=call.call_id, tenant_id=call.tenant_id, agent_name=rows[0][0]))
     return bool(rows)
 
 

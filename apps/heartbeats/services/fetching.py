@@ -19,7 +19,7 @@ from apps.heartbeats.actions import ACTIONS
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.models import ExternalCall
 from apps.heartbeats.services.boundary_vectors import example_vectors
-from apps.heartbeats.services.members import Member
+from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.questions import asked_before
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
@@ -55,7 +55,7 @@ _PLACE: Mapping[type, int] = MappingProxyType({kind: place for place, kind in en
 class OpenNeed:
     """A need of one heartbeat."""
 
-    member: Member
+    member: LeasedHeartbeat
     need: Any
 
     @property
@@ -92,7 +92,7 @@ class Fetcher:
         self._backlogs: dict[UUID, Backlog] = {}
         self.writer = MemoryWriter()
         #: The heartbeats of the batch.
-        self.members: Sequence[Member] = ()
+        self.members: Sequence[LeasedHeartbeat] = ()
         #: Something is locked, or written, until the transaction ends.
         self.is_committed_to = False
 

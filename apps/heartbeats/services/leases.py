@@ -19,8 +19,8 @@ from apps.heartbeats.models import (
     ScheduleState,
 )
 from apps.heartbeats.services.checkpoints import end_unknown, waiting_lease
-from apps.heartbeats.services.members import BeatingAgent, Due, LastCall, Lease, Member, OpenBeat
-from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.members import Due, LastCall, Lease, LeasedAgent, LeasedHeartbeat, OpenHeartbeat
+from apps.heartbeats.services.schedule import execute_message
 from apps.queues import enqueue
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
@@ -72,7 +72,7 @@ def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collec
     return [heartbeat for heartbeat in due if heartbeat is not None]
 
 
-def resolve_to_end(*, agent_id: UUID, epoch: int) -> Member | None:
+def resolve_to_end(*, agent_id: UUID, epoch: int) -> LeasedHeartbeat | None:
     """Return the heartbeat that this worker has held, only to end it; None when it is not its own, or waits for its call.
 
     Neither its graph nor its checkpoint is read: a fault in them is among the reasons to end it.
@@ -98,7 +98,7 @@ def run_queued(leases: Sequence[tuple[UUID, int]]) -> set[UUID]:
     return queued
 
 
-def fence(members: Sequence[Member]) -> list[Member]:
+def fence(members: Sequence[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
     """Lock the leases and the heartbeats again; return the members that no other worker has taken over meanwhile."""
     locked = {lease.agent_id for lease in _lock([(member.agent.id, member.epoch) for member in members])}
     kept = [member for member in members if member.agent.id in locked]
@@ -135,18 +135,18 @@ def _lock(leases: Sequence[tuple[UUID, int]]) -> list[Lease]:
     ]
 
 
-def _agents_and_beats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[BeatingAgent, OpenBeat | None]]:
+def _agents_and_beats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]]:
     """Read agents, and their open heartbeats with their latest calls."""
-    found: dict[UUID, tuple[BeatingAgent, OpenBeat | None]] = {}
+    found: dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]] = {}
     for agent_id, name, status, pipeline, *rest in fetch(_AGENTS_AND_BEATS, agents=list(agent_ids)):
-        agent = BeatingAgent(
+        agent = LeasedAgent(
             id=agent_id, tenant_id=current_tenant(), name=name, status=status, pipeline=pipeline
         )
         beat = None
         if rest[0]:
             *own, call_id, call_status, reply, error, error_kind = rest
             call = LastCall(id=call_id, status=call_status, reply=reply, error=error, error_kind=error_kind)
-            beat = OpenBeat(**dict(zip(_BEAT, own, strict=True)), call=call)
+            beat = OpenHeartbeat(**dict(zip(_BEAT, own, strict=True)), call=call)
         found[agent_id] = agent, beat
     return found
 
@@ -167,7 +167,7 @@ _BEAT = (
 
 
 def _resolve(
-    lease: Lease, agent: BeatingAgent, beat: OpenBeat | None, clock: Clock, *, ours: bool
+    lease: Lease, agent: LeasedAgent, beat: OpenHeartbeat | None, clock: Clock, *, ours: bool
 ) -> Due | None:
     """Return what there is to do under a lease; None when there is nothing."""
     if lease.state != ScheduleState.QUEUED and not ours:
@@ -187,15 +187,15 @@ def _resolve(
     return Due(lease=lease, agent=agent)
 
 
-def _resume(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
+def _resume(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
     """Go on with a heartbeat whose call has ended; None while it has not."""
     if not beat.call.has_ended:
         return None
     return Due(lease=lease, agent=agent, open=beat, result=beat.call.result)
 
 
-def _ending(agent: BeatingAgent, beat: OpenBeat | None, lease: Lease) -> Member:
-    return Member(
+def _ending(agent: LeasedAgent, beat: OpenHeartbeat | None, lease: Lease) -> LeasedHeartbeat:
+    return LeasedHeartbeat(
         agent=agent,
         heartbeat_id=beat.id if beat else uuid7(),
         epoch=lease.epoch,
@@ -211,7 +211,7 @@ def _ending(agent: BeatingAgent, beat: OpenBeat | None, lease: Lease) -> Member:
 # --- Rare cases ----------------------------------------------------------------------------------------
 
 
-def _take_over(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
+def _take_over(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
     """Go on with a heartbeat whose worker lost its lease."""
     if beat.epoch != lease.epoch:
         Heartbeat.objects.filter(id=beat.id).update(epoch=lease.epoch)
@@ -220,7 +220,7 @@ def _take_over(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
     return _resume(agent, beat, lease) or _ask_again(agent, beat, lease)
 
 
-def _ask_again(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
+def _ask_again(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
     """Hand out the call of a waiting heartbeat once more; whoever had it can no longer store a reply.
 
     A call that a worker still has is left to it; a heartbeat whose call has ended meanwhile goes on.
@@ -237,7 +237,7 @@ def _ask_again(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
         ExternalCall.objects.filter(id=call.id).update(
             status=CallStatus.PENDING, attempts=call.attempts + 1, lease_until=None
         )
-        enqueue(fulfil_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
+        enqueue(execute_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
     HeartbeatSchedule.objects.filter(agent_id=agent.id).update(
         state=ScheduleState.RUNNING, lease_until=Now() + waiting
     )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from apps.agents.models import Agent
-from apps.heartbeats.services.sight import see
+from apps.heartbeats.services.sight import load_situation
 from apps.providers import default_model
 from apps.selves.services.views import view_self
 from arbor.agents.genome import AgentGenome
@@ -26,7 +26,7 @@ def load_agent(agent_id: UUID) -> LoadedAgent:
     if row is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     status, nops, ticks_left = row
-    seen, now = see(agent_id), datetime.now(UTC)
+    seen, now = load_situation(agent_id), datetime.now(UTC)
     genome = AgentGenome.model_validate_json(seen["genome"]) if seen["genome"] not in (None, "{}") else None
     return LoadedAgent(
         id=agent_id,

@@ -14,9 +14,9 @@ from django.conf import settings
 
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.leases import resolve
-from apps.heartbeats.services.members import Due, Member
+from apps.heartbeats.services.members import Due, LeasedHeartbeat
 from apps.heartbeats.services.possible import missing_actions
-from apps.heartbeats.services.pulse import (
+from apps.heartbeats.services.recent_activity import (
     exhausted_of,
     glances_of,
     limits_of,
@@ -26,7 +26,7 @@ from apps.heartbeats.services.pulse import (
     used_of,
 )
 from apps.heartbeats.services.schedule import JITTER
-from apps.heartbeats.services.sight import see_agents
+from apps.heartbeats.services.sight import load_situations
 from apps.heartbeats.services.usage import budget_status
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import word_lists
@@ -65,14 +65,14 @@ type _Seen = Mapping[str, Any]
 
 def load_batch(
     leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collection[UUID] = ()
-) -> list[Member]:
+) -> list[LeasedHeartbeat]:
     """Return the heartbeats that can go on under these leases (agent, epoch), ready to think.
 
     Locks the leases. Three statements, however many there are; two if none of them begins. `running`: see `resolve`.
     """
     due = resolve(leases, clock=clock, running=running)
     beginning = [heartbeat.agent.id for heartbeat in due if heartbeat.open is None]
-    seen = see_agents(beginning) if beginning else {}
+    seen = load_situations(beginning) if beginning else {}
     rules, now = _rules(), clock.now()
     return [
         _resumed(heartbeat, rules, now)
@@ -98,7 +98,7 @@ def _moment(rules: Rules, now: datetime, model: EmbeddingModel | None) -> Moment
     return Moment(now=now, rules=rules, nonce=secrets.token_hex(8), embeds_here=embeds_here(model))
 
 
-def _resumed(due: Due, rules: Rules, now: datetime) -> Member:
+def _resumed(due: Due, rules: Rules, now: datetime) -> LeasedHeartbeat:
     """Return a heartbeat from where it was last stored."""
     stored = due.open
     assert stored is not None
@@ -108,7 +108,7 @@ def _resumed(due: Due, rules: Rules, now: datetime) -> Member:
         situation=situation,
         moment_of=lambda model: _moment(rules, now, model),
     )
-    return Member(
+    return LeasedHeartbeat(
         agent=due.agent,
         heartbeat_id=stored.id,
         epoch=due.lease.epoch,
@@ -124,7 +124,7 @@ def _resumed(due: Due, rules: Rules, now: datetime) -> Member:
     )
 
 
-def _begun(due: Due, seen: _Seen, rules: Rules, now: datetime) -> Member:
+def _begun(due: Due, seen: _Seen, rules: Rules, now: datetime) -> LeasedHeartbeat:
     """Return a heartbeat that begins, with the situation of its agent, as far as it is known without recall."""
     heartbeat_id, graph = uuid7(), due.agent.graph
     budget = _budget(seen, due.lease.trigger)
@@ -157,7 +157,7 @@ def _begun(due: Due, seen: _Seen, rules: Rules, now: datetime) -> Member:
         model=handle,
         nops=seen["pulse"]["nops"],
     )
-    return Member(
+    return LeasedHeartbeat(
         agent=due.agent,
         heartbeat_id=heartbeat_id,
         epoch=due.lease.epoch,

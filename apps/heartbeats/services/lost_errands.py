@@ -11,8 +11,8 @@ from django.conf import settings
 
 from apps.heartbeats.models import CallStatus
 from apps.heartbeats.services.call_leases import LeasedCall
-from apps.heartbeats.services.errands import stumble
-from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.errands import record_failed_try
+from apps.heartbeats.services.schedule import execute_message
 from apps.heartbeats.services.usage import day_of
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.queues import enqueue
@@ -72,12 +72,12 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
         for row in rows:
             if row[1] == CallStatus.RUNNING:
                 lost = _WorkerLost(f"worker {row[4]} took it and did not come back")
-                stumble(_taken(tenant_id, agent_id, row), lost)
+                record_failed_try(_taken(tenant_id, agent_id, row), lost)
         if told:
             calls = [call_id for call_id, _ in told]
             change(_TELL, calls=calls, lease=settings.ARBOR_QUEUE_LEASE, longest=_LONGEST_BELIEF)
         for call_id, name in told:
-            enqueue(fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
+            enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
     return len(rows)
 
 

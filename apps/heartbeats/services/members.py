@@ -32,7 +32,7 @@ class Lease:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BeatingAgent:
+class LeasedAgent:
     """The agent whose heartbeat it is, as far as the walk needs to know it."""
 
     id: UUID
@@ -78,7 +78,7 @@ class LastCall:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OpenBeat:
+class OpenHeartbeat:
     """A heartbeat that was begun and has not ended, as it was last stored."""
 
     id: UUID
@@ -103,18 +103,18 @@ class Due:
     """A heartbeat that can go on under a lease: a new one, or one that is open."""
 
     lease: Lease
-    agent: BeatingAgent
+    agent: LeasedAgent
     #: None: it begins.
-    open: OpenBeat | None = None
+    open: OpenHeartbeat | None = None
     #: The answer that an open one waited for.
     result: CallResult | None = None
 
 
 @dataclass(kw_only=True, slots=True)
-class Member:
+class LeasedHeartbeat:
     """A heartbeat in this worker's hands, from its checkpoint to its next suspension or its end."""
 
-    agent: BeatingAgent
+    agent: LeasedAgent
     heartbeat_id: UUID
     epoch: int
     slot_at: datetime

@@ -12,7 +12,7 @@ from apps.heartbeats.models import Process
 from apps.tenants.scope import APP, OPS
 
 #: How often a process says that it lives, and how long after its last word it counts as silent and is forgotten.
-SAYS_EVERY = timedelta(seconds=5)
+LIVENESS_PERIOD = timedelta(seconds=5)
 SILENT_AFTER = timedelta(seconds=20)
 FORGOTTEN_AFTER = timedelta(minutes=10)
 
@@ -22,7 +22,7 @@ _UPSERT = (
 )
 
 
-def say_alive(
+def write_liveness(
     *, name: str, kind: str, queues: str, pool: str, concurrency: int, started_at: datetime
 ) -> None:
     """Write the process's row, on a connection of its own: it may be called from a thread of a process that forks."""
@@ -32,7 +32,7 @@ def say_alive(
         connection.execute(_UPSERT, (name, kind, queues, pool, concurrency, started_at))
 
 
-def say_goodbye(*, name: str) -> None:
+def remove_process(*, name: str) -> None:
     """Remove the row of a process that ends in good order."""
     Process.objects.filter(name=name).delete()
 

@@ -82,14 +82,14 @@ FROM heartbeats_heartbeatschedule WHERE in_flight
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dispatched:
+class DispatchCounts:
     """What one tick of the dispatcher handed out."""
 
     due: int = 0
     lost: int = 0
 
 
-def dispatch() -> Dispatched:
+def dispatch() -> DispatchCounts:
     """Claim due agents and lost leases, and tell the workers. Any number of dispatchers may do so at once."""
     with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
         cursor.execute(_IN_FLIGHT)
@@ -106,7 +106,7 @@ def dispatch() -> Dispatched:
             for agent_id, tenant_id, epoch, name in rows
         ]
         enqueue(*hints, using=OPS)
-    return Dispatched(due=len(due), lost=len(lost))
+    return DispatchCounts(due=len(due), lost=len(lost))
 
 
 def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
@@ -145,7 +145,7 @@ def advance_message(*, agent_id: UUID, tenant_id: UUID, epoch: int, name: str, l
     )
 
 
-def fulfil_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Message:
+def execute_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Message:
     """Return the hint that a call waits for a worker."""
     return Message(
         task=Task.FULFIL,

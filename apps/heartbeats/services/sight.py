@@ -8,7 +8,7 @@ from uuid import UUID
 
 from apps.contacts.services.limits import PUBLISHED_SEEN
 from apps.goals.services.sight import CIRCUMSTANCES_SEEN, GOALS_SEEN, goal_values
-from apps.heartbeats.services.pulse import PULSE_SEEN, pulse_values
+from apps.heartbeats.services.recent_activity import RECENT_ACTIVITY, recent_activity_values
 from apps.memories.services.recall.activation import THEMES, theme_values
 from apps.selves.services.sight import SELF_SEEN, self_values
 from apps.tenants.packing import unpack
@@ -28,7 +28,7 @@ SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.
     {GOALS_SEEN},
     {CIRCUMSTANCES_SEEN},
     {PUBLISHED_SEEN},
-    {PULSE_SEEN},
+    {RECENT_ACTIVITY},
     CASE WHEN waiting.percepts = 0 THEN '[]' ELSE (SELECT json_agg(percept ORDER BY percept.at) FROM (
         SELECT w.id, w.kind, w.content, w.at, w.urgent, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id,
             CASE WHEN w.kind NOT IN ('user_message', 'peer_message') THEN w.detail ELSE '{{}}' END AS detail, coalesce((
@@ -79,7 +79,7 @@ WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
 _SIGHT = _SIGHT.replace("%(agent)s", "s.agent_id")
 
 
-def see_agents(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
+def load_situations(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
     """Return, for each agent, its row, state, self, open goals and intents, waiting percepts, latest memories and last
     beat, and the themes of its mind, by the names of the columns. One statement, however many agents.
     """
@@ -90,16 +90,16 @@ def see_agents(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
         "quoted": QUOTED,
         "recent": RECENT_SHOWN,
         **goal_values(),
-        **pulse_values(),
+        **recent_activity_values(),
         **self_values(),
         **theme_values(),
     }
     return run(_SIGHT, values, _by_agent)
 
 
-def see(agent_id: UUID) -> dict[str, Any]:
-    """Return what `see_agents` does for one agent."""
-    return see_agents([agent_id])[agent_id]
+def load_situation(agent_id: UUID) -> dict[str, Any]:
+    """Return what `load_situations` does for one agent."""
+    return load_situations([agent_id])[agent_id]
 
 
 def _by_agent(cursor: Any) -> dict[UUID, dict[str, Any]]:

@@ -50,7 +50,7 @@ _CALLS = "SELECT count(*) FROM heartbeats_externalcall WHERE status = 'pending'"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beats:
+class HeartbeatFigures:
     """The heartbeats of the last `window_h` hours, and those that are due or under way now."""
 
     window_h: float
@@ -69,7 +69,7 @@ class Beats:
 class Fleet:
     """How the installation is doing."""
 
-    heartbeats: Beats
+    heartbeats: HeartbeatFigures
     agents: dict[str, int]
     #: Processes that listen to each queue.
     queues: dict[str, int]
@@ -105,7 +105,7 @@ def fleet_status() -> Fleet:
     waiting = {figure.metric: figure.count for figure in health.figures}
     processes = living_processes()
     return Fleet(
-        heartbeats=Beats(
+        heartbeats=HeartbeatFigures(
             window_h=WINDOW / timedelta(hours=1),
             completed=ended.get(HeartbeatStatus.DONE, 0),
             failed=ended.get(HeartbeatStatus.FAILED, 0),

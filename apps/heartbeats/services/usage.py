@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import connections
 
 from apps.heartbeats.models import DailyUsage
-from apps.heartbeats.services.pulse import Limits
+from apps.heartbeats.services.recent_activity import Limits
 from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch
 from arbor.heartbeat.usage import Amounts, Degradation, Scarcest, level_of, scarcest

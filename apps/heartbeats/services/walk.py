@@ -21,8 +21,8 @@ from apps.heartbeats.services.committing import commit, fail
 from apps.heartbeats.services.fetching import Fetcher, OpenNeed, Refusal, embeds_elsewhere, next_kind
 from apps.heartbeats.services.leases import fence, resolve_to_end, run, run_queued
 from apps.heartbeats.services.loading import load_batch
-from apps.heartbeats.services.members import Member
-from apps.queues import MOST_TOGETHER
+from apps.heartbeats.services.members import LeasedHeartbeat
+from apps.queues import MAX_BATCH_SIZE
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.errors import StaleLease
@@ -50,11 +50,11 @@ class Pace:
     @property
     def batch_size(self) -> int:
         """Return how many heartbeats go into a leg of LEG_MS."""
-        return max(1, min(MOST_TOGETHER, int(LEG_MS / max(self._ms_each, 1.0))))
+        return max(1, min(MAX_BATCH_SIZE, int(LEG_MS / max(self._ms_each, 1.0))))
 
     def count(self, *, heartbeats: int, elapsed_ms: float) -> None:
         """Take the time of a leg into account, by its heartbeats: in a small batch each takes longer."""
-        weight = _LATEST * min(1.0, heartbeats / MOST_TOGETHER)
+        weight = _LATEST * min(1.0, heartbeats / MAX_BATCH_SIZE)
         self._ms_each += weight * (elapsed_ms / heartbeats - self._ms_each)
 
 
@@ -149,7 +149,7 @@ def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[
 class _Thought:
     """A heartbeat that is thinking: its generator, and what it needs to go on."""
 
-    member: Member
+    member: LeasedHeartbeat
     walking: Generator[Any, Any, Progress[Beat]]
     need: Any = None
 
@@ -228,7 +228,7 @@ class _Leg:
                     self._commit(members, started)
         return {member.agent.id for member in members}
 
-    def _thinking(self, member: Member) -> _Thought:
+    def _thinking(self, member: LeasedHeartbeat) -> _Thought:
         assert member.checkpoint is not None
         walking = advance(
             member.agent.graph,
@@ -240,7 +240,7 @@ class _Leg:
         )
         return _Thought(member=member, walking=walking)
 
-    def _keep(self, members: list[Member]) -> list[Member]:
+    def _keep(self, members: list[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
         """Forget the heartbeats that another worker has taken over; return those that are left."""
         kept = {member.heartbeat_id for member in members}
         for thought in self._thoughts:
@@ -272,7 +272,7 @@ class _Leg:
     def _asked(self, thought: _Thought) -> OpenNeed:
         return OpenNeed(member=thought.member, need=thought.need)
 
-    def _commit(self, members: Sequence[Member], started: float) -> None:
+    def _commit(self, members: Sequence[LeasedHeartbeat], started: float) -> None:
         """Write everything; the time up to the last statement is shared by the heartbeats."""
 
         def charge() -> None:

@@ -104,19 +104,20 @@ class MortalWaitingNode(MortalNode):
 def arm(**_: Any) -> None:
     """Put the points into the application, before it forks."""
     reaper = Reaper(Path(os.environ[FOLDER]))
-    _arm_walkers(reaper)
+    _arm_heartbeat_workers(reaper)
     _arm_model_workers(reaper)
     _arm_publishing(reaper)
 
 
-def _arm_walkers(reaper: Reaper) -> None:
-    from apps.heartbeats.services import committing, walk
+def _arm_heartbeat_workers(reaper: Reaper) -> None:
+    import apps.heartbeats.services.walk as runner
+    from apps.heartbeats.services import committing
 
-    walk.HANDLERS = {
+    runner.HANDLERS = {
         name: (MortalWaitingNode if hasattr(node, "resume") else MortalNode)(name, node, reaper)
-        for name, node in walk.HANDLERS.items()
+        for name, node in runner.HANDLERS.items()
     }
-    _before(walk, "load_batch", lambda args: setattr(reaper, "together", len(args[0])))
+    _before(runner, "load_batch", lambda args: setattr(reaper, "together", len(args[0])))
     # Their transactions are still open.
     _after(
         committing,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
+import apps.heartbeats.services.walk as runner
 from apps.agents.models import Agent, AgentState
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept
-from apps.heartbeats.services import walk
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.services.store.remember import remember
@@ -91,7 +91,7 @@ def test_a_fault_after_the_first_turn_leaves_what_the_first_did(
             raise ZeroDivisionError("on purpose")
         return act(beat)
 
-    monkeypatch.setattr(walk, "HANDLERS", {**HANDLERS, "act": act_once})
+    monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, "act": act_once})
     _tick(agent)
     fleet.run()
 

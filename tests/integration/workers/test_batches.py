@@ -20,7 +20,7 @@ from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.queues import (
     ALSO,
-    MOST_TOGETHER,
+    MAX_BATCH_SIZE,
     TENANT_HEADER,
     Message,
     Queue,
@@ -56,14 +56,14 @@ def test_what_is_enqueued_together_goes_together_and_tenants_take_turns(
     database: None, celery: Celery, broker: redis.Redis
 ) -> None:
     celery.set_current()
-    many = MOST_TOGETHER + 2
+    many = MAX_BATCH_SIZE + 2
     with transaction.atomic():
         enqueue(*(_hint(HERE, number) for number in range(many)), _hint(THERE, 99))
         assert _waiting(broker) == []
     assert _waiting(broker) == [
-        (str(HERE), list(range(MOST_TOGETHER))),
+        (str(HERE), list(range(MAX_BATCH_SIZE))),
         (str(THERE), [99]),
-        (str(HERE), list(range(MOST_TOGETHER, many))),
+        (str(HERE), list(range(MAX_BATCH_SIZE, many))),
     ]
 
 

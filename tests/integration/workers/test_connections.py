@@ -15,7 +15,7 @@ from django.db import OperationalError, connections
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.calls import fulfil_call, fulfil_calls
+from apps.heartbeats.services.calls import execute_calls, fulfil_call
 from apps.queues import Task, captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -125,7 +125,7 @@ def test_messages_of_several_calls_share_a_few_connections(
 
         def fulfil(calls: Sequence[UUID]) -> int:
             with captured():
-                done = fulfil_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
+                done = execute_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
             connections[APP].close()
             return done
 

@@ -38,7 +38,7 @@ _TOPICS = frozenset({"query", "queries", "question", "topic", "focus", "id"})
 # taken in. Stories and actions are large, and stored apart: only those of the latest few beats are fetched; receipts have
 # none. A beat is an array, in the order in which `glances_of` unpacks it. Other budgets, and cycles, count in the columns
 # of energy what is no energy.
-PULSE_SEEN = """
+RECENT_ACTIVITY = """
     json_build_object(
         'interval_s', schedule.interval_s, 'talks', coalesce(schedule.paused_until > now(), false),
         'policy', CASE WHEN p.agent_id IS NOT NULL THEN json_build_object(
@@ -79,7 +79,7 @@ PULSE_SEEN = """
 """
 
 
-def pulse_values() -> dict[str, Any]:
+def recent_activity_values() -> dict[str, Any]:
     """Return the statement's values."""
     return {
         "pulse_counted": _COUNTED,
