@@ -15,7 +15,6 @@ from django.conf import settings
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.leases import resolve
 from apps.heartbeats.services.members import Due, LeasedHeartbeat
-from apps.heartbeats.services.possible import missing_actions
 from apps.heartbeats.services.recent_activity import (
     exhausted_of,
     glances_of,
@@ -34,6 +33,7 @@ from apps.providers import default_model
 from apps.selves.services.views import view_self
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
+from apps.web import web_missing
 from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.clock import Clock
@@ -59,6 +59,11 @@ from arbor.pipeline.engine import begin
 _PERSONS_CACHED = 1024
 #: Goals that nothing has happened to, named in a notice.
 _STALE_NAMED = 3
+
+_NO_PUBLIC_CHANNEL = (
+    "no public channel is set up for you; a person can add one with"
+    " `arbor channel add NAME --kind webhook --to URL --audience public`"
+)
 
 type _Seen = Mapping[str, Any]
 
@@ -292,3 +297,13 @@ def _last_beat(beat: Mapping[str, Any] | None) -> LastBeat | None:
     return LastBeat(
         number=beat["number"], mode=Mode(beat["mode"]), narrative=beat["narrative"], outcomes=outcomes
     )
+
+
+def missing_actions(*, has_public_channel: bool) -> dict[str, str]:
+    """Return what the installation misses for each action that an agent cannot execute in it, by action."""
+    missing: dict[str, str] = {}
+    if without := web_missing():
+        missing |= {"inquire_shallow": without, "inquire_deep": without}
+    if not has_public_channel:
+        missing["reach_out_public"] = _NO_PUBLIC_CHANNEL
+    return missing
