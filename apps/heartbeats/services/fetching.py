@@ -1,4 +1,4 @@
-"""Answer the needs of the heartbeats of a batch, those of one kind for all heartbeats together."""
+"""Answer the needs of a batch of heartbeats, kind by kind."""
 
 from __future__ import annotations
 
@@ -47,42 +47,44 @@ from arbor.memory.recall_request import RecallRequest
 log = structlog.get_logger(__name__)
 
 _LINE = 120
-#: The order in which kinds are answered.
-_PLACE: Mapping[type, int] = MappingProxyType({kind: place for place, kind in enumerate(needs.ORDER)})
+#: The position of each kind in the order of answers.
+_POSITION: Mapping[type, int] = MappingProxyType(
+    {kind: position for position, kind in enumerate(needs.ORDER)}
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenNeed:
-    """A need of one heartbeat."""
+    """A need of one heartbeat, not yet answered."""
 
     member: LeasedHeartbeat
     need: Any
 
     @property
     def agent_id(self) -> UUID:
-        """Return whose heartbeat it is."""
+        """Return the id of the heartbeat's agent."""
         return self.member.agent.id
 
     @property
     def source(self) -> str:
-        """Return what a row of this heartbeat names as where it comes from."""
+        """Return the source that rows of this heartbeat record."""
         return f"heartbeat:{self.member.heartbeat_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer that is an error of the domain, to be raised in the step."""
+    """A domain error as an answer, raised in the step."""
 
     error: ArborError
 
 
 def next_kind(open_needs: Sequence[OpenNeed]) -> type:
-    """Return the kind of need that is answered first. Raises KeyError for one that nobody answers."""
-    return min({type(open_need.need) for open_need in open_needs}, key=_PLACE.__getitem__)
+    """Return the kind of need to answer first. Raises KeyError for an unknown kind."""
+    return min({type(open_need.need) for open_need in open_needs}, key=_POSITION.__getitem__)
 
 
 class Fetcher:
-    """The answers of one leg of a batch: what was read for it, and what it is going to write."""
+    """Reads and pending writes of one leg of a batch."""
 
     def __init__(self, tenant_id: UUID, now: datetime) -> None:
         self._tenant_id = tenant_id
@@ -93,35 +95,35 @@ class Fetcher:
         self.writer = MemoryWriter()
         #: The heartbeats of the batch.
         self.members: Sequence[LeasedHeartbeat] = ()
-        #: Something is locked, or written, until the transaction ends.
+        #: The transaction has locked or written rows.
         self.is_committed_to = False
 
     def answer(self, kind: type, open_needs: Sequence[OpenNeed]) -> list[Any]:
-        """Return the answers to needs of one kind, in order, in the open transaction; a `Refusal` where one is refused."""
+        """Return the answers to needs of one kind, in order, in the open transaction; a `Refusal` for a domain error."""
         if kind in _WRITING_MEMORIES:
-            # All at once and first: rounds of some of them would lock in an order that others do not keep to.
+            # Lock all agents first: locking in several rounds could deadlock with other batches.
             self.writer.lock([member.agent.id for member in self.members])
-        if kind in _AMONG_ROWS:
+        if kind in _USING_ROWS:
             self._flush()
         answers = _ANSWERS[kind](self, open_needs)
         self.is_committed_to = self.is_committed_to or kind in _COMMITTING
         return answers
 
     def _flush(self) -> None:
-        """Write what was placed and changed so far, for a service that reads and writes the rows themselves."""
+        """Write pending memories and backlogs, for services that read and write the rows."""
         self.writer.write()
         self.writer = MemoryWriter()
         save_backlogs(self._backlogs.values())
 
     def read_meanings(self, open_needs: Sequence[OpenNeed]) -> None:
-        """Read what of each query is to be embedded, in the open transaction. One statement for all agents at most."""
+        """Read the text to embed for each query, in the open transaction. One statement at most."""
         wanted = [(open_need.agent_id, text) for open_need in open_needs for text in open_need.need.queries]
         if wanted:
             meanings = self._recaller.meaning_texts(wanted)
             self._meanings |= dict(zip(wanted, meanings, strict=True))
 
     def embed(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
-        """Return the vectors that are asked for; outside any transaction where an embedder has to be waited for."""
+        """Return the requested vectors; call it outside any transaction if the embedder is remote."""
         return [self._vectors(open_need) for open_need in open_needs]
 
     def _embedding(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
@@ -139,7 +141,7 @@ class Fetcher:
             try:
                 rows = embed_query(tenant_id=self._tenant_id, texts=[*texts.values()], model=need.model)
             except EmbeddingFailed as error:
-                # Words alone are poorer, and better than no heartbeat.
+                # Fall back to lexical recall.
                 log.warning("embedding_failed", agent_id=str(open_need.agent_id), error=str(error))
             else:
                 vectors |= dict(zip(texts, rows.tolist(), strict=True))
@@ -153,7 +155,7 @@ class Fetcher:
         requests: list[RecallRequest] = [open_need.need for open_need in open_needs]
         return list(self._recaller.recall(requests))
 
-    def _held_things(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+    def _buffer_items(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
         found = search_buffers(
             [
                 BufferSearch(
@@ -168,8 +170,8 @@ class Fetcher:
             ]
         )
         return [
-            [HeldView(content=thing.content, role=thing.role, at=thing.held_at) for thing in things]
-            for things in found
+            [HeldView(content=item.content, role=item.role, at=item.held_at) for item in items]
+            for items in found
         ]
 
     def _backlogs_of(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
@@ -208,7 +210,7 @@ class Fetcher:
             vectors=need.vectors,
             model=need.model,
         )
-        # All of it or nothing: a refused action has done nothing.
+        # A savepoint: a refused action leaves no writes.
         with transaction.atomic(using=APP):
             return ACTIONS[need.decision.action](context, need.decision)
 
@@ -236,7 +238,7 @@ class Fetcher:
 
 
 def embeds_elsewhere(open_needs: Sequence[OpenNeed]) -> bool:
-    """Tell whether vectors that are asked for have to be waited for."""
+    """Return whether requested vectors come from a remote embedder."""
     models: set[EmbeddingModel | None] = {open_need.need.model for open_need in open_needs}
     return not all(embeds_here(model) for model in models)
 
@@ -328,7 +330,7 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = Ma
         needs.CallReply: _one_by_one(_call_reply),
         needs.Embedding: Fetcher._embedding,
         RecallRequest: Fetcher._recalls,
-        needs.HeldThings: Fetcher._held_things,
+        needs.HeldThings: Fetcher._buffer_items,
         needs.Themes: _one_by_one(_themes),
         needs.OwnMemories: _one_by_one(_own_memories),
         needs.OpenBacklog: Fetcher._backlogs_of,
@@ -340,10 +342,10 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = Ma
         needs.Meetings: _one_by_one(Fetcher._met),
     }
 )
-#: Kinds that services answer which look at memories and goals, and write them.
-_AMONG_ROWS = frozenset({needs.DecideProposal, needs.Service})
-_WRITING_MEMORIES = frozenset({needs.Placing, needs.Propose, *_AMONG_ROWS})
-#: Kinds whose answers lock or write.
+#: Kinds answered by services that read and write rows of memories and goals.
+_USING_ROWS = frozenset({needs.DecideProposal, needs.Service})
+_WRITING_MEMORIES = frozenset({needs.Placing, needs.Propose, *_USING_ROWS})
+#: Kinds whose answers lock or write rows.
 _COMMITTING = frozenset(
     {
         needs.HeldThings,
