@@ -1,4 +1,4 @@
-"""The sight of agents at a heartbeat: one statement for all agents of a batch."""
+"""Load the situations of agents: one statement for all agents of a batch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 
 #: Seed 004, 5.1: the last five events.
 RECENT_SHOWN = 5
-#: How much of its message that is answered.
+#: Characters quoted of the message that a user answers.
 QUOTED = 200
 
-# Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
-_SIGHT = f"""
+# Read as json, which psycopg parses; Django registers no loader for jsonb.
+_SITUATIONS = f"""
 SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
     s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.tier_models::json, p.follow_ups, s.beats, s.working_memory, s.last_user_contact_at,
     {GOALS_SEEN},
@@ -75,13 +75,14 @@ CROSS JOIN LATERAL (
 ) waiting
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
 """  # noqa: S608 (our own statements)
-# Parts of it are also read for one agent alone; here that agent is the row's.
-_SIGHT = _SIGHT.replace("%(agent)s", "s.agent_id")
+# Shared parts name one agent by a parameter; here it is the agent of the row.
+_SITUATIONS = _SITUATIONS.replace("%(agent)s", "s.agent_id")
 
 
 def load_situations(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
-    """Return, for each agent, its row, state, self, open goals and intents, waiting percepts, latest memories and last
-    beat, and the themes of its mind, by the names of the columns. One statement, however many agents.
+    """Return the columns of each agent's situation by name: state, self, goals, percepts, memories, clusters.
+
+    One statement.
     """
     values = {
         "tenant": current_tenant(),
@@ -94,15 +95,15 @@ def load_situations(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
         **self_values(),
         **theme_values(),
     }
-    return run(_SIGHT, values, _by_agent)
+    return run(_SITUATIONS, values, _by_agent)
 
 
 def load_situation(agent_id: UUID) -> dict[str, Any]:
-    """Return what `load_situations` does for one agent."""
+    """Return the columns of one agent's situation."""
     return load_situations([agent_id])[agent_id]
 
 
 def _by_agent(cursor: Any) -> dict[UUID, dict[str, Any]]:
     names = [column.name for column in cursor.description]
-    seen = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    return {agent["id"]: agent | {"working_memory": unpack(agent["working_memory"])} for agent in seen}
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return {agent["id"]: agent | {"working_memory": unpack(agent["working_memory"])} for agent in rows}

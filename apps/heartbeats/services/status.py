@@ -1,4 +1,4 @@
-"""The fleet in figures, from the database alone: it answers when the broker does not."""
+"""Metrics of the installation, from the database alone, so without the broker."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.failure_modes import NoticeKind
 from arbor.memory.health import Metric
 
-#: Heartbeats are counted over this time; older ones are in the console.
+#: The time over which heartbeats are counted.
 WINDOW = timedelta(hours=24)
 
-# Tenant by tenant, along the index that each tenant's own figures go by.
+# Per tenant, to use the index by tenant and time.
 _BEATS = """
 SELECT b.status, count(*) FROM tenants_tenant t CROSS JOIN LATERAL (
     SELECT status FROM heartbeats_heartbeat
@@ -38,9 +38,9 @@ SELECT count(*) FILTER (WHERE state = 'idle' AND due_at <= now()),
 FROM (SELECT state, lease_until, greatest(next_due_at, paused_until) AS due_at FROM heartbeats_heartbeatschedule) s
 """
 _AGENTS = "SELECT status, count(*) FROM agents_agent GROUP BY status"
-#: Agents about whom something was noticed are counted so far.
+#: Agents with notices counted at most.
 _NOTICED = 10_000
-# Along a partial index that holds nothing but those.
+# Uses the partial index of states with notices.
 _NOTICES = """
 SELECT notice ->> 'kind', count(*) FROM (
     SELECT notices FROM agents_agentstate WHERE NOT (notices = '[]'::jsonb) LIMIT %s
@@ -67,7 +67,7 @@ class HeartbeatFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """How the installation is doing."""
+    """Metrics of the installation."""
 
     heartbeats: HeartbeatFigures
     agents: dict[str, int]
@@ -75,21 +75,21 @@ class Fleet:
     queues: dict[str, int]
     workers: list[dict[str, Any]]
     backlogs: dict[str, int]
-    #: How maintenance is doing: `apps.memories.services.jobs.health.Health.as_json`.
+    #: `apps.memories.services.jobs.health.Health.as_json`.
     maintenance: dict[str, Any]
-    #: Messages of agents: `apps.contacts.services.figures.OutboxFigures`.
+    #: `apps.contacts.services.figures.OutboxFigures`.
     outbox: dict[str, Any]
     beat_alive: bool
-    #: Agents by what was noticed about them: `arbor.heartbeat.failure_modes.NoticeKind`.
+    #: Numbers of agents by kind of notice: `arbor.heartbeat.failure_modes.NoticeKind`.
     notices: dict[str, int]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+        """Return the metrics as a JSON object."""
         return asdict(self)
 
 
 def fleet_status() -> Fleet:
-    """Count everything. Ten queries, over all tenants: figures only, no tenant's data."""
+    """Read all metrics, over all tenants. Ten queries."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(_BEATS, [WINDOW.total_seconds()])
         ended: dict[str, int] = dict(cursor.fetchall())
