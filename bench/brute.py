@@ -1,4 +1,4 @@
-"""Recall done the slow way, in numpy, from all of an agent's rows: what the fast way is compared with.
+"""Brute-force recall in numpy over all rows of an agent, as the reference for recall.
 
 These memories have no neighborhoods, episodes, activation, feelings or use: those terms are 0 (of an episode, its own fit).
 """
@@ -28,7 +28,7 @@ LIMIT = 10
 
 
 def share_exact(database: psycopg.Connection[Any], agent: Inhabitant, asked: Sequence[str]) -> float:
-    """Return for which share of the queries recall answers as brute force does, in the same order."""
+    """Return the share of queries for which recall and brute force agree, with order."""
     mind = _Mind(database, agent)
     now = datetime.now(UTC)
     same = 0

@@ -1,7 +1,7 @@
-"""How many model calls one process waits for at once, and what that costs it.
+"""Concurrent model calls of one process, with its memory, connections and rate.
 
-A few agents begin a heartbeat, whose calls are copied until there are enough; then one model worker, started alone, works
-them off. The stub model counts how many requests wait for their answer at the same time.
+The calls of a few agents are copied; then one model worker executes the copies. The stub model counts concurrent
+requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients at once: processes that begin together, when all of them are ready, and each report one answer."""
+"""Run concurrent clients: processes that start together and return one result each."""
 
 from __future__ import annotations
 

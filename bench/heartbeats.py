@@ -1,4 +1,4 @@
-"""How many heartbeats a machine completes, and what each costs.
+"""Heartbeats per second of this machine, and the cost of each.
 
 Every agent is due again as soon as its heartbeat has ended, so the fleet never waits for work. Counted are the
 heartbeats that ended within the measured time, by their own rows. Then agents beat one at a time, without load.

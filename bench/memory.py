@@ -1,4 +1,4 @@
-"""The memory engine against its bars: four benchmarks in one run, each on servers of its own, and what they came to."""
+"""Compare four benchmarks of the memory engine with their targets, each on its own servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """What a figure of a benchmark has to be."""
+    """The target of a benchmark's figure."""
 
     what: str
     benchmark: str

@@ -1,7 +1,7 @@
-"""Where a heartbeat's own work goes: batches walked one after another in this process, by leg, node, need, statement and function.
+"""Processor time of heartbeats by leg, node, need, statement and function, of batches run in this process.
 
-Processor time, not the clock, so that what else the machine does hardly matters. The model is the stub, a process of its
-own; the broker is a list, so what Celery costs is not in these figures (`bench heartbeats` has it).
+Processor time hardly depends on other load. The stub model is its own process; the broker is a list, so the cost of Celery
+is not included (`bench heartbeats` includes it).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _Watched:
         self._account = account
 
     def __call__(self, state: Beat) -> Work[Beat]:
-        """Do the work."""
+        """Run the handler."""
         return self._charged(self._handler, state)
 
     def _charged(self, work_of: Callable[..., Any], *arguments: Any) -> Work[Beat]:
@@ -128,7 +128,7 @@ class _WatchedCall(_Watched):
     """A step that waits for a call."""
 
     def resume(self, state: Beat, result: Any) -> Work[Beat]:
-        """Go on."""
+        """Resume the handler."""
         return self._charged(self._handler.resume, state, result)
 
 

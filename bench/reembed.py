@@ -1,4 +1,4 @@
-"""How long an agent with a full mind takes to be moved to another embedding dimension, and what recall costs meanwhile."""
+"""The time to move a full mind to another embedding dimension, and the cost of recall meanwhile."""
 
 from __future__ import annotations
 

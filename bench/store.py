@@ -1,4 +1,4 @@
-"""How many memories are stored in a second: embedded, indexed, and counted into the agent's word statistics."""
+"""Memories stored per second: embedded, indexed and counted in term statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stub model thinks: a heartbeat's reply that follows from the prompt, and from nothing else."""
+"""Replies of the stub model: a pure function of the prompt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STEP = 15
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What the stub reads out of a prompt."""
+    """The parts of a prompt that the stub reads."""
 
     roll: int
     costs: dict[str, int]

@@ -1,4 +1,4 @@
-"""What each weight of the ranker is worth: the same candidates, read once, ranked with every weight removed, halved, doubled."""
+"""Compare rankings of the same candidates with each weight of the ranker removed, halved and doubled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ type Shares = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedQuestion:
-    """A question with all that may be recalled for it, and which of that answers it."""
+    """A question with its candidates, and those that answer it."""
 
     query: Query
     found: Found

@@ -102,7 +102,7 @@ def people(tenant: Tenant) -> None:
 
 
 def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
-    """Let three agents live for a while: a conversation remembered, some heartbeats decided by reflex."""
+    """Create three agents with memories of a conversation and heartbeats by the reflex policy."""
     seed_builtin_templates()
     made = []
     with captured():
@@ -144,7 +144,7 @@ def scene(tenant: Tenant, address: str, browser: Browser) -> Scene:
 
 
 def picture(browser: Browser, folder: Path, name: str) -> None:
-    """Take a picture, and hold what every page must keep."""
+    """Save a picture, and check what applies to every page."""
     kept = os.environ.get("KEEP_PICTURES")
     path = browser.screenshot((Path(kept) if kept else folder) / f"{name}.png")
     assert path.stat().st_size > 30_000, "the picture is nearly empty"
@@ -238,7 +238,7 @@ def test_a_click_pauses_and_another_resumes(scene: Scene) -> None:
 
 
 def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
-    """Make of the conversation what maintenance makes of it: an episode, a neighborhood, a theme, concepts, relations."""
+    """Create what maintenance makes of a conversation: episode, neighborhood, cluster, concepts, relations."""
     with tenant_transaction(agent.tenant_id):
         said = list(Memory.objects.filter(agent=agent, session="quay").order_by("position"))
         Episode.objects.filter(agent=agent, session="quay").delete()

@@ -148,7 +148,7 @@ def fleet() -> Iterator[RealFleet]:
 
 
 def assert_exactly_once(fleet: RealFleet) -> None:
-    """Hold the rows against each other: every due beat once, and each of its effects once."""
+    """Check the rows: every due heartbeat once, with each of its effects once."""
     unreadable = {agent.name for agent in fleet.agents if agent.model == UNREADABLE}
     for name, beats, nops, state, attempts, done, failed, other, slots, last in fleet.rows(AGENTS):
         due = fleet.due[name]

@@ -28,7 +28,7 @@ FOLDER = "FLEET_KILLS"
 
 
 class Reaper:
-    """Knows who dies where."""
+    """The points at which agents lose their workers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -53,7 +53,7 @@ class Reaper:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def agent_of(self, message: Any) -> str:
-        """Return whom a message is about."""
+        """Return the agents of a message."""
         if "agent_id" in message.arguments:
             return str(message.arguments["agent_id"])
         self._look()
@@ -96,7 +96,7 @@ class MortalWaitingNode(MortalNode):
     """One that waits for a model."""
 
     def resume(self, beat: Beat, result: Any) -> Any:
-        """Go on; or not."""
+        """Resume the node, unless the worker dies here."""
         self._reaper.pass_by(f"{self._name} goes on", beat.agent_id)
         return self._node.resume(beat, result)
 

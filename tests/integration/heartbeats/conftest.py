@@ -1,4 +1,4 @@
-"""Agents that can beat, and models that say what the test wants."""
+"""Fixtures of active agents and scripted models."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def uncut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_due(agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> None:
-    """Let the agent's time have come."""
+    """Make the agent due."""
     _schedule(agent, f"next_due_at = now() - interval '{ago.total_seconds()} seconds'")
 
 
@@ -125,7 +125,7 @@ def _schedule(agent: Agent, change: str) -> None:
 
 
 def schedule_of(agent: Agent) -> HeartbeatSchedule:
-    """Return the agent's schedule as it stands."""
+    """Return the agent's schedule."""
     with tenant_transaction(agent.tenant_id):
         found: HeartbeatSchedule = HeartbeatSchedule.objects.get(agent_id=agent.id)
         return found

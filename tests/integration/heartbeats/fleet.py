@@ -1,4 +1,4 @@
-"""A fleet in the test's hands: messages are kept, so a test can lose them, double them, and deliver them late."""
+"""A fleet whose messages a test can lose, double and delay."""
 
 from __future__ import annotations
 

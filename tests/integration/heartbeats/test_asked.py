@@ -1,4 +1,4 @@
-"""What is stored of a question to a model, and that it comes back whole."""
+"""Questions to models survive storage unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats walked in batches: each ends as it would by itself, and what goes wrong with one is its own."""
+"""Batches of heartbeats: each ends as it would alone, and errors affect only their own heartbeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A heartbeat that cannot go on ends as failed, wherever it stands; it never stays under way for ever."""
+"""A heartbeat with an error ends as failed, at any node."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_heartbeat_whose_workers_die_before_it_has_a_row_is_given_up_too(
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing is caught, and the transaction is rolled back."""
+    """Simulates SIGKILL: nothing is caught, and the transaction is rolled back."""
 
 
 def test_a_heartbeat_of_which_every_worker_dies_in_its_first_transaction_is_given_up(

@@ -1,4 +1,4 @@
-"""A heartbeat that goes on with what its actions brought, and the models that it asks."""
+"""Follow-up round trips of a heartbeat, and their models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running heartbeat writes again and again touches no index, and what is looked for is found along one."""
+"""Frequent writes touch no index; frequent reads use one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a beat leaves in memory: how long it is kept, and how far it is trusted."""
+"""Memories of heartbeats: their retention and trust."""
 
 from __future__ import annotations
 

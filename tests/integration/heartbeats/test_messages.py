@@ -1,4 +1,4 @@
-"""What users write goes before whatever else reached an agent, and none of it waits for the timer."""
+"""Messages of users go first, and bring the heartbeat forward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is noticed reaches the operator from beats that fail as well."""
+"""Notices of failed heartbeats reach the operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reached an agent is taken in by the beat whose prompt shows it, once, and by no other."""
+"""Each percept is taken in by the one heartbeat whose prompt shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a reply's decision to reach out to the receiver, and back into the next prompt."""
+"""Messages of agents, from the decision to the receiver and into the next prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an agent has been living, read from beats on record."""
+"""Recent activity of an agent, read from recorded heartbeats."""
 
 from __future__ import annotations
 

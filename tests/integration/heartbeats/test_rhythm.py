@@ -1,4 +1,4 @@
-"""When agents beat: idle beats, active hours, what brings a beat forward, what a day's budget allows, what is noticed."""
+"""Schedules: idle heartbeats, active hours, heartbeats brought forward, daily limits, notices."""
 
 from __future__ import annotations
 

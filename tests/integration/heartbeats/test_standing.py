@@ -1,4 +1,4 @@
-"""A heartbeat that fails after its actions: what they cost, and what it has heard, stands with them."""
+"""Heartbeats that fail after their actions: cost and percepts are committed with the actions."""
 
 from __future__ import annotations
 

@@ -44,11 +44,11 @@ class Together:
 
     @property
     def tenant_id(self) -> UUID:
-        """Return whose agents they are."""
+        """Return the id of the agents' tenant."""
         return self.agents[0].tenant_id
 
     def begin(self) -> None:
-        """Let the time of all agents come."""
+        """Make all agents due."""
         for agent in self.agents:
             make_due(agent)
         self._fleet.dispatch()

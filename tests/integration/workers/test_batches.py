@@ -1,4 +1,4 @@
-"""Messages that carry the work of several agents: what goes together, and that each is done by itself."""
+"""Messages that carry several agents of one tenant."""
 
 from __future__ import annotations
 

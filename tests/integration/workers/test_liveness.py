@@ -1,4 +1,4 @@
-"""The sign of life of a process: written on a connection of its own, made as all others are."""
+"""Liveness rows of processes, written on their own connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a heartbeat costs the database: held by number, for each statement is a round trip of every agent of the fleet."""
+"""The number of statements per heartbeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory engine's bars, judged on figures as the benchmarks tell them."""
+"""Targets of the memory engine, compared with figures of benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each weight is worth: the same candidates, ranked with one weight changed at a time."""
+"""Rankings of the same candidates with one weight changed at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories, beliefs and themes, judged anew at a real beat."""
+"""Reviews of memories, beliefs and clusters at a real beat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.integration.heartbeats.conftest import last_of
 
 
 class TestMaintain:
-    """Memories, beliefs and themes, judged anew."""
+    """Reviews of memories, beliefs and clusters."""
 
     def test_without_a_verdict_the_memory_is_shown_and_nothing_changes(
         self, beat: Beat, agent: Agent

@@ -1,4 +1,4 @@
-"""What brings an agent a new goal, and how many at once."""
+"""Rules that create goals, and their limits."""
 
 from __future__ import annotations
 

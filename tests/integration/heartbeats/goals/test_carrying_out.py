@@ -1,4 +1,4 @@
-"""Which action carries out a planned step: the one that it names, or one in its place where that is not to be had."""
+"""Actions that execute planned steps: the named one, or a substitute where that is unavailable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a beat does for its goals by actions that are no planned steps, and how it looks through all of them."""
+"""Actions that serve goals without being planned steps, and the review of goals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives, mood and experiences: how they move at a beat, and what of them the next one sees."""
+"""Drives, mood and experiences: changes by a heartbeat, and their place in the next situation."""
 
 from __future__ import annotations
 

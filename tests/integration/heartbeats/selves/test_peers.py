@@ -1,4 +1,4 @@
-"""Whom an agent deals with: known by dealing with them, forgotten where it never did."""
+"""Peers of an agent: created by dealings, deleted without any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What settles, recurs or speaks against a belief is proposed, and moves the self only by decision."""
+"""Proposals from settled, recurring or contradicting evidence, which change the self only by decision."""
 
 from __future__ import annotations
 
