@@ -16,7 +16,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Trigger
 from apps.heartbeats.services.inline import beat_now
-from apps.heartbeats.services.schedule import require_beatable
+from apps.heartbeats.services.schedule import require_claimable
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, TransitionIllegal
 from arbor.heartbeat.results import ActionOutcome
@@ -57,7 +57,7 @@ def give_cycle(*, agent_id: UUID, ticks: int, actor: str) -> int:
 
     Raises the errors of its first heartbeat and of `allocate`, and BudgetExhausted for 0 ticks; the ticks are unchanged then.
     """
-    require_beatable(agent_id=agent_id)
+    require_claimable(agent_id=agent_id)
     if ticks == 0:
         raise BudgetExhausted(f"a cycle that is run has 1 to {MOST_TICKS} ticks, got 0")
     return allocate(agent_id=agent_id, ticks=ticks, actor=actor)

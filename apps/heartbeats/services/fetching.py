@@ -258,7 +258,7 @@ def _one_by_one(
     return answer_all
 
 
-def _themes(_: Fetcher, open_need: OpenNeed) -> list[str]:
+def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
     need: needs.Themes = open_need.need
     found = on_the_tip_of_the_tongue(
         agent_id=open_need.agent_id,
@@ -331,7 +331,7 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = Ma
         needs.Embedding: Fetcher._embedding,
         RecallRequest: Fetcher._recalls,
         needs.HeldThings: Fetcher._buffer_items,
-        needs.Themes: _one_by_one(_themes),
+        needs.Themes: _one_by_one(_cluster_names),
         needs.OwnMemories: _one_by_one(_own_memories),
         needs.OpenBacklog: Fetcher._backlogs_of,
         needs.SettledProposals: _one_by_one(_settled),

@@ -67,7 +67,7 @@ def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collec
     locked = _lock(leases)
     if not locked:
         return []
-    found = _agents_and_beats([lease.agent_id for lease in locked])
+    found = _agents_and_heartbeats([lease.agent_id for lease in locked])
     due = [
         _resolve(lease, *found[lease.agent_id], clock, is_running=lease.agent_id in running)
         for lease in locked
@@ -81,7 +81,7 @@ def resolve_to_end(*, agent_id: UUID, epoch: int) -> LeasedHeartbeat | None:
     Reads neither its graph nor its checkpoint: an error in them may be the reason to end it.
     """
     for lease in _lock([(agent_id, epoch)]):
-        agent, beat = _agents_and_beats([agent_id])[agent_id]
+        agent, beat = _agents_and_heartbeats([agent_id])[agent_id]
         if beat is not None and beat.status == HeartbeatStatus.WAITING and not beat.call.has_ended:
             return None
         return _ending(agent, beat, lease)
@@ -140,7 +140,7 @@ def _lock(leases: Sequence[tuple[UUID, int]]) -> list[Lease]:
     ]
 
 
-def _agents_and_beats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]]:
+def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]]:
     """Read agents, and their open heartbeats with their latest calls."""
     found: dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]] = {}
     for agent_id, name, status, pipeline, *rest in fetch(_AGENTS_AND_BEATS, agents=list(agent_ids)):
@@ -232,7 +232,7 @@ def _enqueue_call_again(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -
     """
     call = ExternalCall.objects.select_for_update().filter(heartbeat_id=beat.id).latest("requested_at")
     if call.status in (CallStatus.COMPLETE, CallStatus.FAILED):
-        _, now = _agents_and_beats([agent.id])[agent.id]
+        _, now = _agents_and_heartbeats([agent.id])[agent.id]
         assert now is not None
         return _resume(agent, now, lease)
     waiting = waiting_lease()

@@ -34,10 +34,9 @@ _REASON = 60
 #: Parameters of actions that name a topic.
 _TOPICS = frozenset({"query", "queries", "question", "topic", "focus", "id"})
 
-# `a` is the agent's row, `s` its state, `p` its policy, `t` its tenant, `schedule` its schedule, `waiting` what it has not
-# taken in. Stories and actions are large, and stored apart: only those of the latest few beats are fetched; receipts have
-# none. A beat is an array, in the order in which `glances_of` unpacks it. Other budgets, and cycles, count in the columns
-# of energy what is no energy.
+# Aliases: `a` agent, `s` state, `p` policy, `t` tenant, `schedule`, and `waiting` for counts of pending percepts. Large
+# columns are fetched for the latest few heartbeats only. A heartbeat is an array in the order of `glances_of`. `energy` is
+# null under other budgets, whose amounts share its columns.
 RECENT_ACTIVITY = """
     json_build_object(
         'interval_s', schedule.interval_s, 'talks', coalesce(schedule.paused_until > now(), false),
@@ -112,7 +111,7 @@ def presence_of(pulse: Mapping[str, Any], *, last_contact: datetime | None, now:
 
 
 def glances_of(pulse: Mapping[str, Any]) -> list[BeatGlance]:
-    """Return the latest beats, newest first."""
+    """Return the latest heartbeats, newest first."""
     return [
         BeatGlance(
             status=status,

@@ -208,18 +208,18 @@ def tick_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
     )
     schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)
     if not claimed:
-        raise _beating(agent, schedule)
+        raise _already_running(agent, schedule)
     epoch: int = schedule.epoch
     enqueue(advance_message(agent_id=agent_id, tenant_id=current_tenant(), epoch=epoch, name=agent.name))
     return epoch
 
 
-def require_beatable(*, agent_id: UUID) -> None:
+def require_claimable(*, agent_id: UUID) -> None:
     """Raise the errors of `tick_now`: NotFound, and TransitionIllegal if the agent cannot be claimed."""
     agent = _require_active(agent_id)
     schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)
     if schedule.state != ScheduleState.IDLE:
-        raise _beating(agent, schedule)
+        raise _already_running(agent, schedule)
 
 
 def _require_active(agent_id: UUID) -> Agent:
@@ -236,5 +236,5 @@ def _require_active(agent_id: UUID) -> Agent:
     return agent
 
 
-def _beating(agent: Agent, schedule: HeartbeatSchedule) -> TransitionIllegal:
+def _already_running(agent: Agent, schedule: HeartbeatSchedule) -> TransitionIllegal:
     return TransitionIllegal(f"{agent.name} is beating already (state {schedule.state}); wait for it to end")
