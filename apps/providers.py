@@ -1,4 +1,4 @@
-"""The models and the embedder this process can ask, made from the settings once."""
+"""Model providers of this process, created from the settings once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arbor.adapters.connect import Credentials, connect_model, default_handle
 from arbor.models.breaker import Breakers
 from arbor.models.ports import Model
 
-#: One for the process: what one thread learns of a provider's state, all know.
+#: Shared by all threads of the process.
 _breakers = Breakers()
 
 
@@ -28,7 +28,7 @@ def credentials() -> Credentials:
 
 
 def default_model() -> str:
-    """Return the handle of the model that agents without one of their own ask."""
+    """Return the handle of the model for agents without one of their own."""
     return settings.ARBOR_DEFAULT_MODEL or default_handle(credentials())
 
 

@@ -1,7 +1,7 @@
-"""Telling the fleet that there is work: by task name, after the commit, through this one door.
+"""Queues and tasks by name, and the one helper that enqueues them after the commit.
 
-A message is only a hint. The rows say what there is to do, so one that is lost, doubled or late does no harm: leases
-bring lost work back, and compare-and-set drops what is doubled.
+A message is a hint. The rows are the truth, so a message may be lost, doubled or late: expired leases are claimed
+again, and compare-and-set drops doubles.
 """
 
 from __future__ import annotations
@@ -25,87 +25,87 @@ from apps.tenants.scope import APP
 
 log = structlog.get_logger(__name__)
 
-#: Header of a message that names the tenant it works for. Under another tenant its rows are not to be found.
+#: Header with the id of the message's tenant. Row-level security hides the rows of other tenants.
 TENANT_HEADER = "arbor_tenant"
-#: Tasks whose messages can carry the work of several agents of a tenant, and at most how many: each is done by itself.
-#: Under this name stand the arguments of all but the first.
+#: Argument with the arguments of all agents (or calls) of a batch but the first.
 ALSO = "also"
-MOST_TOGETHER = 8
-#: A broker that is away must not hold up the one who tells it: the lease brings the work back.
+#: Agents of a tenant, or calls, that one message carries at most.
+MAX_BATCH_SIZE = 8
+#: Few retries: an unreachable broker must not block the publisher, and expired leases are claimed again.
 _PUBLISH_RETRIES = {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
 
 
 class Queue(StrEnum):
-    """The queues, one pool of workers each."""
+    """The queues, each with a pool of workers."""
 
     #: Claims due agents, recovers lost leases.
     DISPATCH = "dispatch"
-    #: Walks pipelines: short, bound by the processor.
+    #: Runs pipelines: short, CPU-bound.
     HEARTBEAT = "heartbeat"
-    #: Waits for models: long, in threads.
+    #: Calls models: long, I/O-bound, in threads.
     LLM = "llm"
-    #: Delivers what agents send: waits for mail servers and webhooks, in threads.
+    #: Delivers messages of agents by email and webhook: I/O-bound, in threads.
     OUTBOX = "outbox"
-    #: Embeds what waits for its vector.
+    #: Embeds memories that have no vector.
     EMBEDDING = "embedding"
-    #: Computes what a memory is near to.
+    #: Computes neighborhoods of memories.
     NEIGHBORHOODS = "neighborhoods"
-    #: Closes episodes, and has them summarized.
+    #: Closes episodes, and enqueues their summaries.
     EPISODES = "episodes"
-    #: Archives what has faded.
+    #: Archives faded memories.
     DECAY = "decay"
-    #: Expiry, early cleanup, trimming, the buffer.
+    #: Expires, trims and promotes.
     CLEANUP = "cleanup"
-    #: Takes concepts, puts clusters in order, weighs memories, brings lost errands back, keeps minds within their quota.
+    #: Extracts concepts, clusters and appraises memories, recovers maintenance calls, enforces quotas.
     CONSOLIDATION = "consolidation"
 
 
 class Task(StrEnum):
-    """Every task, by name; `workers.tasks` holds exactly these."""
+    """All tasks by name; `workers.tasks` defines exactly these."""
 
-    #: Claim what is due and what was lost.
+    #: Claim due agents and expired leases.
     DISPATCH = "arbor.dispatch.tick"
-    #: Walk one agent's heartbeat on.
+    #: Run heartbeats to their next suspension or end.
     ADVANCE = "arbor.heartbeats.advance"
-    #: Ask a model.
+    #: Execute an external call.
     FULFIL = "arbor.calls.fulfil"
-    #: Answer a person who talks to an agent.
+    #: Answer a turn of a conversation.
     ANSWER = "arbor.chat.answer"
-    #: Close the conversations that nobody goes on with, and have turns answered that were lost.
-    TEND_CHATS = "arbor.cleanup.tend_chats"
+    #: Close idle conversations, and enqueue lost turns again.
+    CLOSE_CONVERSATIONS = "arbor.cleanup.tend_chats"
     #: Deliver a message.
     DELIVER = "arbor.outbox.deliver"
-    #: Tell of messages that wait untold, and of those that lost their worker.
+    #: Enqueue unsent messages again, and reclaim those whose worker died.
     SWEEP_OUTBOX = "arbor.outbox.sweep"
-    #: Embed the memories that have no vector yet.
+    #: Embed memories that have no vector.
     EMBED_BACKLOG = "arbor.embedding.backlog"
-    #: Compute the neighborhoods that are stale or missing.
+    #: Compute stale and missing neighborhoods.
     REFRESH_NEIGHBORHOODS = "arbor.neighborhoods.refresh"
-    #: Drop what has faded from mind.
+    #: Delete faded activations.
     TRIM_ACTIVATIONS = "arbor.cleanup.trim_activations"
-    #: Close the episodes that are over, and have closed ones summarized.
-    TEND_EPISODES = "arbor.episodes.tend"
-    #: Take the concepts of new memories, have them weighed, bring lost errands back.
+    #: Close episodes that are over, and enqueue their summaries.
+    CLOSE_EPISODES = "arbor.episodes.tend"
+    #: Extract concepts, appraise memories, recover lost maintenance calls.
     CONSOLIDATE = "arbor.consolidation.tend"
-    #: Assign new memories to clusters, and put clusters in order.
-    TEND_CLUSTERS = "arbor.consolidation.clusters"
-    #: Archive what has faded.
+    #: Assign memories to clusters, and recluster.
+    ASSIGN_CLUSTERS = "arbor.consolidation.clusters"
+    #: Archive faded memories.
     FADE_MEMORIES = "arbor.decay.fade_memories"
-    #: Archive what was of little importance from the start.
+    #: Archive trivial memories.
     CLEAN_UP_MEMORIES = "arbor.cleanup.clean_up_memories"
-    #: Archive what is above an agent's quota.
+    #: Archive memories above an agent's quota.
     KEEP_QUOTAS = "arbor.consolidation.keep_quotas"
-    #: Archive the memories whose time is over.
+    #: Archive expired memories.
     EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
-    #: Make memories of what mattered among the things held, and let go of what is over.
-    TEND_BUFFERS = "arbor.cleanup.tend_buffers"
-    #: Drop what nobody has used for long from the embedding cache.
+    #: Promote buffer items to memories, and delete expired ones.
+    PROMOTE_BUFFERS = "arbor.cleanup.tend_buffers"
+    #: Evict unused entries from the embedding cache.
     TRIM_EMBEDDING_CACHE = "arbor.cleanup.trim_embedding_cache"
-    #: Empty the prompts of old errands.
+    #: Empty the prompts of old maintenance calls.
     EMPTY_PROMPTS = "arbor.cleanup.empty_prompts"
-    #: Compute the figures of health, and tell of a change.
+    #: Compute health metrics, and notify of changes.
     WATCH_HEALTH = "arbor.cleanup.watch_health"
-    #: Forget processes that have not been heard of.
+    #: Delete rows of silent processes.
     FORGET_PROCESSES = "arbor.cleanup.forget_processes"
 
 
@@ -114,41 +114,41 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.ADVANCE: Queue.HEARTBEAT,
     Task.FULFIL: Queue.LLM,
     Task.ANSWER: Queue.LLM,
-    Task.TEND_CHATS: Queue.CLEANUP,
+    Task.CLOSE_CONVERSATIONS: Queue.CLEANUP,
     Task.DELIVER: Queue.OUTBOX,
     Task.SWEEP_OUTBOX: Queue.OUTBOX,
     Task.EMBED_BACKLOG: Queue.EMBEDDING,
-    Task.TEND_EPISODES: Queue.EPISODES,
+    Task.CLOSE_EPISODES: Queue.EPISODES,
     Task.CONSOLIDATE: Queue.CONSOLIDATION,
-    Task.TEND_CLUSTERS: Queue.CONSOLIDATION,
+    Task.ASSIGN_CLUSTERS: Queue.CONSOLIDATION,
     Task.REFRESH_NEIGHBORHOODS: Queue.NEIGHBORHOODS,
     Task.TRIM_ACTIVATIONS: Queue.CLEANUP,
     Task.FADE_MEMORIES: Queue.DECAY,
     Task.CLEAN_UP_MEMORIES: Queue.CLEANUP,
     Task.KEEP_QUOTAS: Queue.CONSOLIDATION,
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,
-    Task.TEND_BUFFERS: Queue.CLEANUP,
+    Task.PROMOTE_BUFFERS: Queue.CLEANUP,
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
     Task.EMPTY_PROMPTS: Queue.CLEANUP,
     Task.WATCH_HEALTH: Queue.CLEANUP,
     Task.FORGET_PROCESSES: Queue.CLEANUP,
 }
 
-
-TOGETHER = frozenset({Task.ADVANCE, Task.FULFIL})
+#: Tasks whose messages carry batches.
+BATCHED_TASKS = frozenset({Task.ADVANCE, Task.FULFIL})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """One hint to the fleet."""
+    """A message to the workers."""
 
     task: Task
     tenant_id: UUID
     #: Ids, as text.
     arguments: dict[str, Any]
-    #: How Flower shows the arguments: names for people.
+    #: The arguments as Flower shows them, with names for people.
     shown: str
-    #: Nothing else goes with it: it may be what its last worker died of.
+    #: Never batched: it may be the reason that its last worker died.
     alone: bool = False
 
 
@@ -156,40 +156,42 @@ _captured: ContextVar[list[Message] | None] = ContextVar("arbor_captured_message
 
 
 def enqueue(*messages: Message, using: str = APP) -> None:
-    """Publish messages when the transaction of that database has committed, those for one task and tenant together."""
+    """Publish messages after the commit of that database's transaction, those of one task and tenant as batches."""
     sink = _captured.get()
     if sink is not None:
         send: Callable[[Sequence[Message]], object] = sink.extend
     else:
         send = publish_together
     if messages:
-        # Robust: an error that the broker's client has no name for is logged, and the messages behind it still go.
+        # Robust: an unexpected error of the broker's client is logged, and later callbacks still run.
         transaction.on_commit(lambda: send(messages), using=using, robust=True)
 
 
 def publish(message: Message) -> bool:
-    """Publish now; tell whether the broker took it."""
+    """Publish a message now; return whether the broker accepted it."""
     return _send([message])
 
 
 def publish_together(messages: Iterable[Message]) -> None:
-    """Publish messages, those for one task and tenant together: they share the cost of one message."""
+    """Publish messages, those of one task and tenant as batches, which share the cost of one message."""
     alike: dict[tuple[Task, UUID], list[Message]] = defaultdict(list)
     for message in messages:
-        if message.alone or message.task not in TOGETHER:
+        if message.alone or message.task not in BATCHED_TASKS:
             _send([message])
         else:
             alike[message.task, message.tenant_id].append(message)
-    # By turns, so that no tenant's work waits behind all of another's.
-    for round_ in zip_longest(*(batched(some, MOST_TOGETHER, strict=False) for some in alike.values())):
-        for some in round_:
-            if some:
-                _send(some)
+    # Round robin, so that no tenant waits for all messages of another.
+    for round_ in zip_longest(
+        *(batched(alike_messages, MAX_BATCH_SIZE, strict=False) for alike_messages in alike.values())
+    ):
+        for batch in round_:
+            if batch:
+                _send(batch)
 
 
 def _send(messages: Sequence[Message]) -> bool:
     first, *others = messages
-    also = {ALSO: [each.arguments for each in others]} if others else {}
+    also = {ALSO: [other.arguments for other in others]} if others else {}
     shown = f"{first.shown} and {len(others)} more" if others else first.shown
     try:
         current_app.send_task(
@@ -207,7 +209,7 @@ def _send(messages: Sequence[Message]) -> bool:
             task=first.task,
             work=shown,
             error=str(error),
-            remedy="its lease brings it back",
+            remedy="it is claimed again when its lease expires",
         )
         return False
     return True
@@ -215,7 +217,7 @@ def _send(messages: Sequence[Message]) -> bool:
 
 @contextmanager
 def captured() -> Iterator[list[Message]]:
-    """Collect messages instead of publishing them: for a heartbeat that is run in this very process."""
+    """Collect messages instead of publishing them, for a heartbeat that runs in this process."""
     messages: list[Message] = []
     token = _captured.set(messages)
     try:

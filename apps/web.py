@@ -1,4 +1,4 @@
-"""The web as this process can reach it, made from the settings once; closed unless an operator opens it."""
+"""Web search and fetch of this process, created from the settings once; disabled by default."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from arbor.web.ports import Fetch, Search
 
 @lru_cache(maxsize=1)
 def search() -> Search:
-    """Return the search. Raises ConfigurationInvalid when none is set up."""
+    """Return the web search. Raises ConfigurationInvalid when none is configured."""
     return SearxngSearch(settings.ARBOR_SEARCH_URL)
 
 
 @lru_cache(maxsize=1)
 def fetch() -> Fetch:
-    """Return what reads pages. Raises ConfigurationInvalid for an allow-list that cannot be read."""
+    """Return the page fetcher. Raises ConfigurationInvalid for an allow-list that cannot be parsed."""
     return WebFetch(allow=AllowList.of(settings.ARBOR_WEB_ALLOW), page_bytes=settings.ARBOR_WEB_PAGE_BYTES)
 
 
-# A forked child must not speak on its parent's connections.
+# A forked child must not use its parent's connections.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=search.cache_clear)
     os.register_at_fork(after_in_child=fetch.cache_clear)
 
 
 def web_missing() -> str:
-    """Return what is missing for agents to inquire on the web; nothing where they can."""
+    """Describe the settings that web inquiries miss; empty if they are possible."""
     missing = []
     if not settings.ARBOR_SEARCH_URL:
         missing.append("no web search is set up (ARBOR_SEARCH_URL)")

@@ -1,4 +1,4 @@
-"""`python -m bench NAME`: what is fast, measured on servers of its own, which are gone afterwards."""
+"""`python -m bench NAME`: benchmarks on temporary servers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from bench.stub_process import stub_model
     help="Let the servers write as those of the tests do: without waiting for the disk.",
 )
 def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str, Any]:
-    """Complete heartbeats per second: real dispatcher, workers and beat, and a stub in the model's place."""
+    """Complete heartbeats per second, with real dispatcher, workers and scheduler and a stub model."""
     with stub_model(latency_s=latency_ms / 1000) as stub:
         return on_servers(
             "bench.heartbeats",
@@ -122,7 +122,7 @@ def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the kills' order and moments.")
 def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
-    """What is lost or doubled when processes get SIGKILL at random moments; exit code 1 if anything is."""
+    """Lost and doubled work when processes get SIGKILL at random moments; exit code 1 if there is any."""
     with stub_model(latency_s=latency_ms / 1000, mode=Mode.WRITE) as stub:
         return on_servers("bench.kills", settings={**asking(stub), **kill_plan.SETTINGS}, **options)
 
@@ -142,7 +142,7 @@ def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
     "--batch", type=click.IntRange(1, 8), default=8, show_default=True, help="Heartbeats walked together."
 )
 def profile(**options: Any) -> dict[str, Any]:
-    """Where a heartbeat's own work goes: processor time by leg, node, need, statement and function, in one process."""
+    """Processor time of a heartbeat by leg, node, need, statement and function, in one process."""
     with stub_model() as stub:
         return on_servers("bench.profile", settings=asking(stub), **options)
 
@@ -157,7 +157,7 @@ def profile(**options: Any) -> dict[str, Any]:
     "--clients", type=click.IntRange(min=1), default=16, show_default=True, help="Recalling at once."
 )
 def recall(**options: Any) -> dict[str, Any]:
-    """One recall, end to end: by the index alone, and side by side the same query through the table."""
+    """One recall, end to end: with the mind cache, by the index, and by the table."""
     return on_servers("bench.recall", **options)
 
 
@@ -211,7 +211,7 @@ def memory(**options: Any) -> dict[str, Any]:
 @measured
 @click.option("--memories", type=click.IntRange(min=1), default=10_000, show_default=True)
 def neighborhoods(**options: Any) -> dict[str, Any]:
-    """Neighborhoods computed per second, of one agent with so many memories."""
+    """Neighborhoods computed per second, for one agent."""
     return on_servers("bench.neighborhoods", **options)
 
 
@@ -229,7 +229,7 @@ def reembed(**options: Any) -> dict[str, Any]:
 @click.option("--agents", type=click.IntRange(min=1), default=100_000, show_default=True)
 @click.option("--tenants", type=click.IntRange(min=1), default=20, show_default=True)
 def dispatch(**options: Any) -> dict[str, Any]:
-    """The dispatcher: a tick when nobody is due, and claims per second when all are."""
+    """The dispatcher: an idle run, and claims per second with all agents due."""
     return on_servers("bench.dispatch", **options)
 
 
@@ -243,7 +243,7 @@ def runtime(**options: Any) -> dict[str, Any]:
 @measured
 @click.option("--rounds", type=click.IntRange(min=10), default=2_000, show_default=True)
 def goals(**options: Any) -> dict[str, Any]:
-    """Goal prioritization: a full backlog put in order, without a database."""
+    """Goal prioritization of a full backlog, without a database."""
     return importlib.import_module("bench.goals").measure(**options)  # type: ignore[no-any-return]
 
 

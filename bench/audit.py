@@ -1,4 +1,4 @@
-"""The rows of a fleet at rest, checked against each other: what was lost, and what happened twice."""
+"""Check the rows of an idle fleet for lost and doubled work."""
 
 from __future__ import annotations
 

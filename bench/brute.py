@@ -1,4 +1,4 @@
-"""Recall done the slow way, in numpy, from all of an agent's rows: what the fast way is compared with.
+"""Brute-force recall in numpy over all rows of an agent, as the reference for recall.
 
 These memories have no neighborhoods, episodes, activation, feelings or use: those terms are 0 (of an episode, its own fit).
 """
@@ -28,13 +28,13 @@ LIMIT = 10
 
 
 def share_exact(database: psycopg.Connection[Any], agent: Inhabitant, asked: Sequence[str]) -> float:
-    """Return for which share of the queries recall answers as brute force does, in the same order."""
+    """Return the share of queries for which recall and brute force agree, with order."""
     mind = _Mind(database, agent)
     now = datetime.now(UTC)
     same = 0
     for text in asked:
         answer = recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text, limit=LIMIT, now=now)
-        same += [each.id for each in answer] == mind.recall(text, now)
+        same += [memory.id for memory in answer] == mind.recall(text, now)
     return same / len(asked)
 
 
@@ -66,8 +66,8 @@ class _Mind:
         similarity = self._matrix @ _halved(embedder().embed([meaning_text(text, df)])[0])
         words = np.array(
             [
-                sum(weight * each.get(term, 0.0) for term, weight in reading.lexical.items())
-                for each in self._words
+                sum(weight * terms.get(term, 0.0) for term, weight in reading.lexical.items())
+                for terms in self._words
             ]
         )
         chosen = self._chosen(similarity, words)
@@ -76,7 +76,7 @@ class _Mind:
         )
         candidates = Candidates.of([self._candidate(i, similarity, words) for i in sorted(chosen)])
         ranked = rank(candidates, reading=_timeless(reading), background=background, now=now, limit=LIMIT)
-        return [each.id for each in ranked]
+        return [memory.id for memory in ranked]
 
     def _chosen(self, similarity: npt.NDArray[Any], words: npt.NDArray[Any]) -> set[int]:
         """Return the nearest by meaning, the best by words, and the turns beside them."""

@@ -1,7 +1,7 @@
-"""How many model calls one process waits for at once, and what that costs it.
+"""Concurrent model calls of one process, with its memory, connections and rate.
 
-A few agents begin a heartbeat, whose calls are copied until there are enough; then one model worker, started alone, works
-them off. The stub model counts how many requests wait for their answer at the same time.
+The calls of a few agents are copied; then one model worker executes the copies. The stub model counts concurrent
+requests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import psycopg
 
 # Names the broker to the process, which publishes the calls.
 import workers.app  # noqa: F401
-from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.schedule import execute_message
 from apps.queues import publish_together
 from bench.database import superuser
 from bench.fleet import AGAIN_EVERY_S, one, start_parts
@@ -79,7 +79,7 @@ def measure(
         pending = _copy_calls(database, calls)
         say(f"publishing {calls} calls")
         publish_together(
-            fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
+            execute_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
             for call_id, tenant_id in pending
         )
         part, idle_rss, peaks = _work_off(place, database)

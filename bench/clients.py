@@ -1,4 +1,4 @@
-"""Clients at once: processes that begin together, when all of them are ready, and each report one answer."""
+"""Run concurrent clients: processes that start together and return one result each."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def run_clients[T](clients: int, run: Callable[[int, Callable[[], object]], T]) 
     errors: list[str] = []
     while receivers:
         answering: list[Any] = wait([*receivers])
-        for each in answering:
-            number = receivers.pop(each)
+        for connection in answering:
+            number = receivers.pop(connection)
             try:
-                answers[number], error = each.recv()
+                answers[number], error = connection.recv()
             except EOFError:
                 ready.abort()
                 error = f"client {number} was killed"

@@ -1,4 +1,4 @@
-"""The benchmark's database: migrated, filled, and asked what its statements cost."""
+"""The database of a benchmark: migrations, bulk loads, and the cost of statements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET ", "SELE
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What one statement cost since the count began."""
+    """The cost of one statement since the last reset."""
 
     text: str
     calls: int

@@ -1,4 +1,4 @@
-"""The dispatcher alone: what a tick costs when nobody is due, and how fast it claims when everybody is."""
+"""The dispatcher alone: the cost of an idle run, and claims per second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many heartbeats a machine completes, and what each costs.
+"""Heartbeats per second of this machine, and the cost of each.
 
 Every agent is due again as soon as its heartbeat has ended, so the fleet never waits for work. Counted are the
 heartbeats that ended within the measured time, by their own rows. Then agents beat one at a time, without load.
@@ -122,7 +122,9 @@ def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | Non
         "beats_per_s": round(counts["completed"] / took_s, 1),
         **_own_times(database, window),
         **_turns(database, window, done),
-        "queries_per_beat": round(sum(each.calls for each in sent if not is_control(each)) / done, 1),
+        "queries_per_beat": round(
+            sum(statement.calls for statement in sent if not is_control(statement)) / done, 1
+        ),
         "transactions_per_beat": round(_calls(sent, "COMMIT") / done, 1),
         "wal_kb_per_beat": round((wal_after - wal_before) / 1024 / done, 1),
         "claim_ms_per_agent": _claim_ms(sent),
@@ -173,15 +175,15 @@ def _turns(database: psycopg.Connection[Any], window: _Window, done: int) -> dic
 
 
 def _calls(sent: Sequence[Statement], start: str) -> int:
-    return sum(each.calls for each in sent if each.text.startswith(start))
+    return sum(statement.calls for statement in sent if statement.text.startswith(start))
 
 
 def _claim_ms(sent: Sequence[Statement]) -> float:
-    claims = [each for each in sent if each.text.startswith(_CLAIM)]
-    rows = sum(each.rows for each in claims)
-    return round(sum(each.total_ms for each in claims) / rows, 3) if rows else 0.0
+    claims = [statement for statement in sent if statement.text.startswith(_CLAIM)]
+    rows = sum(claim.rows for claim in claims)
+    return round(sum(claim.total_ms for claim in claims) / rows, 3) if rows else 0.0
 
 
 def _say_costliest(sent: Sequence[Statement], beats: int) -> None:
-    for each in sent[:45]:
-        say(f"{each.total_ms / beats:7.3f} ms {each.calls / beats:6.2f}×  {each.text[:110]}")
+    for statement in sent[:45]:
+        say(f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:110]}")

@@ -1,4 +1,4 @@
-"""A whole installation that is thrown away: its servers, its database, its worker processes.
+"""A temporary installation: servers, database and worker processes.
 
 Benchmarks and tests run the very command lines of `arbor up`; this module knows nothing of Django, so that the
 servers can be named in the environment before the settings are read.
@@ -78,18 +78,18 @@ class PartProcess:
 
     @property
     def pid(self) -> int:
-        """The id of its main process."""
+        """Return the id of the main process."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def ready(self) -> bool:
-        """Whether it has said that it is ready since its start."""
+        """Return whether the part has logged that it is ready."""
         return self._part.ready()
 
     @property
     def runs(self) -> bool:
-        """Whether its main process runs."""
+        """Return whether the main process runs."""
         return self._process is not None and self._process.poll() is None
 
     def wait_ready(self) -> None:
@@ -154,7 +154,7 @@ class Installation:
         command: tuple[str, ...] | None = None,
         say: Callable[[str], None] = lambda _line: None,
     ) -> None:
-        """Take note of the wishes. `command` stands for `python -m config.cli` in the parts' command lines."""
+        """Store the settings. `command` replaces `python -m config.cli` in the parts' command lines."""
         self.folder = Path(tempfile.mkdtemp(prefix="arbor-throwaway-"))
         # The folder of the throw-away servers goes when they stop, so each has one of its own.
         self.postgres = EmbeddedPostgres(
@@ -170,7 +170,7 @@ class Installation:
 
     @property
     def env(self) -> dict[str, str]:
-        """What every process of this installation runs with; this one too, if it uses the database."""
+        """Return the environment variables of the installation, also for this process if it uses the database."""
         return {
             **_NO_PROVIDERS,
             "ARBOR_MASTER_KEY": self._master_key,
@@ -181,7 +181,7 @@ class Installation:
 
     @property
     def full_env(self) -> dict[str, str]:
-        """The whole environment of a process of this installation."""
+        """Return the whole environment of a process of this installation."""
         return {**_without_settings(os.environ), **self.env}
 
     def set(self, name: str, value: str) -> None:
@@ -247,7 +247,9 @@ class Installation:
         launch = part.launch()
         interpreter, *rest = launch.argv
         module, arguments = rest[:2], rest[2:]
-        arguments = [f"--name={title}" if each.startswith("--name=") else each for each in arguments]
+        arguments = [
+            f"--name={title}" if argument.startswith("--name=") else argument for argument in arguments
+        ]
         argv = (*(self._command or (interpreter, *module)), *arguments)
         return lambda: replace(launch, argv=argv)
 

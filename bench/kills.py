@@ -1,8 +1,7 @@
-"""Whether anything is lost or doubled when processes of a fleet are killed at random moments.
+"""Lost and doubled work of a fleet whose processes are killed at random moments.
 
-A small fleet beats without pause while one of its processes after the other gets SIGKILL and is started again, as a supervisor
-does. Now and then the database server crashes, or the broker loses all it has. Afterwards the fleet settles, and
-`bench.audit` checks its rows.
+Processes of a small, busy fleet get SIGKILL one after another and are restarted. Sometimes the database server crashes, or
+the broker loses its data. At the end `bench.audit` checks the rows.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from bench.figures import quantile
 from bench.installation import Installation
 from bench.population import ACTOR, Inhabitant, populate
 from bench.progress import say
-from bench.tuning import Asked, tune
+from bench.tuning import JudgedQuestion, tune
 
 #: Multi-hop, temporal, open, single-hop; 5, adversarial, has no evidence to find.
 CATEGORIES = frozenset({1, 2, 3, 4})
@@ -61,7 +61,7 @@ def measure(place: Installation, *, data: Path, tuned: bool = False, related: bo
     shares: dict[int, list[float]] = {depth: [] for depth in DEPTHS}
     ms: list[float] = []
     turns, ingest_s = 0, 0.0
-    considered: list[Asked] = []
+    considered: list[JudgedQuestion] = []
     for dialog, agent in zip(dialogs, agents, strict=True):
         started = time.perf_counter()
         turns += ingest(
@@ -93,7 +93,10 @@ def measure(place: Installation, *, data: Path, tuned: bool = False, related: bo
         "dialogs": len(dialogs),
         "turns": turns,
         "questions": len(ms),
-        **{f"recall_at_{depth}": round(sum(each) / max(len(each), 1), 4) for depth, each in shares.items()},
+        **{
+            f"recall_at_{depth}": round(sum(values) / max(len(values), 1), 4)
+            for depth, values in shares.items()
+        },
         "ms_p50": quantile(ms, 0.5),
         "ms_p95": quantile(ms, 0.95),
         "turns_per_s": round(turns / ingest_s),
@@ -128,10 +131,10 @@ def _source_ids(agent: Inhabitant) -> dict[Any, str]:
 
 def _relate(agent: Inhabitant, asked: Sequence[Question], names: dict[Any, str]) -> None:
     """Draw a relation from each piece of a question's evidence to the next."""
-    ids = {name: str(each) for each, name in names.items()}
+    ids = {name: str(memory_id) for memory_id, name in names.items()}
     with tenant_transaction(agent.tenant_id):
         for question in asked:
-            pieces = [ids[each] for each in sorted(question.evidence) if each in ids]
+            pieces = [ids[name] for name in sorted(question.evidence) if name in ids]
             for source, target in pairwise(pieces):
                 connect(
                     agent_id=agent.agent_id, source_id=source, target_id=target, relation=Relation.ASSOCIATED
@@ -141,10 +144,10 @@ def _relate(agent: Inhabitant, asked: Sequence[Question], names: dict[Any, str])
 def _recalled(agent: Inhabitant, text: str, names: dict[Any, str]) -> tuple[list[str], float]:
     started = time.perf_counter()
     found = recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text, limit=max(DEPTHS))
-    return [names[each.id] for each in found], (time.perf_counter() - started) * 1000
+    return [names[memory.id] for memory in found], (time.perf_counter() - started) * 1000
 
 
-def _considered(agent: Inhabitant, question: Question, names: dict[Any, str]) -> Asked:
+def _considered(agent: Inhabitant, question: Question, names: dict[Any, str]) -> JudgedQuestion:
     """Return all that is ranked for a question, as it is when it is recalled."""
     now = datetime.now(UTC)
     with tenant_transaction(agent.tenant_id):
@@ -160,7 +163,7 @@ def _considered(agent: Inhabitant, question: Question, names: dict[Any, str]) ->
                 now=now,
             )
         )
-    hits = [names[each] in question.evidence for each in whole(found.candidates.ids)]
-    return Asked(
+    hits = [names[memory_id] in question.evidence for memory_id in whole(found.candidates.ids)]
+    return JudgedQuestion(
         query=query, found=found, hits=np.array(hits, dtype=np.bool_), evidence=len(question.evidence)
     )

@@ -1,4 +1,4 @@
-"""The memory engine against its bars: four benchmarks in one run, each on servers of its own, and what they came to."""
+"""Compare four benchmarks of the memory engine with their targets, each on its own servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """What a figure of a benchmark has to be."""
+    """The target of a benchmark's figure."""
 
     what: str
     benchmark: str
@@ -84,7 +84,7 @@ def measure(
         "neighborhoods": (),
         "locomo": ("--data", str(data)),
     }
-    figures = {name: (run or _command)(name, each) for name, each in options.items()}
+    figures = {name: (run or _command)(name, command) for name, command in options.items()}
     bars = [bar.judged(figures) for bar in BARS]
     return {"reached": all(bar["reached"] for bar in bars), "bars": bars, "figures": figures}
 

@@ -1,4 +1,4 @@
-"""How many neighborhoods are computed in a second, for an agent with a full mind: stored at once, and none computed yet."""
+"""Neighborhoods computed per second, for an agent with a full mind and none computed yet."""
 
 from __future__ import annotations
 

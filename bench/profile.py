@@ -1,7 +1,7 @@
-"""Where a heartbeat's own work goes: batches walked one after another in this process, by leg, node, need, statement and function.
+"""Processor time of heartbeats by leg, node, need, statement and function, of batches run in this process.
 
-Processor time, not the clock, so that what else the machine does hardly matters. The model is the stub, a process of its
-own; the broker is a list, so what Celery costs is not in these figures (`bench heartbeats` has it).
+Processor time hardly depends on other load. The stub model is its own process; the broker is a list, so the cost of Celery
+is not included (`bench heartbeats` includes it).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import psutil
 import psycopg
 from django.db import connections
 
-from apps.heartbeats.services import walk
-from apps.heartbeats.services.calls import fulfil_calls
+import apps.heartbeats.services.walk as runner
+from apps.heartbeats.services.calls import execute_calls
 from apps.heartbeats.services.committing import commit
-from apps.heartbeats.services.fetching import Asked, Fetcher
+from apps.heartbeats.services.fetching import Fetcher, OpenNeed
 from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.schedule import dispatch
 from apps.heartbeats.services.walk import advance_heartbeats
@@ -100,7 +100,7 @@ class _Watched:
         self._account = account
 
     def __call__(self, state: Beat) -> Work[Beat]:
-        """Do the work."""
+        """Run the handler."""
         return self._charged(self._handler, state)
 
     def _charged(self, work_of: Callable[..., Any], *arguments: Any) -> Work[Beat]:
@@ -128,7 +128,7 @@ class _WatchedCall(_Watched):
     """A step that waits for a call."""
 
     def resume(self, state: Beat, result: Any) -> Work[Beat]:
-        """Go on."""
+        """Resume the handler."""
         return self._charged(self._handler.resume, state, result)
 
 
@@ -168,22 +168,28 @@ def measure(
         "batch": batch,
         "own_cpu_ms": round(account.ms["leg walk"] / done, 2),
         "postgres_ms": round(spent / done, 2),
-        "executing_ms": round(sum(each.total_ms - each.planning_ms for each in sent) / done, 2),
-        "planning_ms": round(sum(each.planning_ms for each in sent) / done, 2),
+        "executing_ms": round(
+            sum(statement.total_ms - statement.planning_ms for statement in sent) / done, 2
+        ),
+        "planning_ms": round(sum(statement.planning_ms for statement in sent) / done, 2),
         "wal_kb": round(written / 1024 / done, 1),
-        "statements": round(sum(each.calls for each in sent if not is_control(each)) / done, 1),
-        "transactions": round(sum(each.calls for each in sent if each.text == "COMMIT") / done, 1),
+        "statements": round(
+            sum(statement.calls for statement in sent if not is_control(statement)) / done, 1
+        ),
+        "transactions": round(
+            sum(statement.calls for statement in sent if statement.text == "COMMIT") / done, 1
+        ),
         "legs": account.rows("leg ", done),
         "nodes": account.rows("node ", done),
         "needs": account.rows("need ", done),
         "by_statement": [
             {
-                "ms": round(each.total_ms / done, 3),
-                "planning_ms": round(each.planning_ms / done, 3),
-                "times": round(each.calls / done, 2),
-                "text": each.text[:160],
+                "ms": round(statement.total_ms / done, 3),
+                "planning_ms": round(statement.planning_ms / done, 3),
+                "times": round(statement.calls / done, 2),
+                "text": statement.text[:160],
             }
-            for each in sent[:_STATEMENTS_SHOWN]
+            for statement in sent[:_STATEMENTS_SHOWN]
         ],
         "functions": functions,
     }
@@ -201,8 +207,8 @@ def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> 
             for message in messages:
                 alike[message.task, message.tenant_id].append(message)
             messages.clear()
-            for (task, tenant_id), some in alike.items():
-                for together in batched(some, batch, strict=False):
+            for (task, tenant_id), alike_messages in alike.items():
+                for together in batched(alike_messages, batch, strict=False):
                     advanced |= _deliver(task, tenant_id, together, account)
     return len(advanced)
 
@@ -212,12 +218,15 @@ def _deliver(task: Task, tenant_id: UUID, messages: Sequence[Message], account: 
     if task is Task.ADVANCE:
         with account.of("leg walk"):
             return advance_heartbeats(
-                tenant_id=tenant_id, leases=[(UUID(each["agent_id"]), each["epoch"]) for each in arguments]
+                tenant_id=tenant_id,
+                leases=[
+                    (UUID(argument_set["agent_id"]), argument_set["epoch"]) for argument_set in arguments
+                ],
             )
     with account.of("leg ask"):
-        # Asked one after another: what threads cost each other is not in these figures.
-        fulfil_calls(
-            call_ids=[UUID(each["call_id"]) for each in arguments],
+        # OpenNeed one after another: what threads cost each other is not in these figures.
+        execute_calls(
+            call_ids=[UUID(argument_set["call_id"]) for argument_set in arguments],
             tenant_id=tenant_id,
             submit=lambda work: work(),
         )
@@ -232,7 +241,7 @@ def _watched(account: _Account) -> Iterator[None]:
     }
     answer = Fetcher.answer
 
-    def answered(fetcher: Fetcher, kind: type, asked: Sequence[Asked]) -> Any:
+    def answered(fetcher: Fetcher, kind: type, asked: Sequence[OpenNeed]) -> Any:
         with account.of(f"need {kind.__name__}"):
             return answer(fetcher, kind, asked)
 
@@ -244,10 +253,10 @@ def _watched(account: _Account) -> Iterator[None]:
         return charged
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(walk, "HANDLERS", handlers))
+        stack.enter_context(patch.object(runner, "HANDLERS", handlers))
         stack.enter_context(patch.object(Fetcher, "answer", answered))
-        stack.enter_context(patch.object(walk, "load_batch", part("leg walk: load", load_batch)))
-        stack.enter_context(patch.object(walk, "commit", part("leg walk: commit", commit)))
+        stack.enter_context(patch.object(runner, "load_batch", part("leg walk: load", load_batch)))
+        stack.enter_context(patch.object(runner, "commit", part("leg walk: commit", commit)))
         for alias in (APP, OPS):
             stack.enter_context(connections[alias].execute_wrapper(account.count))
         yield
@@ -262,7 +271,7 @@ def _profiled(database: psycopg.Connection[Any], batch: int) -> list[dict[str, A
     found = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     dearest = sorted(found.items(), key=lambda each: -each[1][2])[:_FUNCTIONS_SHOWN]
     # Ours, with all that they call.
-    ours = [each for each in found.items() if "/apps/" in each[0][0] or "/arbor/" in each[0][0]]
+    ours = [entry for entry in found.items() if "/apps/" in entry[0][0] or "/arbor/" in entry[0][0]]
     dearest += sorted(ours, key=lambda each: -each[1][3])[: 2 * _FUNCTIONS_SHOWN]
     return [
         {
@@ -278,5 +287,5 @@ def _profiled(database: psycopg.Connection[Any], batch: int) -> list[dict[str, A
 def _processor_ms(place: Installation) -> float:
     """Return the processor time of the database server so far."""
     server = psutil.Process(place.postgres.pid)
-    times = [each.cpu_times() for each in (server, *server.children())]
-    return sum(each.user + each.system for each in times) * 1000
+    times = [process.cpu_times() for process in (server, *server.children())]
+    return sum(cpu_times.user + cpu_times.system for cpu_times in times) * 1000

@@ -1,4 +1,4 @@
-"""What a benchmark says while it runs: on standard error, with the time since its start."""
+"""Report the progress of a benchmark on standard error, with elapsed time."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ _started = time.monotonic()
 
 
 def say(line: str) -> None:
-    """Tell the person who waits how far it is."""
+    """Print a line of progress."""
     print(f"{time.monotonic() - _started:7.1f} s  {line}", file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
-"""One recall, end to end: from a mind at hand, of a mind that is not at hand, and by the scan alone, as index and as table.
+"""One recall, end to end: from a cached mind, of a mind not cached, and by the scan alone, of index and table.
 
-The scan is also measured in a store of a tenth of the agents before the rest is loaded. At the end many clients recall at
-once, first each from minds that it has at hand, then by scans. `exact` compares answers from minds at hand with the scan's,
-and with answers computed in numpy from all of the agent's rows by the same rule.
+The scan is also measured with a tenth of the agents, before the others are loaded. At the end many clients recall at once,
+first from cached minds, then by scans. `exact` compares answers from cached minds with those of the scan, and of brute
+force in numpy.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _at_hand_figures(population: Sequence[Inhabitant], asked: Sequence[str], mem
 
 
 def _load(population: Sequence[Inhabitant], asked: Sequence[str], memories: int) -> list[float]:
-    """Recall until these minds are at hand; return how long the recalls took that loaded them."""
+    """Recall until these minds are cached; return the durations of the recalls that loaded them."""
     MINDS.clear()
     loads = []
     for agent in population:
@@ -123,9 +123,11 @@ def _load(population: Sequence[Inhabitant], asked: Sequence[str], memories: int)
 
 
 def _same(found: Sequence[Recalled], scanned: Sequence[Recalled]) -> bool:
-    return [(each.id, each.content) for each in found] == [
-        (each.id, each.content) for each in scanned
-    ] and all(abs(one.score - other.score) <= _ROUNDING for one, other in zip(found, scanned, strict=True))
+    return [(memory.id, memory.content) for memory in found] == [
+        (memory.id, memory.content) for memory in scanned
+    ] and all(
+        abs(memory.score - other.score) <= _ROUNDING for memory, other in zip(found, scanned, strict=True)
+    )
 
 
 def _scan_figures(
@@ -197,7 +199,7 @@ class _Timed:
 
 @contextmanager
 def _scanning() -> Iterator[None]:
-    """Let no recall use a mind at hand."""
+    """Disable the mind cache for recalls."""
     budget = settings.ARBOR_MINDS_AT_HAND_MB
     settings.ARBOR_MINDS_AT_HAND_MB = 0
     try:
@@ -270,7 +272,7 @@ def _together(
             ms.append((time.perf_counter() - started) * 1000)
         return ms
 
-    return [each for ms in run_clients(clients, client) for each in ms]
+    return [duration_ms for ms in run_clients(clients, client) for duration_ms in ms]
 
 
 def _ratio(slow: float, fast: float) -> float:

@@ -1,4 +1,4 @@
-"""How long an agent with a full mind takes to be moved to another embedding dimension, and what recall costs meanwhile."""
+"""The time to move a full mind to another embedding dimension, and the cost of recall meanwhile."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def measure(place: Installation, *, memories: int, agents: int) -> dict[str, Any
     asked = minds.queries(turns, _QUERIES)
     with superuser(place) as database:
         minds.load(database, turns, population)
-        for each in population:
-            with tenant_transaction(each.tenant_id):
-                open_mind(each.agent_id)
+        for agent in population:
+            with tenant_transaction(agent.tenant_id):
+                open_mind(agent.agent_id)
         moved = population[0]
         _recalls(moved, asked)
         before = _recalls(moved, asked)

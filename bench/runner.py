@@ -1,4 +1,4 @@
-"""The frame around every benchmark: servers of its own before, the printed figures after."""
+"""Run benchmarks as commands on temporary servers, and print their figures."""
 
 from __future__ import annotations
 

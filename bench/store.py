@@ -1,4 +1,4 @@
-"""How many memories are stored in a second: embedded, indexed, and counted into the agent's word statistics."""
+"""Memories stored per second: embedded, indexed and counted in term statistics."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def measure(_place: Installation, *, memories: int, batch: int, agents: int, alo
     say(f"storing {memories} memories")
     ms = []
     started = time.perf_counter()
-    for number, each in enumerate(batches):
+    for number, new_memories in enumerate(batches):
         agent = population[number % agents]
         begun = time.perf_counter()
-        stored = remember(tenant_id=agent.tenant_id, agent_id=agent.agent_id, memories=each)
+        stored = remember(tenant_id=agent.tenant_id, agent_id=agent.agent_id, memories=new_memories)
         ms.append((time.perf_counter() - begun) * 1000)
-        assert stored.stored == len(each)
+        assert stored.stored == len(new_memories)
     took_s = time.perf_counter() - started
     return {
         "memories": sum(map(len, batches)),

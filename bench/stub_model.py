@@ -24,7 +24,7 @@ MODEL_PREFIX = "stub-"
 
 
 class Mode(StrEnum):
-    """How a request is answered."""
+    """The way in which a request is answered."""
 
     #: With a valid reply.
     OK = "ok"
@@ -55,7 +55,7 @@ class Mode(StrEnum):
 
 
 class Stub:
-    """What the connections share: how to answer, and the counts."""
+    """The state shared by connections: mode and counts."""
 
     def __init__(self, *, latency_s: float, mode: Mode, share: float, retry_after_s: int) -> None:
         self.latency_s = latency_s

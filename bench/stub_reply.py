@@ -1,4 +1,4 @@
-"""What the stub model thinks: a heartbeat's reply that follows from the prompt, and from nothing else."""
+"""Replies of the stub model: a pure function of the prompt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STEP = 15
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What the stub reads out of a prompt."""
+    """The parts of a prompt that the stub reads."""
 
     roll: int
     costs: dict[str, int]
@@ -74,8 +74,8 @@ def _read(prompt: str) -> Seen:
         energy=int(energy[1]) if energy else 0,
         directive=directive[1] if directive else "free",
         goals=[
-            (one, title, state, int(done))
-            for one, title, state, done in _GOAL.findall(sections.get("Goals", ""))
+            (goal_id, title, state, int(done))
+            for goal_id, title, state, done in _GOAL.findall(sections.get("Goals", ""))
         ],
         intents=_INTENT.findall(sections.get("Pending intents", "")),
         memories=list(
@@ -121,7 +121,7 @@ def _letter(seen: Seen) -> dict[str, Any]:
 def _params(action: str, seen: Seen, goal: tuple[str, str, str, int] | None) -> dict[str, Any] | None:
     """Return the action's parameters, or None where this prompt gives it nothing to work on."""
     about = goal[1] if goal else f"number {seen.roll % 1000}"
-    queued = next((one for one in seen.goals if one[2] == "queued"), None)
+    queued = next((goal for goal in seen.goals if goal[2] == "queued"), None)
     match action:
         case "recall":
             return {"query": about, "limit": 5}

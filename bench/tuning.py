@@ -1,4 +1,4 @@
-"""What each weight of the ranker is worth: the same candidates, read once, ranked with every weight removed, halved, doubled."""
+"""Compare rankings of the same candidates with each weight of the ranker removed, halved and doubled."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ type Shares = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A question with all that may be recalled for it, and which of that answers it."""
+class JudgedQuestion:
+    """A question with its candidates, and those that answer it."""
 
     query: Query
     found: Found
@@ -32,7 +32,7 @@ class Asked:
     evidence: int
 
 
-def tune(asked: Sequence[Asked], *, depths: Sequence[int], weights: Weights) -> list[dict[str, Any]]:
+def tune(asked: Sequence[JudgedQuestion], *, depths: Sequence[int], weights: Weights) -> list[dict[str, Any]]:
     """Return a row for these weights and one for each changed one: evidence recall at each depth, and the change.
 
     Intervals are of 95 %, by bootstrap over the questions, paired. Which memories lend along their neighborhoods stays
@@ -56,35 +56,35 @@ def variants(weights: Weights) -> Iterator[tuple[str, str, Weights]]:
             yield name, change, replace(weights, **changes)
 
 
-def _shares(asked: Sequence[Asked], depths: Sequence[int], weights: Weights) -> dict[int, Shares]:
+def _shares(asked: Sequence[JudgedQuestion], depths: Sequence[int], weights: Weights) -> dict[int, Shares]:
     """Return for each depth the share of each question's evidence that is found."""
     shares = {depth: np.zeros(len(asked)) for depth in depths}
-    for number, each in enumerate(asked):
+    for number, question in enumerate(asked):
         ranked = rank(
-            each.found.candidates,
-            reading=each.query.reading,
-            background=each.found.background,
-            now=each.query.request.now,
+            question.found.candidates,
+            reading=question.query.reading,
+            background=question.found.background,
+            now=question.query.request.now,
             limit=max(depths),
             weights=weights,
-            links=each.found.links,
+            links=question.found.links,
         )
-        hits = each.hits[[one.index for one in ranked]]
+        hits = question.hits[[candidate.index for candidate in ranked]]
         for depth in depths:
-            shares[depth][number] = hits[:depth].sum() / each.evidence
+            shares[depth][number] = hits[:depth].sum() / question.evidence
     return shares
 
 
 def _means(shares: Mapping[int, Shares]) -> dict[str, Any]:
-    return {f"recall_at_{depth}": round(float(each.mean()), 4) for depth, each in shares.items()}
+    return {f"recall_at_{depth}": round(float(values.mean()), 4) for depth, values in shares.items()}
 
 
 def _changes(differences: Mapping[int, Shares]) -> dict[str, Any]:
     generator = np.random.default_rng(_SEED)
     changes: dict[str, Any] = {}
-    for depth, each in differences.items():
-        drawn = generator.integers(0, len(each), (_RESAMPLES, len(each)), dtype=np.int32)
-        low, high = np.quantile(each[drawn].mean(axis=1), (0.025, 0.975))
-        changes[f"change_at_{depth}"] = round(float(each.mean()), 4)
+    for depth, values in differences.items():
+        drawn = generator.integers(0, len(values), (_RESAMPLES, len(values)), dtype=np.int32)
+        low, high = np.quantile(values[drawn].mean(axis=1), (0.025, 0.975))
+        changes[f"change_at_{depth}"] = round(float(values.mean()), 4)
         changes[f"between_{depth}"] = f"{low:+.3f} to {high:+.3f}"
     return changes

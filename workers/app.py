@@ -14,7 +14,7 @@ from django.conf import settings
 from kombu import Queue as KombuQueue
 
 from apps.queues import Queue
-from workers import broker  # noqa: F401 (puts its transport in the place of kombu's)
+from workers import broker  # noqa: F401 (replaces kombu's transport)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
@@ -22,7 +22,7 @@ django.setup()
 app = Celery(
     "arbor",
     broker=settings.CELERY_BROKER_URL,
-    # Runs are noted before connections go back.
+    # `runs` before `connections`: runs are recorded before connections are returned.
     include=[
         "workers.tasks",
         "workers.threads",
@@ -31,11 +31,10 @@ app = Celery(
         "workers.runs",
         "workers.connections",
     ],
-    # Celery's for Django: it would close the database's connections around every task (`workers.connections`).
+    # Without Celery's fixup for Django (`workers.connections`).
     fixups=[],
 )
-# Celery's current application is one for each thread: without this, a thread of the web server would tell a broker that
-# nobody runs.
+# Celery's current application is per thread: other threads, as of the web server, need this default.
 app.set_default()
 app.conf.update(
     accept_content=["json"],
@@ -44,7 +43,7 @@ app.conf.update(
     task_ignore_result=True,
     task_queues=[KombuQueue(queue.value) for queue in Queue],
     task_create_missing_queues=False,
-    # Heartbeats acknowledge early: the lease is the one recovery, so no visibility timeout can double them.
+    # Early acknowledgement: leases alone recover heartbeats, so no visibility timeout can double them.
     task_acks_late=False,
     task_default_queue=Queue.CLEANUP.value,
     worker_prefetch_multiplier=1,
@@ -68,7 +67,7 @@ app.conf.update(
         "max_connections": 100,
         "queue_order_strategy": "round_robin",
     },
-    # The entries are static and few (workers.schedule): nothing to remember between two starts.
+    # Static entries (workers.schedule): no state to persist.
     beat_scheduler="celery.beat:Scheduler",
     beat_max_loop_interval=1,
     timezone="UTC",
@@ -77,8 +76,8 @@ app.conf.update(
 
 @setup_logging.connect
 def _keep_logging(**_: Any) -> None:
-    """Leave logging as Django's settings made it, but let the pool say when a child of it was killed."""
-    # Celery makes this logger itself only where it sets all of logging up; without it such lines are lost.
+    """Keep the logging of Django's settings, and enable the pool's logger for killed children."""
+    # Celery configures this logger only when it sets up all logging.
     pool = get_logger()
     pool.propagate = True
     pool.setLevel(logging.ERROR)

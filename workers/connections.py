@@ -1,7 +1,7 @@
-"""Database connections of workers: one for each child process that lasts, a shared pool where threads wait.
+"""Database connections of workers: a persistent one per child process, a shared pool for threads.
 
-Celery's own fix-up for Django closes every connection before and after each task. For a heartbeat that is three
-logins, each dearer than all its statements, so the application is made without it.
+Celery's fixup for Django, which the application omits, closes every connection before and after each task: three logins
+for a heartbeat, each more expensive than all its statements.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from django.db import close_old_connections, connections
 
 @task_postrun.connect
 def _release(**_: Any) -> None:
-    """Give a pooled connection back; keep a lasting one, unless it broke, to be tried before its next use."""
+    """Return a pooled connection; keep a persistent one unless it is broken."""
     close_old_connections()
 
 
 @worker_init.connect
 @beat_init.connect
 def _close_before_forks(**_: Any) -> None:
-    """Leave no connection to the children."""
+    """Close all connections, so that children inherit none."""
     connections.close_all()
 
 
 @worker_process_init.connect
 def _forget_the_parents(**_: Any) -> None:
-    """Forget a connection that the parent opened meanwhile: it stays the parent's, and is not closed here."""
+    """Drop inherited connections without closing them: they belong to the parent."""
     for connection in connections.all(initialized_only=True):
         connection.connection = None

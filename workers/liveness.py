@@ -1,4 +1,4 @@
-"""Workers and beat say in the database that they live."""
+"""Report workers and schedulers as alive, in the database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import structlog
 from celery.signals import beat_init, worker_ready, worker_shutting_down
 from psycopg import OperationalError
 
-from apps.heartbeats.services.processes import SAYS_EVERY, say_alive, say_goodbye
+from apps.heartbeats.services.processes import LIVENESS_PERIOD, remove_process, write_liveness
 
 log = structlog.get_logger(__name__)
 
@@ -23,13 +23,13 @@ def _name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _keep_saying(*, kind: str, queues: str = "", pool: str = "", concurrency: int = 1) -> None:
+def _report_liveness(*, kind: str, queues: str = "", pool: str = "", concurrency: int = 1) -> None:
     started_at = datetime.now(UTC)
 
     def run() -> None:
         while not _stopping.is_set():
             try:
-                say_alive(
+                write_liveness(
                     name=_name(),
                     kind=kind,
                     queues=queues,
@@ -38,16 +38,16 @@ def _keep_saying(*, kind: str, queues: str = "", pool: str = "", concurrency: in
                     started_at=started_at,
                 )
             except OperationalError as error:
-                log.warning("liveness_not_written", error=str(error).strip())
-            _stopping.wait(SAYS_EVERY.total_seconds())
+                log.warning("liveness_write_failed", error=str(error).strip())
+            _stopping.wait(LIVENESS_PERIOD.total_seconds())
 
     threading.Thread(target=run, name="liveness", daemon=True).start()
 
 
 @worker_ready.connect
-def _worker_lives(sender: Any, **_: Any) -> None:
+def _report_worker(sender: Any, **_: Any) -> None:
     pool = type(sender.controller.pool).__module__.rpartition(".")[2]
-    _keep_saying(
+    _report_liveness(
         kind="worker",
         queues=",".join(sorted(queue.name for queue in sender.task_consumer.queues)),
         pool=pool,
@@ -56,11 +56,11 @@ def _worker_lives(sender: Any, **_: Any) -> None:
 
 
 @beat_init.connect
-def _beat_lives(**_: Any) -> None:
-    _keep_saying(kind="beat")
+def _report_scheduler(**_: Any) -> None:
+    _report_liveness(kind="beat")
 
 
 @worker_shutting_down.connect
-def _worker_goes(**_: Any) -> None:
+def _remove_worker(**_: Any) -> None:
     _stopping.set()
-    say_goodbye(name=_name())
+    remove_process(name=_name())

@@ -1,4 +1,4 @@
-"""Each job that beat sends notes its runs in the database, whoever wrote it."""
+"""Record the runs of periodic jobs in the database."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from workers.schedule import entries
 
 log = structlog.get_logger(__name__)
 
-#: The dispatcher's tick comes every second, and what it fails to do shows as heartbeats that are due.
+#: Without the dispatcher, which runs each second: its failures show as due heartbeats.
 _PERIODS = {
     name: entry["schedule"].total_seconds()
     for name, entry in entries().items()
     if name != Task.DISPATCH.value
 }
-#: When the runs under way began, by the id of their message.
-_began: dict[str, float] = {}
+#: Start times of runs under way, by message id.
+_started: dict[str, float] = {}
 
 
 @beat_init.connect
 def _expect(**_: Any) -> None:
-    """Say what is going to be sent: a job that nobody takes from then on is told by health."""
+    """Record the expected jobs, so that health metrics report one that no worker runs."""
     try:
         expect_runs(_PERIODS)
     except DatabaseError as fault:
-        log.warning("runs_not_expected", error=str(fault).strip())
+        log.warning("expected_runs_write_failed", error=str(fault).strip())
     finally:
         connections[APP].close()
 
 
 @task_prerun.connect
-def _begins(sender: Any, task_id: str, **_: Any) -> None:
+def _record_start(sender: Any, task_id: str, **_: Any) -> None:
     if sender.name in _PERIODS:
-        _began[task_id] = time.monotonic()
+        _started[task_id] = time.monotonic()
 
 
 @task_postrun.connect
-def _ends(sender: Any, task_id: str, retval: Any, **_: Any) -> None:
-    began = _began.pop(task_id, None)
-    if began is None:
+def _record_end(sender: Any, task_id: str, retval: Any, **_: Any) -> None:
+    started = _started.pop(task_id, None)
+    if started is None:
         return
     error = retval if isinstance(retval, Exception) else None
     try:
         note_run(
             name=sender.name,
             period_s=_PERIODS[sender.name],
-            seconds=time.monotonic() - began,
+            seconds=time.monotonic() - started,
             result=retval,
             error=error,
         )
     except DatabaseError as fault:
-        log.warning("run_not_noted", task=sender.name, error=str(fault).strip())
+        log.warning("run_write_failed", task=sender.name, error=str(fault).strip())

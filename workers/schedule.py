@@ -1,4 +1,4 @@
-"""What beat sends, and how often. Agents are not here: they are due in their table."""
+"""Periodic tasks of the scheduler. The due times of agents are rows instead."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from apps.queues import QUEUE_OF, Task
 
 
 def entries() -> dict[str, dict[str, Any]]:
-    """Return beat's entries; a message that waited longer than its period is dropped, for the next one is there."""
+    """Return the scheduler's entries; a message expires after its period."""
     periods = {
         Task.DISPATCH: settings.ARBOR_DISPATCH_PERIOD,
         Task.SWEEP_OUTBOX: settings.ARBOR_OUTBOX_PERIOD,
         Task.EMBED_BACKLOG: timedelta(seconds=10),
-        Task.TEND_EPISODES: timedelta(minutes=1),
+        Task.CLOSE_EPISODES: timedelta(minutes=1),
         Task.CONSOLIDATE: timedelta(minutes=1),
-        # New memories find their clusters; those are put in order every ARBOR_CLUSTER_PERIOD_S.
-        Task.TEND_CLUSTERS: timedelta(minutes=2),
+        # Assigns new memories; reclusters every ARBOR_CLUSTER_PERIOD_S.
+        Task.ASSIGN_CLUSTERS: timedelta(minutes=2),
         Task.REFRESH_NEIGHBORHOODS: timedelta(minutes=1),
         Task.TRIM_ACTIVATIONS: timedelta(hours=1),
-        Task.TEND_CHATS: timedelta(seconds=30),
+        Task.CLOSE_CONVERSATIONS: timedelta(seconds=30),
         Task.FADE_MEMORIES: timedelta(minutes=5),
         Task.CLEAN_UP_MEMORIES: timedelta(minutes=5),
         Task.KEEP_QUOTAS: timedelta(minutes=1),
         Task.EXPIRE_MEMORIES: timedelta(minutes=5),
-        Task.TEND_BUFFERS: timedelta(minutes=5),
+        Task.PROMOTE_BUFFERS: timedelta(minutes=5),
         Task.TRIM_EMBEDDING_CACHE: timedelta(hours=1),
         Task.EMPTY_PROMPTS: timedelta(hours=1),
         # Seed 004, 6.1.

@@ -1,4 +1,4 @@
-"""Threads for what waits for models: the calls of a message are asked at once."""
+"""Threads for external calls: the calls of a batch run at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _threads: ThreadPoolExecutor | None = None
 
 
 def submit(work: Callable[[], None]) -> None:
-    """Run a function in a thread of its own, or at once where the pool is not one of threads."""
+    """Run a function in its own thread, or at once in a pool without threads."""
     if _threads is None:
         work()
     else:
@@ -24,13 +24,13 @@ def _released(work: Callable[[], None]) -> None:
     try:
         work()
     finally:
-        # As `workers.connections` does after a task: this thread has none of Celery's signals.
+        # Celery's signals, which `workers.connections` uses, do not reach this thread.
         close_old_connections()
 
 
 @worker_ready.connect
 def _begin(sender: Any, **_: Any) -> None:
-    """Have threads where the pool is one of threads."""
+    """Create the threads in a pool of threads."""
     global _threads
     if type(sender.controller.pool).__module__.endswith("thread"):
         _threads = ThreadPoolExecutor(int(sender.controller.concurrency or 1), thread_name_prefix="call")

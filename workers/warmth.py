@@ -1,7 +1,6 @@
-"""What every heartbeat needs is read before the pool forks: a child that takes the place of a lost one is at once ready.
+"""Load the pipeline and the embedder before the pool forks, so that its children share them.
 
-Each would else read the pipeline and load the embedder's weights at its first heartbeat: most of a second of processor
-time, and 60 MB that children now share.
+Loading them takes a child most of a second of processor time and 60 MB.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from arbor.pipeline.graph import heartbeat_text, load_graph
 
 log = structlog.get_logger(__name__)
 
-#: How many more objects there are before the garbage collector looks for cycles among the new ones. A batch of heartbeats
-#: has thousands at a time, nearly all without cycles: at Python's 2,000 the collector took 0.5 ms of each heartbeat.
-_COLLECTED_AFTER = 50_000
+#: New objects before a garbage collection. A batch creates thousands, nearly all without cycles: at Python's default of
+#: 2,000 collections cost 0.5 ms per heartbeat.
+_GC_THRESHOLD = 50_000
 
 
 @worker_init.connect
@@ -35,13 +34,13 @@ def _warm_up(sender: Any, **_: Any) -> None:
         if made.in_process:
             ask(made, ["warm"])
     except (ConfigurationInvalid, EmbeddingFailed) as error:
-        # Heartbeats say so themselves, each on its record.
+        # Each heartbeat records this error itself.
         log.warning("embedder_not_loaded", error=str(error))
 
 
 @worker_init.connect
-def _collect_seldom(**_: Any) -> None:
-    """Leave what is loaded alone, which stays for good, and look for cycles less often."""
+def _tune_garbage_collection(**_: Any) -> None:
+    """Exclude loaded objects from garbage collection, and collect less often."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_COLLECTED_AFTER)
+    gc.set_threshold(_GC_THRESHOLD)

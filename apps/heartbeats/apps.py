@@ -1,10 +1,10 @@
-"""Django's name for this app."""
+"""The app configuration."""
 
 from django.apps import AppConfig
 
 
 class HeartbeatsConfig(AppConfig):
-    """Holds the models of heartbeats."""
+    """The app of heartbeats."""
 
     name = "apps.heartbeats"
     verbose_name = "Heartbeats"

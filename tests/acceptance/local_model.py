@@ -25,7 +25,7 @@ CONTEXT_TOKENS = 8192
 
 @dataclass(frozen=True, kw_only=True)
 class LocalModel:
-    """Where the local model answers."""
+    """The address of the local model."""
 
     #: For OPENAI_BASE_URL.
     base_url: str

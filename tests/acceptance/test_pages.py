@@ -102,7 +102,7 @@ def people(tenant: Tenant) -> None:
 
 
 def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
-    """Let three agents live for a while: a conversation remembered, some heartbeats decided by reflex."""
+    """Create three agents with memories of a conversation and heartbeats by the reflex policy."""
     seed_builtin_templates()
     made = []
     with captured():
@@ -144,7 +144,7 @@ def scene(tenant: Tenant, address: str, browser: Browser) -> Scene:
 
 
 def picture(browser: Browser, folder: Path, name: str) -> None:
-    """Take a picture, and hold what every page must keep."""
+    """Save a picture, and check what applies to every page."""
     kept = os.environ.get("KEEP_PICTURES")
     path = browser.screenshot((Path(kept) if kept else folder) / f"{name}.png")
     assert path.stat().st_size > 30_000, "the picture is nearly empty"
@@ -238,7 +238,7 @@ def test_a_click_pauses_and_another_resumes(scene: Scene) -> None:
 
 
 def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
-    """Make of the conversation what maintenance makes of it: an episode, a neighborhood, a theme, concepts, relations."""
+    """Create what maintenance makes of a conversation: episode, neighborhood, cluster, concepts, relations."""
     with tenant_transaction(agent.tenant_id):
         said = list(Memory.objects.filter(agent=agent, session="quay").order_by("position"))
         Episode.objects.filter(agent=agent, session="quay").delete()
@@ -265,8 +265,8 @@ def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
             )
         ]
         chosen = said[2]
-        near = [*(each for each in said if each != chosen), *others]
-        weights = {str(each.id): round(1.75 - 0.14 * place, 2) for place, each in enumerate(near)}
+        near = [*(memory for memory in said if memory != chosen), *others]
+        weights = {str(memory.id): round(1.75 - 0.14 * place, 2) for place, memory in enumerate(near)}
         Upkeep.objects.update_or_create(
             memory=chosen,
             tenant_id=agent.tenant_id,
@@ -292,8 +292,8 @@ def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
             keywords=["quay", "tide", "reading", "depth", "ferry"],
             size=9,
         )
-        for place, each in enumerate([chosen, *near][:9]):
-            ClusterMemberFactory(cluster=theme, memory=each, strength=round(0.95 - place * 0.05, 2))
+        for place, shown_memory in enumerate([chosen, *near][:9]):
+            ClusterMemberFactory(cluster=theme, memory=shown_memory, strength=round(0.95 - place * 0.05, 2))
         winter = ClusterFactory(agent=agent, name="winter, ice, ferry")
         ClusterRelationFactory(source=winter, target=theme, relation="evolves")
         water = ConceptFactory(agent=agent, name="water")

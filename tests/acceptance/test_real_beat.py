@@ -117,8 +117,8 @@ def test_a_beat_of_each_mode_on_a_real_model_is_recorded_as_what_it_was(
     if beat.status == HeartbeatStatus.DONE:
         # Whatever stands in the record stood in the model's own words.
         said = [json.loads(call.reply) for call in replies if _is_json(call.reply)]
-        assert all(each["thinking"].strip() in beat.reasoning for each in said)
-        assert len(beat.actions) <= sum(len(each["actions"]) for each in said)
+        assert all(reply["thinking"].strip() in beat.reasoning for reply in said)
+        assert len(beat.actions) <= sum(len(reply["actions"]) for reply in said)
         assert after.beats == before.beats + 1
         assert new
         assert {memory.source for memory in new} == {f"heartbeat:{beat.id}"}

@@ -77,7 +77,7 @@ BATCH_POINTS = (
     "finish is written",
 )
 #: As many as one message carries.
-TOGETHER = 8
+BATCHED_TASKS = 8
 
 # What each agent has done, against what its heartbeats say: a difference means that something was lost or doubled.
 AGENTS = """
@@ -148,7 +148,7 @@ def fleet() -> Iterator[RealFleet]:
 
 
 def assert_exactly_once(fleet: RealFleet) -> None:
-    """Hold the rows against each other: every due beat once, and each of its effects once."""
+    """Check the rows: every due heartbeat once, with each of its effects once."""
     unreadable = {agent.name for agent in fleet.agents if agent.model == UNREADABLE}
     for name, beats, nops, state, attempts, done, failed, other, slots, last in fleet.rows(AGENTS):
         due = fleet.due[name]
@@ -210,7 +210,7 @@ def groups_of(fleet: RealFleet) -> list[list[Agent]]:
     """Return as many agents of each tenant as one message carries."""
     readable = [agent for agent in fleet.agents if agent.model != UNREADABLE]
     tenants = sorted({agent.tenant for agent in readable})
-    return [[agent for agent in readable if agent.tenant == tenant][:TOGETHER] for tenant in tenants]
+    return [[agent for agent in readable if agent.tenant == tenant][:BATCHED_TASKS] for tenant in tenants]
 
 
 def test_a_broker_that_loses_all_messages_under_way_loses_no_beat(fleet: RealFleet) -> None:

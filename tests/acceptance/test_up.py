@@ -31,7 +31,7 @@ ANSWERED_WITHIN_S = 30
 
 @pytest.fixture(scope="module")
 def taken() -> Iterator[int]:
-    """Hold a port that an installation wants."""
+    """Occupy a port of the installation."""
     with socket.create_server(("127.0.0.1", 0)) as holder:
         yield holder.getsockname()[1]
 

@@ -1,6 +1,6 @@
-"""Actions that services carry out at once, in the open transaction, by name: rare ones, and looks at what has changed.
+"""Actions that services execute at once, in the open transaction, by name.
 
-All other actions are steps of `arbor.heartbeat.steps.acting`: what they bring about is written with the beat's effects.
+All other actions are steps of `arbor.heartbeat.steps.acting`, written with the effects of the heartbeat.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from apps.heartbeats.actions.sensing import observe
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionResult
 
-#: A refusal of the domain is raised as ArborError before anything is written.
+#: Raises ArborError, before anything is written, for an action that the domain refuses.
 type Action = Callable[[ActionContext, Decision], ActionResult]
 
 ACTIONS: Mapping[str, Action] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""The action that ties two things together."""
+"""The action that connects two nodes of the knowledge graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.memory.walks import NOTE_LENGTH
 
 
 def connect_things(context: ActionContext, decision: Decision) -> ActionResult:
-    """Tie two things together; a tie that speaks for or against a belief counts as evidence."""
+    """Connect two nodes; a relation that supports or contradicts a belief counts as evidence."""
     params = decision.params
     made = connect(
         agent_id=context.agent_id,
@@ -24,5 +24,5 @@ def connect_things(context: ActionContext, decision: Decision) -> ActionResult:
     )
     memories = [end.id for end in (made.source, made.target) if end.kind is NodeKind.MEMORY]
     proposed = note_evidence(agent_id=context.agent_id, tie=made, source=context.source, now=context.now)
-    said = f"tied together as {made.relation}{f'; {proposed}' if proposed else ''}"
-    return answer(decision, ActionOutcome.SUCCESS, said, memories)
+    summary = f"tied together as {made.relation}{f'; {proposed}' if proposed else ''}"
+    return answer(decision, ActionOutcome.SUCCESS, summary, memories)

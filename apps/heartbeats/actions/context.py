@@ -1,4 +1,4 @@
-"""The context in which a service carries out an action of a beat."""
+"""The context in which a service executes an action of a heartbeat."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from uuid import UUID
 from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.situation import Situation
 
-#: The length of a text within the line that the agent reads at its next beat.
+#: Characters of a text quoted in an action's summary, which the agent reads at its next heartbeat.
 GLIMPSE = 160
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActionContext:
-    """One beat's agent, moment and material."""
+    """The agent, the time, and the data of one heartbeat."""
 
     agent_id: UUID
     heartbeat_id: UUID
     now: datetime
     situation: Situation
-    #: Vectors of the texts that are searched for and stored, by text.
+    #: Vectors of the queries and of the texts to store, by text.
     vectors: Mapping[str, list[float]]
-    #: The model of the agent's vectors; None while it remembers nothing.
+    #: The model of the agent's vectors; None while it has no memories.
     model: EmbeddingModel | None
 
     @property
     def source(self) -> str:
-        """Return what a row that this beat makes names as where it comes from."""
+        """Return the source that rows of this heartbeat record."""
         return f"heartbeat:{self.heartbeat_id}"

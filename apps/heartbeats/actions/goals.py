@@ -11,9 +11,9 @@ from arbor.heartbeat.sections.goals import overview
 
 
 def review_goals(context: ActionContext, decision: Decision) -> ActionResult:
-    """Name what wanted attention when the beat began, and bring all goals that are open now, to read. One statement."""
+    """List the issues found when the heartbeat began, and all goals that are open now. One statement."""
     issues = context.situation.issues
-    found = "; ".join(clip(f"{issue.advice}: {issue.text}", GLIMPSE) for issue in issues)
-    summary = f"{len(issues)} want attention: {found}" if issues else "nothing wants attention"
-    seen = goal_views(agent_id=context.agent_id, traits=None, now=context.now)
-    return answer(decision, ActionOutcome.SUCCESS, summary, brought=overview(seen))
+    listed = "; ".join(clip(f"{issue.advice}: {issue.text}", GLIMPSE) for issue in issues)
+    summary = f"{len(issues)} want attention: {listed}" if issues else "nothing wants attention"
+    goals = goal_views(agent_id=context.agent_id, traits=None, now=context.now)
+    return answer(decision, ActionOutcome.SUCCESS, summary, brought=overview(goals))

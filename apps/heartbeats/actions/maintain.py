@@ -1,4 +1,4 @@
-"""Maintaining: the agent looks at a memory, a belief or a theme again, and says what is to become of it."""
+"""Review a memory, a belief or a cluster, and keep, revise, doubt or retire it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
-from apps.memories.services.clusters import naming as theming
+from apps.memories.services.clusters import naming as cluster_naming
 from apps.memories.services.clusters.clusters import cluster_members
 from apps.memories.services.graph.nodes import id_of
 from apps.memories.services.graph.walks import find_connected
 from apps.memories.services.retention.archive import archive
-from apps.memories.services.store import revision as revising
+from apps.memories.services.store import revision
 from apps.selves.services.looking import belief_of
 from apps.selves.services.proposals import keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision
@@ -27,82 +27,87 @@ from arbor.memory.values import MemoryType, NewMemory
 from arbor.memory.walks import Node
 from arbor.selves.values import Standing
 
-#: Of what is around a thing, and of each text in it, what is shown.
+#: Neighbors shown with a memory, belief or cluster, and characters shown of its text.
 SHOWN_AROUND = 8
 SHOWN_LENGTH = 1_500
 
 
 def maintain(context: ActionContext, decision: Decision) -> ActionResult:
-    """Show the thing and what is around it, or do what was judged of it; every change is on record."""
+    """Show the target with its neighbors, or apply the agent's judgement of it; each change is recorded."""
     target = MaintainTarget(decision.params["target"])
     if decision.params["verdict"] is None:
-        return _LOOKS[target](context, decision)
+        return _VIEWS[target](context, decision)
     return _JUDGEMENTS[target](context, decision)
 
 
-def _look_at_memory(context: ActionContext, decision: Decision) -> ActionResult:
+def _view_memory(context: ActionContext, decision: Decision) -> ActionResult:
     memory_id = id_of(decision.params["id"])
-    memory = revising.memory_of(agent_id=context.agent_id, memory_id=memory_id)
+    memory = revision.memory_of(agent_id=context.agent_id, memory_id=memory_id)
     sources = [
-        each.get("reference", "") for each in memory["detail"].get("sources", []) if isinstance(each, dict)
+        source.get("reference", "")
+        for source in memory["detail"].get("sources", [])
+        if isinstance(source, dict)
     ]
     lines = [
         f"memory {memory_id}, {memory['type']}, of {memory['occurred_at']:%Y-%m-%d}",
         f"importance {memory['importance']:.2f}, trust {memory['trust']:.2f}"
         + (f", from {', '.join(sources)}" if sources else ""),
         memory["content"][:SHOWN_LENGTH],
-        *_around(context, Node(NodeKind.MEMORY, memory_id)),
+        *_neighbor_lines(context, Node(NodeKind.MEMORY, memory_id)),
     ]
     return _shown(decision, lines, memory["content"], [memory_id])
 
 
-def _look_at_belief(context: ActionContext, decision: Decision) -> ActionResult:
+def _view_belief(context: ActionContext, decision: Decision) -> ActionResult:
     belief = belief_of(agent_id=context.agent_id, belief_id=id_of(decision.params["id"]))
     lines = [
         f"belief {belief.id}, {belief.category}, {belief.confidence:.0%} sure, {belief.status}",
         belief.statement,
-        *_around(context, Node(NodeKind.BELIEF, belief.id)),
+        *_neighbor_lines(context, Node(NodeKind.BELIEF, belief.id)),
     ]
     return _shown(decision, lines, belief.statement)
 
 
-def _look_at_cluster(context: ActionContext, decision: Decision) -> ActionResult:
-    theme_id, name = theming.find_theme(agent_id=context.agent_id, named=decision.params["id"])
-    members = cluster_members(cluster_id=theme_id, limit=SHOWN_AROUND)
+def _view_cluster(context: ActionContext, decision: Decision) -> ActionResult:
+    cluster_id, name = cluster_naming.find_theme(agent_id=context.agent_id, named=decision.params["id"])
+    members = cluster_members(cluster_id=cluster_id, limit=SHOWN_AROUND)
     lines = [
-        f"theme {theme_id}: {name}",
-        *(f"- [{each.memory_id}] ({each.strength:.2f}) {clip(each.content, GLIMPSE)}" for each in members),
+        f"theme {cluster_id}: {name}",
+        *(
+            f"- [{member.memory_id}] ({member.strength:.2f}) {clip(member.content, GLIMPSE)}"
+            for member in members
+        ),
     ]
-    return _shown(decision, lines, name, [each.memory_id for each in members])
+    return _shown(decision, lines, name, [member.memory_id for member in members])
 
 
 def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
     params, reason = decision.params, decision.params["reason"]
     memory_id, actor = id_of(params["id"]), _actor(context)
-    # Whose it is comes first: archiving asks only for the tenant.
-    memory = revising.memory_of(agent_id=context.agent_id, memory_id=memory_id)
+    # Checks that the memory is the agent's: archiving checks only the tenant.
+    memory = revision.memory_of(agent_id=context.agent_id, memory_id=memory_id)
     match Judgement(params["verdict"]):
         case Judgement.KEEP:
-            revising.keep(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
+            revision.keep(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
             return _done(decision, f"kept as it is: {clip(memory['content'], GLIMPSE)}", [memory_id])
         case Judgement.RETIRE:
             archive(memory_ids=[memory_id], reason=reason, actor=actor)
             return _done(decision, f"put away ({reason}): {clip(memory['content'], GLIMPSE)}", [memory_id])
         case Judgement.DOUBT:
-            trust = revising.doubt(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
+            trust = revision.doubt(agent_id=context.agent_id, memory_id=memory_id, reason=reason, actor=actor)
             return _done(
                 decision, f"trusted {trust:.2f} from now on: {clip(memory['content'], GLIMPSE)}", [memory_id]
             )
         case Judgement.REVISE if params["content"] is None:
             weight = params["importance"]
-            revising.weigh_anew(
+            revision.weigh_anew(
                 agent_id=context.agent_id, memory_id=memory_id, importance=weight, reason=reason, actor=actor
             )
             return _done(
                 decision, f"importance {weight:.2f} now: {clip(memory['content'], GLIMPSE)}", [memory_id]
             )
         case Judgement.REVISE:
-            new_id = revising.revise(
+            new_id = revision.revise(
                 agent_id=context.agent_id,
                 memory_id=memory_id,
                 becomes=_revised(context, memory, params),
@@ -115,7 +120,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
 
 
 def _revised(context: ActionContext, memory: Mapping[str, Any], params: Mapping[str, Any]) -> NewMemory:
-    """Return what a memory becomes: of its kind and its time, but now the agent's own words."""
+    """Return a memory's revision: the same kind and time, in the agent's own words."""
     importance = params["importance"]
     becomes = NewMemory(
         content=params["content"],
@@ -159,31 +164,33 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
 
 def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     params, reason = decision.params, decision.params["reason"]
-    theme = theming.find_theme(agent_id=context.agent_id, named=params["id"])
+    cluster = cluster_naming.find_theme(agent_id=context.agent_id, named=params["id"])
     match Judgement(params["verdict"]):
         case Judgement.REVISE:
             name = str(params["content"])
-            theming.rename(
-                agent_id=context.agent_id, theme=theme, name=name, reason=reason, actor=_actor(context)
+            cluster_naming.rename(
+                agent_id=context.agent_id, theme=cluster, name=name, reason=reason, actor=_actor(context)
             )
-            return _done(decision, f"the theme {theme[1]!r} is called {name!r} now")
+            return _done(decision, f"the theme {cluster[1]!r} is called {name!r} now")
         case Judgement.DOUBT:
-            theming.put_in_order(agent_id=context.agent_id, theme=theme, reason=reason, actor=_actor(context))
-            return _done(decision, f"the theme {theme[1]!r} will be put in order")
+            cluster_naming.put_in_order(
+                agent_id=context.agent_id, theme=cluster, reason=reason, actor=_actor(context)
+            )
+            return _done(decision, f"the theme {cluster[1]!r} will be put in order")
         case _:
-            return _done(decision, f"the theme {theme[1]!r} is kept as it is")
+            return _done(decision, f"the theme {cluster[1]!r} is kept as it is")
 
 
-type _Part = Callable[[ActionContext, Decision], ActionResult]
+type _MaintainAction = Callable[[ActionContext, Decision], ActionResult]
 
-_LOOKS: Mapping[MaintainTarget, _Part] = MappingProxyType(
+_VIEWS: Mapping[MaintainTarget, _MaintainAction] = MappingProxyType(
     {
-        MaintainTarget.MEMORY: _look_at_memory,
-        MaintainTarget.BELIEF: _look_at_belief,
-        MaintainTarget.CLUSTER: _look_at_cluster,
+        MaintainTarget.MEMORY: _view_memory,
+        MaintainTarget.BELIEF: _view_belief,
+        MaintainTarget.CLUSTER: _view_cluster,
     }
 )
-_JUDGEMENTS: Mapping[MaintainTarget, _Part] = MappingProxyType(
+_JUDGEMENTS: Mapping[MaintainTarget, _MaintainAction] = MappingProxyType(
     {
         MaintainTarget.MEMORY: _judge_memory,
         MaintainTarget.BELIEF: _judge_belief,
@@ -196,12 +203,12 @@ def _actor(context: ActionContext) -> str:
     return f"agent:{context.situation.public_id}"
 
 
-def _around(context: ActionContext, node: Node) -> list[str]:
-    """Return what is tied to a thing, one line each."""
+def _neighbor_lines(context: ActionContext, node: Node) -> list[str]:
+    """Describe the nodes connected with this one, one line each."""
     found = find_connected(agent_id=context.agent_id, node=node, hops=1).found[:SHOWN_AROUND]
     return [
-        f"- {each.path[-1].relation if each.path else 'near'}: {each.kind} [{each.id}] {clip(each.label, GLIMPSE)}"
-        for each in found
+        f"- {neighbor.path[-1].relation if neighbor.path else 'near'}: {neighbor.kind} [{neighbor.id}] {clip(neighbor.label, GLIMPSE)}"
+        for neighbor in found
     ]
 
 

@@ -1,4 +1,4 @@
-"""Reaching out: what the agent decided to say is posted with the decision, and leaves afterwards."""
+"""Post messages to users or to the public; they are delivered after the commit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer, refused
 from arbor.memory.values import MemoryType, NewMemory
 
-#: As much as a lesson the agent drew: it will be asked about what it wrote.
+#: As important as a lesson: the agent will be asked about its message.
 IMPORTANCE = 0.7
 SUBJECT_LENGTH = 150
 
@@ -24,7 +24,7 @@ def reach_out_user(context: ActionContext, decision: Decision) -> ActionResult:
 
 
 def reach_out_public(context: ActionContext, decision: Decision) -> ActionResult:
-    """Write in public; agents of the tenant that it names hear of it."""
+    """Write to the public; agents of the tenant that the text names receive the message."""
     return _reach_out(context, decision, Audience.PUBLIC)
 
 
@@ -35,45 +35,45 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         heartbeat_id=context.heartbeat_id,
         index=decision.index,
         audience=audience,
-        subject=params.get("subject") or _beginning(params["content"]),
+        subject=params.get("subject") or _first_line(params["content"]),
         content=params["content"],
         at=context.now,
         platform=params.get("platform") or "",
     )
-    # What the beat saw may be old: an earlier turn of it may have written.
+    # The situation may be stale: an earlier turn of this heartbeat may have written.
     reason = posted_refusals(agent_id=context.agent_id, key=letter.key, now=context.now).get(decision.action)
     if reason:
         return refused(decision.model_copy(update={"reason": reason}))
     posted = post(letter)
     memory = NewMemory(
-        content=f"I decided to write {_whom(audience)}: {letter.content}",
+        content=f"I decided to write {_to(audience)}: {letter.content}",
         type=MemoryType.EPISODIC,
         importance=IMPORTANCE,
         occurred_at=context.now,
         source=context.source,
-        detail={"intent": params["intent"], "messages": [str(each.id) for each in posted]},
+        detail={"intent": params["intent"], "messages": [str(message.id) for message in posted]},
     )
-    # Upkeep embeds it, with many others.
+    # Maintenance embeds it, with many others.
     stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
     return answer(
         decision,
         ActionOutcome.SUCCESS,
-        f"decided to write {_whom(audience)} {_by(posted)}: {clip(letter.content, GLIMPSE)}",
+        f"decided to write {_to(audience)} {_carriers(posted)}: {clip(letter.content, GLIMPSE)}",
         list(stored.ids),
     )
 
 
-def _whom(audience: Audience) -> str:
+def _to(audience: Audience) -> str:
     return "to my user" if audience is Audience.USER else "in public"
 
 
-def _by(posted: list[OutboxMessage]) -> str:
-    ways = [each.kind for each in posted if each.kind != ChannelKind.PEER]
-    heard = len(posted) - len(ways)
-    named = f", {heard} named agent{'s' if heard != 1 else ''} will hear it" if heard else ""
-    return f"(by {', '.join(dict.fromkeys(ways))}{named})"
+def _carriers(posted: list[OutboxMessage]) -> str:
+    kinds = [message.kind for message in posted if message.kind != ChannelKind.PEER]
+    peers = len(posted) - len(kinds)
+    named = f", {peers} named agent{'s' if peers != 1 else ''} will hear it" if peers else ""
+    return f"(by {', '.join(dict.fromkeys(kinds))}{named})"
 
 
-def _beginning(content: str) -> str:
+def _first_line(content: str) -> str:
     line = " ".join(content.split())
     return line if len(line) <= SUBJECT_LENGTH else f"{line[: SUBJECT_LENGTH - 1].rstrip()}…"

@@ -1,4 +1,4 @@
-"""Looking once more at the world and oneself: free, and it changes nothing (seed 004, 3.2.1)."""
+"""The action that observes the environment again: free, without side effects (seed 004, 3.2.1)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from arbor.heartbeat.situation import PerceptView, Situation
 from arbor.selves.boundary_check import in_force
 from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 
-#: Of what has arrived since the beat began, what is read out, and how much of each.
+#: Percepts listed of those that arrived since the heartbeat began, and characters of each.
 _ARRIVED = 5
 _ARRIVED_LENGTH = 500
 
 
 def observe(context: ActionContext, decision: Decision) -> ActionResult:
-    """Look at the environment again: what waits stays for the next beat, which will take it in.
+    """Describe the environment again, with new percepts, which stay pending for the next heartbeat.
 
-    It is held against the boundaries that its own words touch; by its meaning it is when it is taken in.
+    Percepts are matched with boundaries by their words here, and by their meaning when a heartbeat takes them in.
     """
     situation, environment = context.situation, context.situation.environment
-    seen = [percept.id for percept in situation.percepts]
+    known = [percept.id for percept in situation.percepts]
     arrived = list(
         Percept.objects.filter(agent_id=context.agent_id, heartbeat_id=None)
-        .exclude(id__in=seen)
+        .exclude(id__in=known)
         .order_by("at")[:_ARRIVED]
     )
     user = "is waiting" if environment.user_waiting else "is not waiting"
@@ -39,10 +39,10 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
         f"A user {user}; "
         + ("none has ever been in touch." if since is None else f"the last contact was {since:.1f} h ago."),
         *(
-            f"Waits for your next heartbeat, {each.kind}: {clip(each.content, _ARRIVED_LENGTH)}"
-            for each in arrived
+            f"Waits for your next heartbeat, {percept.kind}: {clip(percept.content, _ARRIVED_LENGTH)}"
+            for percept in arrived
         ),
-        *_touched(situation, arrived),
+        *_boundary_lines(situation, arrived),
     ]
     if arrived:
         lines.append("Your next heartbeat takes in what waits: do not act on it twice.")
@@ -50,11 +50,12 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
     return answer(decision, ActionOutcome.SUCCESS, summary, brought="\n".join(lines))
 
 
-def _touched(situation: Situation, arrived: Sequence[Percept]) -> Iterator[str]:
-    """Say which boundaries touch what has arrived, as the prompt says it of what the beat took in."""
-    seen = [
-        PerceptView(id=str(each.id), kind=each.kind, content=each.content, at=each.at) for each in arrived
+def _boundary_lines(situation: Situation, arrived: Sequence[Percept]) -> Iterator[str]:
+    """Describe the boundaries that new percepts match, in the words of the prompt."""
+    views = [
+        PerceptView(id=str(percept.id), kind=percept.kind, content=percept.content, at=percept.at)
+        for percept in arrived
     ]
     rules = in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries if situation.terms else [])
-    for each in crossed_by(seen, rules, {}):
-        yield f"It touches your boundary {each.boundary} ({each.response}), for {each.why}: {each.description}"
+    for match in crossed_by(views, rules, {}):
+        yield f"It touches your boundary {match.boundary} ({match.response}), for {match.why}: {match.description}"

@@ -1,4 +1,4 @@
-"""The heartbeat as durable rows: when it is due, how far it has come, what it asked of models, what it cost."""
+"""Models of heartbeats: schedules, progress, percepts, model calls and their cost, processes."""
 
 from apps.heartbeats.models.beats import Heartbeat, HeartbeatStatus, Percept, PerceptKind
 from apps.heartbeats.models.calls import CallStatus, DailyUsage, ExternalCall, LedgerEntry

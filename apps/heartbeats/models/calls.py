@@ -1,4 +1,4 @@
-"""What heartbeats and maintenance ask of models, and what it costs."""
+"""External calls of heartbeats and maintenance, the ledger of their cost, and daily usage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.ids import uuid7
 
 
 class CallStatus(models.TextChoices):
-    """How far an external call has come."""
+    """The progress of an external call."""
 
     #: No worker has it.
     PENDING = "pending"
@@ -24,47 +24,47 @@ class CallStatus(models.TextChoices):
     COMPLETE = "complete"
     #: There will be no reply.
     FAILED = "failed"
-    #: An errand that failed, and whose subject a person has let be asked about anew.
+    #: A maintenance call that failed, whose subject a person has released for a new call.
     RETRIED = "retried"
 
 
 class ExternalCall(TenantModel):
-    """A durable request for a model; a worker of the model queue fulfils it.
+    """A durable request for a model, executed by a worker of the queue `llm`.
 
-    A heartbeat's call lets it go on. Maintenance's, an errand, belongs to no heartbeat and names its subject.
+    The call of a heartbeat resumes it. A maintenance call has no heartbeat but a subject.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
     heartbeat = TenantForeignKey(Heartbeat, null=True, blank=True, related_name="calls")
-    #: What an errand is about: {"episode": id} or {"memories": [ids]}.
+    #: The subject of a maintenance call: {"episode": id} or {"memories": [ids]}.
     subject = models.JSONField(db_default={}, default=dict)
-    #: Names that subject; of one subject at most one errand is open. Empty: it is no errand.
+    #: Identifies the subject, which has at most one open call. Empty for the call of a heartbeat.
     subject_key = models.CharField(max_length=60, blank=True, db_default="")
     purpose = models.CharField(max_length=12)
     status = models.CharField(max_length=8, choices=CallStatus, default=CallStatus.PENDING)
     #: `provider/model` to ask.
     model = models.CharField(max_length=200)
-    #: `arbor.models.ports.ModelRequest` as JSON: the prompt by section and as sent. An errand's is emptied after a while.
+    #: `arbor.models.ports.ModelRequest` as JSON: the prompt by section and as sent. Emptied after a while for a maintenance call.
     request = PackedJSON()
     #: The prompt's sections: [{name, text, tokens}].
     sections = PackedJSON(default=list)
     reply = models.TextField(blank=True)
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=40, blank=True)
-    #: What of an errand's memories its prompt does not show, what of its reply was not taken, and why: [text].
+    #: Parts of the subject that the prompt left out, and of the reply that were not used, with reasons: [text].
     dropped = models.JSONField(db_default=[], default=list)
-    #: Counts the workers that took it; the last one's write counts.
+    #: Counts its leases: only the latest worker can store a result.
     attempts = models.PositiveSmallIntegerField(default=0)
-    #: Tries of an errand that brought nothing, and when the next one may be; empty: at once.
+    #: Failed tries of a maintenance call, and the earliest time of the next; empty: at once.
     failures = models.PositiveSmallIntegerField(db_default=0)
     due_at = models.DateTimeField(null=True)
-    #: Until when its worker, or the hint that it waits, is believed in.
+    #: The lease of its worker, or of its message.
     lease_until = models.DateTimeField(null=True)
     requested_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    #: Status and lease of an errand, empty for a heartbeat's call: what indexes have, which its own writes do not touch.
+    #: Status and lease of a maintenance call, empty for the call of a heartbeat, whose writes thus touch no index.
     errand_status = StoredField(
         expression=models.Case(models.When(~models.Q(subject_key=""), then="status")),
         output_field=models.CharField(max_length=8, null=True),
@@ -112,7 +112,7 @@ class ExternalCall(TenantModel):
 
 
 class LedgerEntry(TenantModel):
-    """What one model call cost."""
+    """Tokens, cost and time of one model call."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
 
@@ -128,9 +128,9 @@ class LedgerEntry(TenantModel):
     #: In US dollars; empty when the model's price is not known.
     cost_usd = models.DecimalField(max_digits=14, decimal_places=8, null=True)
     latency_ms = models.FloatField()
-    #: Requests that were sent until one succeeded, or the last one failed.
+    #: Requests sent until one succeeded or the last one failed.
     tries = models.PositiveSmallIntegerField(default=1)
-    #: What ended a call that brought no reply; empty for one that did.
+    #: The error of a call without a usable reply; empty otherwise.
     error_kind = models.CharField(max_length=40, blank=True)
     at = models.DateTimeField(auto_now_add=True)
 
@@ -143,7 +143,7 @@ class LedgerEntry(TenantModel):
 
 
 class DailyUsage(TenantModel):
-    """What one agent used on one day (UTC)."""
+    """The usage of one agent on one day (UTC)."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
@@ -152,7 +152,7 @@ class DailyUsage(TenantModel):
     calls = models.PositiveIntegerField(default=0, db_default=0)
     tokens = models.PositiveBigIntegerField(default=0, db_default=0)
     cost_usd = models.DecimalField(max_digits=14, decimal_places=8, default=0, db_default=0)
-    #: An `arbor.heartbeat.usage.Degradation`: how far its budget was used up when that was last looked at.
+    #: An `arbor.heartbeat.usage.Degradation`: the budget level when last checked.
     level = models.CharField(max_length=12, default="normal", db_default="normal")
 
     class Meta(TenantModel.Meta):

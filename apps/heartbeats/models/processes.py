@@ -1,4 +1,4 @@
-"""The platform's processes, by their own word."""
+"""Processes of the installation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db import models
 
 
 class Process(models.Model):
-    """A process of the platform, by its own word: the console asks these rows, never the broker."""
+    """A process that reports itself as alive: the console reads these rows, never the broker."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
     ops_privileges: ClassVar[str] = "SELECT, DELETE"

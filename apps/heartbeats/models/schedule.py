@@ -1,4 +1,4 @@
-"""When an agent beats: all that the dispatcher touches."""
+"""Schedules of agents: the rows that the dispatcher claims."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from apps.tenants.models import TenantModel
 
 
 class ScheduleState(models.TextChoices):
-    """Where an agent stands in the dispatcher's eyes."""
+    """The state of an agent for the dispatcher."""
 
     #: Waits for its next time.
     IDLE = "idle"
-    #: Claimed; a worker has been told.
+    #: Claimed; a message is published.
     QUEUED = "queued"
-    #: A worker walks the pipeline, or a model is being waited for.
+    #: A worker runs its heartbeat, or the heartbeat waits for a model.
     RUNNING = "running"
-    #: Not dispatched: paused, stopped, dormant, or given up after too many lost leases.
+    #: Not dispatched: paused, stopped, dormant, or abandoned after too many lost leases.
     OFF = "off"
 
 
 class Trigger(models.TextChoices):
-    """What brought a heartbeat about."""
+    """The cause of a heartbeat."""
 
-    #: Its time had come.
+    #: It was due.
     TIMER = "timer"
     #: An operator asked for it.
     OPERATOR = "operator"
     #: Somebody wrote to the agent.
     MESSAGE = "message"
-    #: A conversation ended that mattered.
+    #: A significant conversation ended.
     CHAT = "chat"
     #: Something urgent happened.
     EVENT = "event"
     #: A drive became urgent.
     DRIVE = "drive"
-    #: It is a tick of a cycle that was asked for.
+    #: It is a tick of a cycle.
     CYCLE = "cycle"
 
 
-#: `HeartbeatSchedule.due_at` in a query; PostgreSQL's `greatest` passes over what is null.
+#: `HeartbeatSchedule.due_at` in a query; PostgreSQL's `greatest` ignores null.
 DUE_AT = Greatest("next_due_at", "paused_until")
 
 
 class HeartbeatSchedule(TenantModel):
-    """When an agent beats next. All that the dispatcher touches."""
+    """The time of an agent's next heartbeat, and the lease of the one under way."""
 
     ops_privileges: ClassVar[str] = "SELECT, UPDATE"
 
@@ -58,24 +58,23 @@ class HeartbeatSchedule(TenantModel):
     state = models.CharField(max_length=8, choices=ScheduleState, default=ScheduleState.OFF)
     next_due_at = models.DateTimeField()
     interval_s = models.FloatField()
-    #: The due time of the heartbeat under way: its identity, with the agent.
+    #: The due time of the heartbeat under way: with the agent, its identity.
     slot_at = models.DateTimeField(null=True)
-    #: What the next time stands for; a claim hands it on to `trigger`.
+    #: The cause of the next heartbeat; a claim copies it to `trigger`.
     next_trigger = models.CharField(
         max_length=12, choices=Trigger, default=Trigger.TIMER, db_default=Trigger.TIMER.value
     )
-    #: Until when no beat is claimed: somebody talks to the agent.
+    #: No heartbeat is claimed until then: somebody talks to the agent.
     paused_until = models.DateTimeField(null=True)
-    #: What brought that heartbeat about.
+    #: The cause of the heartbeat under way.
     trigger = models.CharField(max_length=12, choices=Trigger, default=Trigger.TIMER)
-    #: The lease's token: each claim makes a new one, and every later write carries it.
+    #: The fencing token of the lease: each claim increments it, and each later write checks it.
     epoch = models.BigIntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
     #: Running leases lost in a row.
     attempts = models.PositiveSmallIntegerField(default=0)
     last_error = models.TextField(blank=True)
-    #: Whether it is queued or running; empty while it is off. What the dispatcher looks for, as its indexes have it: they
-    #: stay untouched while a heartbeat runs.
+    #: Queued or running; empty while off. Indexed for the dispatcher, and unchanged while a heartbeat runs.
     in_flight = StoredField(
         expression=models.Case(
             models.When(
@@ -94,7 +93,7 @@ class HeartbeatSchedule(TenantModel):
                 name="heartbeats_due_tenant",
                 condition=models.Q(in_flight=False),
             ),
-            # They are few, and all are looked through: their leases are written too often to be in an index.
+            # Few rows, all scanned: their leases are written too often for an index.
             models.Index(
                 fields=["tenant", "agent"], name="heartbeats_in_flight", condition=models.Q(in_flight=True)
             ),
@@ -108,5 +107,5 @@ class HeartbeatSchedule(TenantModel):
 
     @property
     def due_at(self) -> datetime:
-        """Return when a beat may be claimed: at the next time, and not while somebody talks to the agent."""
+        """Return the time from which a heartbeat may be claimed: the next one, not while somebody talks to the agent."""
         return max(self.next_due_at, self.paused_until or self.next_due_at)

@@ -1,1 +1,1 @@
-"""Heartbeats: when they are due, how they are walked, what they ask of models."""
+"""Schedule, run and record heartbeats and external calls."""

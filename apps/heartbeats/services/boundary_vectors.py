@@ -1,4 +1,4 @@
-"""Vectors of what boundaries are called up by: of those that every agent has, made once in a process and embedder."""
+"""Vectors of the examples of boundaries; those of default boundaries are cached per process and embedder."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ log = structlog.get_logger(__name__)
 
 type VectorsByText = dict[str, Vector]
 
-#: They say nothing of any tenant, so all share them. Two threads that make them at once make the same. Each an array:
-#: every beat that says or stores something is held against them.
+#: Shared by all tenants; threads that compute them at once get the same. Arrays, for fast matching in each heartbeat.
 _of_defaults: dict[EmbeddingModel | None, VectorsByText] = {}
 
 
@@ -29,35 +28,38 @@ def example_vectors(
 ) -> VectorsByText:
     """Return the vectors of the examples of all of an agent's boundaries, by text; `own` are its rows as JSON.
 
-    Outside any transaction. What cannot be embedded now is left out: patterns hold meanwhile.
+    Call it outside any transaction. Texts that cannot be embedded now are left out; patterns still apply.
     """
     vectors = dict(_defaults(tenant_id, model))
     missing = []
     for row in own:
-        kept = row["vectors"]
-        if model is not None and (kept.get("model"), kept.get("dimension")) == (model.name, model.dimension):
-            vectors |= dict(zip(row["examples"], kept["rows"], strict=False))
+        stored = row["vectors"]
+        if model is not None and (stored.get("model"), stored.get("dimension")) == (
+            model.name,
+            model.dimension,
+        ):
+            vectors |= dict(zip(row["examples"], stored["rows"], strict=False))
         else:
             missing += row["examples"]
-    return vectors | embedded(tenant_id=tenant_id, model=model, texts=missing)
+    return vectors | _embed(tenant_id=tenant_id, model=model, texts=missing)
 
 
-def embedded(*, tenant_id: UUID, model: EmbeddingModel | None, texts: Sequence[str]) -> VectorsByText:
-    """Return vectors by text, or nothing while the embedder does not answer."""
+def _embed(*, tenant_id: UUID, model: EmbeddingModel | None, texts: Sequence[str]) -> VectorsByText:
+    """Return vectors by text; empty while the embedder fails."""
     wanted = [*dict.fromkeys(text for text in texts if text.strip())]
     if not wanted:
         return {}
     try:
         rows = embed_query(tenant_id=tenant_id, texts=wanted, model=model)
     except EmbeddingFailed as error:
-        log.warning("boundaries_by_words_alone", error=str(error))
+        log.warning("boundary_embedding_failed", error=str(error))
         return {}
     return dict(zip(wanted, rows.tolist(), strict=True))
 
 
 def _defaults(tenant_id: UUID, model: EmbeddingModel | None) -> VectorsByText:
     if model not in _of_defaults:
-        made = embedded(tenant_id=tenant_id, model=model, texts=DEFAULT_EXAMPLES)
+        made = _embed(tenant_id=tenant_id, model=model, texts=DEFAULT_EXAMPLES)
         if not made:
             return {}
         _of_defaults[model] = {text: np.asarray(row, dtype=np.float32) for text, row in made.items()}

@@ -1,4 +1,4 @@
-"""Lease pending calls to this worker, those of one message at once."""
+"""Lease the pending calls of a message to this worker."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from apps.tenants.statements import fetch
 from arbor.heartbeat.questions import request_of
 from arbor.models.ports import ModelRequest
 
-#: Beyond the model's own deadline, the time to store its reply; a summary is embedded before.
+#: Time to store a reply after the model's deadline; a summary is embedded first.
 _STORING = timedelta(seconds=10)
-_ERRAND_STORING = timedelta(seconds=60)
-#: A call that has waited longer for its thread renews its lease before the model is asked.
+_MAINTENANCE_STORING = timedelta(seconds=60)
+#: Seconds of waiting for a thread after which a call renews its lease.
 RENEWED_AFTER_S = 5.0
 
-# A heartbeat's lease must last as long as the model may take, however long its call has waited before. It is extended only
-# where it does not: most calls are taken at once. Schedules are locked before calls, both in the order of their ids, as
-# whoever walks heartbeats locks them.
+# The heartbeat's lease must outlast the model's deadline, so it is extended where it is too short. Schedules are locked
+# before calls, both in the order of ids, as the runner of heartbeats locks them.
 _LEASE = """
 WITH pending AS MATERIALIZED (
     SELECT c.id, c.agent_id, h.epoch FROM heartbeats_externalcall c
@@ -54,7 +53,7 @@ WITH pending AS MATERIALIZED (
 )
 SELECT {columns} FROM leased ORDER BY id
 """
-_TAKE = _LEASE.format(
+_LEASE_PENDING = _LEASE.format(
     pending="c.status = 'pending' AND (c.due_at IS NULL OR c.due_at <= now())",
     new=1,
     columns="id, agent_id, model, request, attempts, subject, failures",
@@ -64,7 +63,7 @@ _RENEW = _LEASE.format(pending="c.status = 'running' AND c.attempts = %(attempt)
 
 @dataclass(frozen=True, kw_only=True)
 class LeasedCall:
-    """A call that this worker has; `attempt` is the token of its lease."""
+    """A call leased by this worker; `attempt` is its fencing token."""
 
     call_id: UUID
     tenant_id: UUID
@@ -72,21 +71,18 @@ class LeasedCall:
     model: str
     request: ModelRequest
     attempt: int
-    #: What an errand of maintenance is about; empty for a heartbeat's call.
+    #: The subject of a maintenance call; empty for the call of a heartbeat.
     subject: dict[str, Any]
-    #: Tries of an errand that brought nothing so far.
+    #: Failed tries of a maintenance call so far.
     failures: int
     #: When it was leased, by the monotonic clock.
     leased_at: float = field(default_factory=time.monotonic)
 
 
 def lease_calls(call_ids: Sequence[UUID], *, tenant_id: UUID) -> list[LeasedCall]:
-    """Lease those of the calls that are pending and due, in one transaction of one statement.
-
-    The others are other workers', done, or not due yet: a doubled message costs one short read.
-    """
+    """Lease the calls that are pending and due, in one transaction of one statement; skip all others."""
     with tenant_transaction(tenant_id):
-        rows = fetch(_TAKE, calls=list(call_ids), **_durations())
+        rows = fetch(_LEASE_PENDING, calls=list(call_ids), **_durations())
     return [
         LeasedCall(
             call_id=call_id,
@@ -103,7 +99,7 @@ def lease_calls(call_ids: Sequence[UUID], *, tenant_id: UUID) -> list[LeasedCall
 
 
 def renew_lease(call: LeasedCall) -> bool:
-    """Renew the lease of a call that has waited for a thread; False if it was lost meanwhile."""
+    """Renew the lease of a call that waited long for a thread; return False if the lease was lost."""
     if time.monotonic() - call.leased_at < RENEWED_AFTER_S:
         return True
     with tenant_transaction(call.tenant_id):
@@ -116,8 +112,8 @@ def _durations() -> dict[str, timedelta]:
     queued: timedelta = settings.ARBOR_QUEUE_LEASE
     return {
         "lease": lease,
-        "errand_lease": deadline + _ERRAND_STORING,
+        "errand_lease": deadline + _MAINTENANCE_STORING,
         "wait": lease + queued,
-        # With time left for the message that lets the heartbeat go on.
+        # Includes the time of the message that resumes the heartbeat.
         "enough": lease + queued / 2,
     }

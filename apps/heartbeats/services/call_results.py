@@ -1,4 +1,4 @@
-"""Persist what calls brought, for several of a tenant at once, and let their heartbeats go on."""
+"""Persist the results of calls, and resume their heartbeats."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from arbor.models.ports import ModelReply
 
 log = structlog.get_logger(__name__)
 
-# A reply counts only under the lease that it was asked under. What it cost was spent even if it came too late to count.
+# A reply counts only under the lease of its request; its cost is charged in any case.
 _END = f"""
 WITH result AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%(results)s::json) AS result (call uuid, attempt int, status text, reply text, error text,
@@ -51,7 +51,7 @@ JOIN agents_agent a ON a.tenant_id = %(tenant)s AND a.id = ended.agent_id
 
 @dataclass(frozen=True, kw_only=True)
 class CallResult:
-    """What a heartbeat's call brought: a reply, or an error after so many milliseconds."""
+    """The result of a heartbeat's call: a reply, or an error and its latency."""
 
     call: LeasedCall
     reply: ModelReply | None = None
@@ -60,9 +60,9 @@ class CallResult:
 
 
 def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID]:
-    """Store what calls brought and cost, and let their heartbeats go on; return the calls whose result counts.
+    """Store results and their cost, and resume the heartbeats; return the calls whose results counted.
 
-    A fault in storing several has them stored one by one; the last fault of one of them is raised when all are done.
+    If storing a batch fails, its results are stored one by one; the last error is raised when all are done.
     """
     if len(results) == 1:
         return _store(results, tenant_id)
@@ -84,7 +84,7 @@ def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID
 
 
 def _store(results: Sequence[CallResult], tenant_id: UUID) -> set[UUID]:
-    """Store results in one transaction; one statement, and one for each reply that was cut."""
+    """Store results in one transaction: one statement, and one for each truncated reply."""
     charges = [charge for result in results if (charge := _charge_of(result)) is not None]
     with tenant_transaction(tenant_id):
         rows = fetch(
@@ -115,7 +115,7 @@ def _charge_of(result: CallResult) -> Charge | None:
 
 
 def _row(result: CallResult) -> dict[str, object]:
-    """Return a result as a row of the statement's JSON."""
+    """Return a result as a JSON row of _END."""
     failed = result.reply is None
     return {
         "call": result.call.call_id,

@@ -1,9 +1,11 @@
-"""External calls: a worker of the model queue leases them, asks the models with no transaction open, stores what came."""
+"""Execute external calls: lease them, call the models outside any transaction, store the results."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from functools import partial
 from queue import Empty, SimpleQueue
 from uuid import UUID
@@ -12,19 +14,22 @@ import structlog
 from django.conf import settings
 from django.db import connections
 
+from apps import web
 from apps.heartbeats.services.call_leases import LeasedCall, lease_calls, renew_lease
 from apps.heartbeats.services.call_results import CallResult, store_results
-from apps.heartbeats.services.errands import settle_errand, stumble
+from apps.heartbeats.services.errands import record_failed_try, settle_maintenance_call
 from apps.heartbeats.services.ledger import charge_failure
-from apps.heartbeats.services.web_calls import ask_the_web
 from apps.providers import model_for
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelError, WebFailed
-from arbor.models.ports import CallPurpose, ModelReply
+from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, Usage
+from arbor.web.calls import WEB_HANDLE
+from arbor.web.lookup import look_up
+from arbor.web.plan import Depth, plan_inquiry
 
 log = structlog.get_logger(__name__)
 
-#: The result of one of several calls waits for others so long before they are stored.
+#: Seconds that a result of a batch waits for others, to be stored with them.
 GATHERED_FOR_S = 0.05
 
 #: Runs a function in a thread of its own.
@@ -32,28 +37,28 @@ type Submit = Callable[[Callable[[], None]], object]
 
 
 def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
-    """Ask the model and store its reply or its failure, then let the heartbeat go on, or do what the errand was for.
+    """Call the model, store its reply or error, and resume the heartbeat or apply the maintenance call.
 
-    Returns False when the call is another worker's, done, or not due yet, and when its lease was lost meanwhile.
+    Returns False when the call is leased, done or not due, and when its lease was lost meanwhile.
     """
-    calls = _leased([call_id], tenant_id)
-    return bool(calls and _fulfil(calls[0]))
+    calls = _lease([call_id], tenant_id)
+    return bool(calls and _execute(calls[0]))
 
 
-def fulfil_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) -> int:
-    """Fulfil several calls of a tenant at once, each asked in a thread of its own; return how many results were stored.
+def execute_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) -> int:
+    """Execute several calls of a tenant at once, each in its own thread; return the number of stored results.
 
-    Results that come at about the same time are stored together. A fault of one call is its own; the last fault is raised
-    when all are done.
+    Results that arrive at about the same time are stored together. An error of one call does not affect others; the last
+    error is raised when all are done.
     """
-    calls = _leased(call_ids, tenant_id)
+    calls = _lease(call_ids, tenant_id)
     done: SimpleQueue[_Outcome] = SimpleQueue()
     for call in calls:
         work = partial(_report, call, done)
         try:
             submit(work)
         except RuntimeError:
-            # The worker shuts down: its threads take nothing new.
+            # The worker shuts down: its thread pool accepts no new work.
             work()
     stored = 0
     fault: BaseException | None = None
@@ -73,11 +78,11 @@ def fulfil_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) -
     return stored
 
 
-#: What a thread reports of its call: a result to be stored, whether an errand was settled, or a fault.
+#: The outcome of a call: a result to store, whether a maintenance call was settled, or an error.
 type _Outcome = CallResult | bool | BaseException
 
 
-def _leased(call_ids: Sequence[UUID], tenant_id: UUID) -> list[LeasedCall]:
+def _lease(call_ids: Sequence[UUID], tenant_id: UUID) -> list[LeasedCall]:
     calls = lease_calls(call_ids, tenant_id=tenant_id)
     _release_connection()
     missing = set(call_ids) - {call.call_id for call in calls}
@@ -86,7 +91,7 @@ def _leased(call_ids: Sequence[UUID], tenant_id: UUID) -> list[LeasedCall]:
     return calls
 
 
-def _fulfil(call: LeasedCall) -> bool:
+def _execute(call: LeasedCall) -> bool:
     outcome = _outcome(call)
     if isinstance(outcome, CallResult):
         return bool(store_results([outcome], tenant_id=call.tenant_id))
@@ -94,7 +99,7 @@ def _fulfil(call: LeasedCall) -> bool:
 
 
 def _report(call: LeasedCall, done: SimpleQueue[_Outcome]) -> None:
-    """Fulfil a call in a thread of its own but for storing its result, and report what came of it, whatever it is."""
+    """Execute a call without storing its result, and report its outcome, also an error."""
     try:
         if renew_lease(call):
             _release_connection()
@@ -103,12 +108,12 @@ def _report(call: LeasedCall, done: SimpleQueue[_Outcome]) -> None:
             log.warning("call_lease_lost", call_id=str(call.call_id))
             done.put(False)
     except BaseException as fault:
-        log.exception("fault_in_batch", call_id=str(call.call_id))
+        log.exception("call_execution_failed", call_id=str(call.call_id))
         done.put(fault)
 
 
 def _groups(done: SimpleQueue[_Outcome], expected: int) -> Iterator[list[_Outcome]]:
-    """Yield what the threads report, together what comes within a moment."""
+    """Yield the outcomes that threads report, grouped by time."""
     while expected:
         group = [done.get()]
         until = time.monotonic() + GATHERED_FOR_S
@@ -122,23 +127,48 @@ def _groups(done: SimpleQueue[_Outcome], expected: int) -> Iterator[list[_Outcom
 
 
 def _outcome(call: LeasedCall) -> CallResult | bool:
-    """Ask the model; return the result of a heartbeat's call, and of an errand, which is settled, whether it counts."""
+    """Call the model; return the result of a heartbeat's call, or settle a maintenance call and return whether it counted."""
     started = time.perf_counter()
     try:
         reply = _ask(call)
     except (ModelError, WebFailed) as error:
         return _failed(call, error, (time.perf_counter() - started) * 1000)
     except Exception as error:
-        # A fault in an adapter must end this heartbeat as failed, at once, and not hold its agent for a lease.
+        # An error in an adapter fails this heartbeat at once, and does not block its agent until the lease expires.
         log.exception("model_adapter_fault", model=call.model)
         return _failed(call, error, (time.perf_counter() - started) * 1000)
-    return settle_errand(call, reply) if call.subject else CallResult(call=call, reply=reply)
+    return settle_maintenance_call(call, reply) if call.subject else CallResult(call=call, reply=reply)
 
 
 def _ask(call: LeasedCall) -> ModelReply:
     if call.request.purpose is CallPurpose.WEB:
-        return ask_the_web(call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+        return _ask_web(call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
     return model_for(call.model).complete(call.request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
+
+
+def _ask_web(request: ModelRequest, *, deadline_s: float) -> ModelReply:
+    """Search the web and read pages; return the findings as JSON, as the text of a reply.
+
+    Raises WebFailed when nothing was found or readable, ConfigurationInvalid without a configured web.
+    """
+    context = request.context
+    plan = plan_inquiry(context["question"], context["queries"], Depth(context["depth"]))
+    started = time.monotonic()
+    findings = look_up(
+        plan,
+        search=web.search(),
+        fetch=web.fetch(),
+        deadline_s=min(settings.ARBOR_WEB_DEADLINE_S, deadline_s),
+    )
+    provider, _, name = WEB_HANDLE.partition("/")
+    return ModelReply(
+        text=json.dumps(findings.to_json(), ensure_ascii=False),
+        provider=provider,
+        model=name,
+        usage=Usage(),
+        cost_usd=Decimal(0),
+        latency_ms=(time.monotonic() - started) * 1000,
+    )
 
 
 def _failed(call: LeasedCall, error: Exception, latency_ms: float) -> CallResult | bool:
@@ -146,10 +176,10 @@ def _failed(call: LeasedCall, error: Exception, latency_ms: float) -> CallResult
         return CallResult(call=call, error=error, latency_ms=latency_ms)
     with tenant_transaction(call.tenant_id):
         charge_failure(call, error, latency_ms)
-        return stumble(call, error)
+        return record_failed_try(call, error)
 
 
 def _release_connection() -> None:
-    """Give a pooled connection back: hundreds of calls wait on a few connections."""
+    """Return a pooled connection: hundreds of calls share a few connections."""
     if settings.ARBOR_DB_POOL_SIZE:
         connections[APP].close()

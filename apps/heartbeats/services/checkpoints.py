@@ -1,4 +1,4 @@
-"""Persist the progress of heartbeats under their leases: rows of beats and calls, usage, schedules."""
+"""Persist the progress of heartbeats under their leases: heartbeats, calls, usage, schedules."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import structlog
 from django.conf import settings
 
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.members import Member
+from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.questions import packed_question
-from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.schedule import execute_message
 from apps.heartbeats.services.trace import step_json
 from apps.queues import enqueue
 from apps.tenants.encoding import to_json
@@ -37,13 +37,13 @@ _COLUMNS = """id uuid, agent_id uuid, slot_at timestamptz, trigger text, epoch b
     memory_id uuid, reason text, model text, own_ms float8, elapsed_ms float8, started_at timestamptz,
     ended_at timestamptz, known bool"""
 _NAMES = ", ".join(column.split()[0] for column in _COLUMNS.split(","))
-#: Columns that are written when a heartbeat gets its row, and not again.
+#: Columns written only when the row of a heartbeat is inserted.
 _IDENTITY = frozenset({"id", "agent_id", "slot_at", "trigger", "epoch", "started_at", "known"})
 _CHANGED = [name for name in _NAMES.split(", ") if name not in _IDENTITY]
 _BLOBS = ("checkpoint", "situation", "trace")
 _INSERTED = ", ".join([*(name for name in _NAMES.split(", ") if name != "known"), *_BLOBS])
-# The rows of all heartbeats: text and numbers as JSON, what is packed as arrays of bytes beside them. Rows that are written
-# are named by arrays of their ids as well: the planner expects a hundred rows of JSON, and would read the whole table.
+# Texts and numbers go as JSON, packed columns as arrays of bytes. The rows to update are also named by arrays of ids:
+# for JSON alone the planner expects a hundred rows, and scans the table.
 _ROWS = f"""
 beats AS MATERIALIZED (
     SELECT * FROM ROWS FROM (
@@ -78,8 +78,8 @@ WITH {_ROWS}, asked AS (
 )
 SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT count(*) FROM waiting)
 """  # noqa: S608
-# Counts the beats, and lets each agent wait for its planned time, or for an earlier one that somebody brought about
-# meanwhile; it rests if it may no longer beat.
+# Counts the heartbeats and releases the schedules: due at the planned time, or at an earlier one that was set meanwhile;
+# off if the agent is no longer active.
 _FINISH = f"""
 WITH {_ROWS}, counted AS (
     INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, beats)
@@ -107,21 +107,21 @@ _NO_ROWS: dict[str, Any] = {"rows": "[]", "ids": [], "checkpoints": [], "situati
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Ending:
-    """The end of a leg: how a heartbeat is stored."""
+    """The status to store for a heartbeat at the end of a leg."""
 
-    member: Member
+    member: LeasedHeartbeat
     status: HeartbeatStatus
     reason: str = ""
 
 
-def suspend(members: Sequence[Member]) -> None:
-    """Store heartbeats as waiting, with their calls, and publish these after the commit. One statement for all.
+def suspend(members: Sequence[LeasedHeartbeat]) -> None:
+    """Store heartbeats as waiting, with their calls, and enqueue these. One statement for all.
 
-    Raises StaleLease when another worker has one of them.
+    Raises StaleLease when another worker has one of the leases.
     """
     if not members:
         return
-    calls, requests, sections, hints = [], [], [], []
+    calls, requests, sections, messages = [], [], [], []
     for member in members:
         assert member.progress is not None
         suspension = member.progress.suspension
@@ -140,8 +140,8 @@ def suspend(members: Sequence[Member]) -> None:
         request, parts = packed_question(question)
         requests.append(request)
         sections.append(parts)
-        hints.append(
-            fulfil_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
+        messages.append(
+            execute_message(call_id=call_id, tenant_id=member.agent.tenant_id, agent_name=member.agent.name)
         )
     rows = _rows([_Ending(member=member, status=HeartbeatStatus.WAITING) for member in members])
     values = {
@@ -152,13 +152,13 @@ def suspend(members: Sequence[Member]) -> None:
         "lease": waiting_lease(),
     }
     _check(fetch(_SUSPEND, **rows, **values), written=len(members), scheduled=len(members))
-    enqueue(*hints)
+    enqueue(*messages)
 
 
-def finish(ended: Sequence[tuple[Member, HeartbeatStatus]]) -> None:
-    """End heartbeats and let their agents wait for the next ones, or rest. One statement for all.
+def finish(ended: Sequence[tuple[LeasedHeartbeat, HeartbeatStatus]]) -> None:
+    """End heartbeats and release their schedules. One statement for all.
 
-    Raises StaleLease when another worker has one of them.
+    Raises StaleLease when another worker has one of the leases.
     """
     if not ended:
         return
@@ -168,8 +168,8 @@ def finish(ended: Sequence[tuple[Member, HeartbeatStatus]]) -> None:
     _release(endings, rows=_rows(endings), written=len(endings))
 
 
-def end_unknown(member: Member, *, reason: str) -> None:
-    """End a heartbeat of which nothing is known but its row, as failed; its record is left as it was stored."""
+def end_unknown(member: LeasedHeartbeat, *, reason: str) -> None:
+    """End a heartbeat that was not loaded as failed; its stored record stays as it is."""
     why = f"{reason} ({ACTIONS_COMMITTED})" if member.acted else reason
     now = datetime.now(UTC)
     values: dict[str, Any] = {
@@ -200,7 +200,7 @@ def end_unknown(member: Member, *, reason: str) -> None:
 
 
 def _release(endings: Sequence[_Ending], *, rows: dict[str, Any], written: int) -> None:
-    """Write rows of heartbeats that end, count them as used, and release their schedules; log their ends."""
+    """Write the rows of ended heartbeats, count them in daily usage, release their schedules, and log them."""
     agents = [ending.member.agent.id for ending in endings]
     ran = [ending.member.agent.id for ending in endings if ending.status is not HeartbeatStatus.SKIPPED]
     following = [
@@ -233,7 +233,7 @@ def _release(endings: Sequence[_Ending], *, rows: dict[str, Any], written: int) 
         )
 
 
-def _reason(member: Member, status: HeartbeatStatus) -> str:
+def _reason(member: LeasedHeartbeat, status: HeartbeatStatus) -> str:
     beat, progress = member.beat, member.progress
     assert beat is not None
     assert progress is not None
@@ -251,7 +251,7 @@ def _check(counts: Sequence[tuple[Any, ...]], *, written: int, scheduled: int) -
 
 
 def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
-    """Return the values of _ROWS, and count the heartbeats as written."""
+    """Return the parameters of _ROWS, and advance the heartbeats' step numbers."""
     rows, checkpoints, situations, traces = [], [], [], []
     now = datetime.now(UTC)
     for ending in endings:
@@ -281,7 +281,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
             }
         )
         checkpoints.append(_NOTHING if over else pack_text(checkpoint_json(progress.checkpoint)))
-        # A receipt says why there was nothing to do; what the agent saw is not stored with it.
+        # The situation of a skipped heartbeat is not stored.
         situations.append(_NOTHING if beat.idle else _situation(member, beat))
         traces.append(pack(steps))
         member.steps.clear()
@@ -296,7 +296,7 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
 
 
 def _record(beat: Beat) -> dict[str, Any]:
-    """Return the columns that say what the heartbeat was."""
+    """Return the columns of the heartbeat's record."""
     record = beat.record
     whole = record.whole
     return {
@@ -320,8 +320,8 @@ def _record(beat: Beat) -> dict[str, Any]:
     }
 
 
-def _situation(member: Member, beat: Beat) -> bytes | None:
-    """Return what the agent saw, packed; None where the row has it already."""
+def _situation(member: LeasedHeartbeat, beat: Beat) -> bytes | None:
+    """Return the packed situation; None where the row has it already."""
     if beat.view is None or beat.view is member.stored_view:
         return None if member.step is not None else _NOTHING
     member.stored_view = beat.view
@@ -329,6 +329,6 @@ def _situation(member: Member, beat: Beat) -> bytes | None:
 
 
 def waiting_lease() -> timedelta:
-    """Return how long a heartbeat may wait for a model: its deadline, and the time its call waits for a worker."""
+    """Return the lease of a heartbeat that waits for a model: the model's deadline and the wait for a worker."""
     lease: timedelta = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S) + settings.ARBOR_QUEUE_LEASE
     return lease

@@ -19,7 +19,7 @@ from apps.goals.services.links import link_memories
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher
-from apps.heartbeats.services.members import Member
+from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.usage import write_levels
 from apps.memories.services.recall.activation import note_recalls
 from apps.memories.services.retention.buffer import hold_for
@@ -58,15 +58,15 @@ _ENDED = {
     Outcome.FAILURE: HeartbeatStatus.FAILED,
     Outcome.RETRY: HeartbeatStatus.FAILED,
 }
-#: Ticks and bonus actions have no bound that a beat would have to respect.
+#: The bound of ticks and bonus actions, which have none of their own.
 _UNBOUNDED = 2**31 - 1
 
-_TAKE_IN = """
+_ASSIGN_PERCEPTS = """
 UPDATE heartbeats_percept p SET heartbeat_id = r.beat
 FROM unnest(%(ids)s::uuid[], %(beats)s::uuid[]) AS r (id, beat)
 WHERE p.tenant_id = %(tenant)s AND p.id = r.id AND p.id = ANY(%(ids)s::uuid[])
 """
-# Somebody may have talked to an agent while it thought, or given it ticks: read again, and merged.
+# Conversations and operators may have changed a state while its heartbeat ran: it is read again and merged.
 _STATES = """
 SELECT agent_id, energy, ticks_left, bonus_actions, mood::json, stale_beats, nops, working_memory
 FROM agents_agentstate WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
@@ -74,12 +74,11 @@ ORDER BY agent_id FOR UPDATE
 """
 
 
-def commit(members: Sequence[Member], fetcher: Fetcher, *, charge: Callable[[], None]) -> None:
-    """Write everything that these heartbeats bring about, in the open transaction, and how far they have come.
+def commit(members: Sequence[LeasedHeartbeat], fetcher: Fetcher, *, charge: Callable[[], None]) -> None:
+    """Write the effects and the progress of heartbeats, in the open transaction.
 
-    Memories come first, for the rows of heartbeats refer to them; those rows before what refers to the heartbeats, where
-    they are new. `charge` is called before the last statement: it counts the time up to there. Raises StaleLease when
-    another worker has one of them.
+    Foreign keys fix the order: memories, new heartbeats, rows that refer to heartbeats. `charge` is called before the last
+    statement, and counts the time up to it. Raises StaleLease when another worker has one of the leases.
     """
     effects = [(member, member.beat.effects) for member in members if member.beat is not None]
     _write_memories(effects, fetcher)
@@ -89,16 +88,16 @@ def commit(members: Sequence[Member], fetcher: Fetcher, *, charge: Callable[[], 
     if rowless:
         charge()
         _write_progress(rowless)
-    save_backlogs([each.backlog for _, each in effects if each.backlog is not None])
-    _write_about_beats(effects)
+    save_backlogs([effect_set.backlog for _, effect_set in effects if effect_set.backlog is not None])
+    _write_references(effects)
     _write_states(members, states)
     if not rowless:
         charge()
     _write_progress([member for member in members if member not in rowless])
 
 
-def _ended_as(member: Member) -> HeartbeatStatus | None:
-    """Return the status with which a heartbeat ends; None: it is suspended."""
+def _ended_as(member: LeasedHeartbeat) -> HeartbeatStatus | None:
+    """Return the status of an ended heartbeat; None if it is suspended."""
     progress = member.progress
     assert progress is not None
     if progress.status is ProgressStatus.SUSPENDED:
@@ -106,22 +105,24 @@ def _ended_as(member: Member) -> HeartbeatStatus | None:
     return _ENDED[progress.outcome or Outcome.FAILURE]
 
 
-def _write_progress(members: Sequence[Member]) -> None:
+def _write_progress(members: Sequence[LeasedHeartbeat]) -> None:
     suspend([member for member in members if _ended_as(member) is None])
     finish([(member, status) for member in members if (status := _ended_as(member)) is not None])
 
 
-def _write_memories(effects: Sequence[tuple[Member, Effects]], fetcher: Fetcher) -> None:
+def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher: Fetcher) -> None:
     fetcher.writer.write()
     ties = []
-    for member, each in effects:
+    for member, effect_set in effects:
         beat = member.beat
         assert beat is not None
         pairs = [
-            (made, source, Relation.DERIVED_FROM) for made, sources in each.derived for source in sources
+            (made, source, Relation.DERIVED_FROM)
+            for made, sources in effect_set.derived
+            for source in sources
         ]
         if beat.memory_id is not None:
-            pairs += [(learned, beat.memory_id, Relation.LEARNED_FROM) for learned in each.learned]
+            pairs += [(learned, beat.memory_id, Relation.LEARNED_FROM) for learned in effect_set.learned]
         ties += [
             Tie(
                 agent_id=beat.agent_id,
@@ -133,32 +134,40 @@ def _write_memories(effects: Sequence[tuple[Member, Effects]], fetcher: Fetcher)
             for made, source, relation in pairs
         ]
     draw_ties(ties)
-    # Each recall counts by itself: of several of one agent, the first ones together, then the second ones.
-    recalls = [[(member.agent.id, scores) for scores in each.recalls] for member, each in effects]
+    # Each recall counts once, so the first of each agent are written together, then the second.
+    recalls = [[(member.agent.id, scores) for scores in effect_set.recalls] for member, effect_set in effects]
     for round_ in zip_longest(*recalls):
         note_recalls(dict(filter(None, round_)))
 
 
-def _write_about_beats(effects: Sequence[tuple[Member, Effects]]) -> None:
-    """Write what refers to the heartbeats, and what goes with them."""
-    beats = [(member.beat, each) for member, each in effects if member.beat is not None]
+def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> None:
+    """Write the rows that refer to heartbeats."""
+    beats = [(member.beat, effect_set) for member, effect_set in effects if member.beat is not None]
     link_memories(
         [
             GoalLink(goal_id=UUID(goal_id), memory_id=beat.memory_id, kind=kind)
-            for beat, each in beats
+            for beat, effect_set in beats
             if beat.memory_id is not None
-            for goal_id, kind in dict.fromkeys(each.goal_links)
+            for goal_id, kind in dict.fromkeys(effect_set.goal_links)
         ]
     )
-    insert_rows([row for beat, each in beats for row in _experiences(beat, each)])
-    levels = write_levels({beat.agent_id: each.level.after for beat, each in beats if each.level})
-    insert_rows([row for beat, each in beats for row in _audit(beat, each, levels)])
-    heard = [(percept_id, beat.heartbeat_id) for beat, each in beats for percept_id in each.heard]
-    if heard:
-        change(_TAKE_IN, ids=[one for one, _ in heard], beats=[beat for _, beat in heard])
-    hold_for({beat.agent_id: each.held for beat, each in beats if each.held})
-    for beat, each in beats:
-        keep_code(agent_id=beat.agent_id, texts=each.code, source=beat.source)
+    insert_rows([row for beat, effect_set in beats for row in _experiences(beat, effect_set)])
+    levels = write_levels(
+        {beat.agent_id: effect_set.level.after for beat, effect_set in beats if effect_set.level}
+    )
+    insert_rows([row for beat, effect_set in beats for row in _audit(beat, effect_set, levels)])
+    percepts = [
+        (percept_id, beat.heartbeat_id) for beat, effect_set in beats for percept_id in effect_set.heard
+    ]
+    if percepts:
+        change(
+            _ASSIGN_PERCEPTS,
+            ids=[percept_id for percept_id, _ in percepts],
+            beats=[heartbeat_id for _, heartbeat_id in percepts],
+        )
+    hold_for({beat.agent_id: effect_set.held for beat, effect_set in beats if effect_set.held})
+    for beat, effect_set in beats:
+        keep_code(agent_id=beat.agent_id, texts=effect_set.code, source=beat.source)
 
 
 def _experiences(beat: Beat, effects: Effects) -> Iterable[Experience]:
@@ -201,38 +210,38 @@ def _audit(beat: Beat, effects: Effects, levels: set[UUID]) -> Iterable[AuditEve
         )
 
 
-def _lock_states(members: Sequence[Member]) -> dict[UUID, Sequence[Any]]:
-    """Lock the states that are going to be written, and read what may have changed in them meanwhile.
+def _lock_states(members: Sequence[LeasedHeartbeat]) -> dict[UUID, Sequence[Any]]:
+    """Lock the states to write, and read their current values.
 
-    Before the day's usage is counted, in whose order conversations lock as well.
+    Call it before daily usage is counted: conversations lock in this order.
     """
     writing = sorted(member.agent.id for member in members if _writes_state(member))
     return {agent_id: now for agent_id, *now in fetch(_STATES, agents=writing)} if writing else {}
 
 
-def _write_states(members: Sequence[Member], states: Mapping[UUID, Sequence[Any]]) -> None:
-    """Write the agents' states, merged with what has happened to them since the beats began."""
+def _write_states(members: Sequence[LeasedHeartbeat], states: Mapping[UUID, Sequence[Any]]) -> None:
+    """Write the agents' states, merged with changes since the heartbeats began."""
     writing = {member.agent.id: member for member in members if member.agent.id in states}
     if not writing:
         return
     columns = {agent_id: _columns(writing[agent_id], *now) for agent_id, now in states.items()}
     write_states(columns)
     for member in writing.values():
-        _remember_left(member, columns[member.agent.id])
+        _rebase_state(member, columns[member.agent.id])
         if member.beat is not None and member.beat.effects.nop:
             _count_nop(member, member.beat)
 
 
-def _writes_state(member: Member) -> bool:
+def _writes_state(member: LeasedHeartbeat) -> bool:
     beat = member.beat
     if beat is None:
         return False
-    # A beat that only waits, and has done nothing yet, leaves the state to its end.
+    # A suspended heartbeat without actions writes the state when it ends.
     return _ended_as(member) is not None or beat.has_acted
 
 
 def _columns(
-    member: Member,
+    member: LeasedHeartbeat,
     energy: float,
     ticks_left: int,
     bonus_actions: int,
@@ -241,13 +250,13 @@ def _columns(
     nops: int,
     working_memory: bytes,
 ) -> dict[str, Any]:
-    """Return the columns of the agent's state that the beat writes, and remember them as found for its next leg."""
+    """Return the columns of the agent's state to write, merged with their current values."""
     beat = member.beat
     assert beat is not None
     state, found, moved = beat.state, beat.found, beat.moved
     failed = _ended_as(member) == HeartbeatStatus.FAILED
     if failed and not beat.has_acted:
-        # What was noticed before a heartbeat that did nothing: who looks at it wants to know. Ticks of an unusable reply.
+        # A heartbeat that failed without actions writes its notices, and the ticks of an unusable reply.
         ticks = merged_amount(state.ticks_left, found=found.ticks_left, now=ticks_left, most=_UNBOUNDED)
         nop = {"nops": nops + 1, "ticks_left": ticks} if beat.effects.nop else {}
         return {"notices": state.notices, **nop}
@@ -292,8 +301,8 @@ def _columns(
     return columns
 
 
-def _remember_left(member: Member, written: Mapping[str, Any]) -> None:
-    """Count what the heartbeat itself has left so far as found: whatever differs in its next leg is somebody else's doing."""
+def _rebase_state(member: LeasedHeartbeat, written: Mapping[str, Any]) -> None:
+    """Set the values just written as the base of the next merge: later differences are changes by others."""
     progress = member.progress
     assert progress is not None
     beat = progress.checkpoint.state
@@ -307,16 +316,16 @@ def _remember_left(member: Member, written: Mapping[str, Any]) -> None:
         stale_beats=left.stale_beats,
         mood=mood,
     )
-    # Its share of the change is in the mood that was written.
-    ours: dict[str, Any] = {} if mood is None else {"state": replace(left, mood=mood), "moved": None}
-    checkpoint = replace(progress.checkpoint, state=replace(beat, found=found, **ours))
+    # The mood just written includes the heartbeat's own change.
+    own_change: dict[str, Any] = {} if mood is None else {"state": replace(left, mood=mood), "moved": None}
+    checkpoint = replace(progress.checkpoint, state=replace(beat, found=found, **own_change))
     member.progress = replace(progress, checkpoint=checkpoint)
 
 
-def _count_nop(member: Member, beat: Beat) -> None:
-    """Warn of replies that could not be used; after too many the agent becomes dormant."""
+def _count_nop(member: LeasedHeartbeat, beat: Beat) -> None:
+    """Warn of unusable replies; after too many make the agent dormant."""
     if beat.effects.dormant:
-        # A person may have paused or stopped it meanwhile: then it rests already.
+        # A person may have paused or stopped the agent meanwhile.
         with suppress(TransitionIllegal):
             make_dormant(agent_id=beat.agent_id, reason=beat.effects.dormant)
     elif beat.nops >= NOPS_TO_WARN:
@@ -325,7 +334,7 @@ def _count_nop(member: Member, beat: Beat) -> None:
         )
 
 
-def fail(member: Member, error: Exception) -> None:
-    """End a heartbeat as failed by a fault, from where it was last stored."""
+def fail(member: LeasedHeartbeat, error: Exception) -> None:
+    """End a heartbeat as failed by an error, from its last checkpoint."""
     notes = "; ".join(getattr(error, "__notes__", ()))
     end_unknown(member, reason=f"{type(error).__name__}: {error} {notes}".strip())

@@ -1,4 +1,4 @@
-"""The rounds in which maintenance summarizes episodes, takes concepts, and weighs memories: by rule, or by errands."""
+"""Enqueue maintenance calls that summarize episodes, extract concepts and appraise memories, or do so by rule."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from arbor.memory.summary import Line, extractive_summary
 from arbor.models.handles import REFLEX, REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, ModelRequest
 
-#: Episodes in one step, and memories that one errand asks about (seed 004, 6.1).
+#: Episodes of one step, and memories of one maintenance call (seed 004, 6.1).
 SUMMARY_BATCH = 5
 EXTRACT_BATCH = 10
 WEIGH_BATCH = 20
-#: An episode of so few memories says itself what it was about.
+#: Memories up to which an episode needs no model for its summary.
 SHORT_EPISODE = 2
-#: Errands of one purpose that one agent has open at most.
-OPEN_OF_AGENT = 20
-#: An agent whose errand has failed for good rests so long from errands of that purpose: what was wrong may still be.
-RESTS = timedelta(hours=1)
-#: How long one round lasts: three of them fit into the minute between two.
-_LASTS = timedelta(seconds=15)
+#: Open maintenance calls of one agent and purpose at most.
+MAX_OPEN_OF_AGENT = 20
+#: Time without new maintenance calls of a purpose after one has failed for good: its cause may persist.
+PAUSE_AFTER_FAILURE = timedelta(hours=1)
+#: Duration of one round: three rounds fit into a period of one minute.
+_ROUND_DURATION = timedelta(seconds=15)
 
 _UNFINISHED = """
 SELECT status, subject FROM heartbeats_externalcall
@@ -62,81 +62,81 @@ FROM heartbeats_externalcall
 WHERE errand_status IN ('pending', 'running') AND (due_at IS NULL OR due_at <= now())
 """
 # No model is asked on behalf of a suspended tenant.
-_MAY_ASK = """
+_MAY_ENQUEUE = """
 AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
 AND NOT EXISTS (
     SELECT FROM heartbeats_externalcall c WHERE c.tenant_id = t.id AND c.agent_id = waits.agent_id
         AND c.purpose = '{purpose}' AND c.errand_status = 'failed'
-        AND c.ended_at > now() - interval '{rests} seconds'
+        AND c.ended_at > now() - interval '{pause} seconds'
 )
 """
 
 
 def tend_episodes() -> Round:
-    """Close the episodes that are over, and have those summarized that have been closed for a while."""
+    """Close the episodes that are over, and summarize closed ones after a while."""
     rounds = [close_episodes()]
     waiting = _allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
-    rounds.append(make_round("summaries", waiting=waiting, tend=_summarize, lasts=_LASTS))
-    return _together(rounds)
+    rounds.append(make_round("summaries", waiting=waiting, tend=_summarize, lasts=_ROUND_DURATION))
+    return _sum_of(rounds)
 
 
 def consolidate() -> Round:
-    """Bring lost errands back, take the concepts of new memories, and have those weighed that are to be."""
+    """Recover lost maintenance calls, extract concepts of new memories, and appraise memories."""
     rounds = [recover_errands()]
     extracting = agents_with(Chore.EXTRACT)
     if settings.ARBOR_MAINTENANCE_MODEL:
         extracting = _allowed(extracting, CallPurpose.EXTRACT)
-    rounds.append(make_round("concepts", waiting=extracting, tend=_extract, lasts=_LASTS))
+    rounds.append(make_round("concepts", waiting=extracting, tend=_extract, lasts=_ROUND_DURATION))
     if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
         waiting = _allowed(agents_with(Chore.WEIGH), CallPurpose.WEIGH)
-        rounds.append(make_round("weights", waiting=waiting, tend=_weigh, lasts=_LASTS))
-    return _together(rounds)
+        rounds.append(make_round("weights", waiting=waiting, tend=_appraise, lasts=_ROUND_DURATION))
+    return _sum_of(rounds)
 
 
-def _together(rounds: Sequence[Round]) -> Round:
+def _sum_of(rounds: Sequence[Round]) -> Round:
     return Round(
-        steps=sum(each.steps for each in rounds),
-        done=sum(each.done for each in rounds),
-        failed=sum(each.failed for each in rounds),
+        steps=sum(round_.steps for round_ in rounds),
+        done=sum(round_.done for round_ in rounds),
+        failed=sum(round_.failed for round_ in rounds),
     )
 
 
 def maintenance_model() -> str:
-    """Return the handle of the model that does errands; the reflex policy where none is named."""
+    """Return the model handle for maintenance calls; the reflex policy where none is configured."""
     return settings.ARBOR_MAINTENANCE_MODEL or str(REFLEX_HANDLE)
 
 
 def _allowed(waiting: str, purpose: CallPurpose) -> str:
-    rule = _MAY_ASK.format(purpose=purpose.value, rests=RESTS.total_seconds())
+    rule = _MAY_ENQUEUE.format(purpose=purpose.value, pause=PAUSE_AFTER_FAILURE.total_seconds())
     return f"SELECT waits.agent_id FROM ({waiting}) waits WHERE true {rule}"  # noqa: S608 (our own words)
 
 
 def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
-    """Take up to a batch of an agent's closed episodes: ask for a summary, or make one if there is little to sum up."""
+    """Summarize up to a batch of an agent's closed episodes: long ones by a maintenance call, short ones by rule."""
     with tenant_transaction(tenant_id):
         unfinished = _unfinished(agent_id, CallPurpose.SUMMARIZE)
         asked = [UUID(subject["episode"]) for status, subject in unfinished if status != CallStatus.FAILED]
         episodes = unsummarized_episodes(agent_id, limit=SUMMARY_BATCH, without=asked)
-        short = [each for each in episodes if len(each.excerpts) <= SHORT_EPISODE]
-        long = [each for each in episodes if len(each.excerpts) > SHORT_EPISODE][
-            : _room(tenant_id, agent_id, len(asked))
+        short = [episode for episode in episodes if len(episode.excerpts) <= SHORT_EPISODE]
+        long = [episode for episode in episodes if len(episode.excerpts) > SHORT_EPISODE][
+            : _free_calls(tenant_id, agent_id, len(asked))
         ]
         done = sum(
-            ask(agent_id=agent_id, tenant_id=tenant_id, errand=_summary_errand(episode)) for episode in long
+            ask(agent_id=agent_id, tenant_id=tenant_id, errand=_summary_call(episode)) for episode in long
         )
     return done + _summarize_by_rule(tenant_id, agent_id, short)
 
 
-def _summary_errand(episode: Unsummarized) -> Errand:
+def _summary_call(episode: Unsummarized) -> Errand:
     return Errand(
         subject=subject_of_episode(episode.episode_id, size=episode.size),
         request=_request(CallPurpose.SUMMARIZE, episode.excerpts),
         model=maintenance_model(),
-        left_out=_not_shown(episode),
+        left_out=_left_out_notes(episode),
     )
 
 
-def _not_shown(episode: Unsummarized) -> list[str]:
+def _left_out_notes(episode: Unsummarized) -> list[str]:
     notes = list(left_out_of_prompt(episode.excerpts))
     if (unread := episode.size - len(episode.excerpts)) > 0:
         notes.append(
@@ -152,12 +152,14 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
         Summary(
             episode_id=episode.episode_id,
             size=episode.size,
-            text=extractive_summary([Line(speaker=each.role, text=each.text) for each in episode.excerpts]),
+            text=extractive_summary(
+                [Line(speaker=excerpt.role, text=excerpt.text) for excerpt in episode.excerpts]
+            ),
             by=str(REFLEX_HANDLE),
         )
         for episode in episodes
     ]
-    embedded = embed_summaries(tenant_id, agent_id, [each.text for each in summaries])
+    embedded = embed_summaries(tenant_id, agent_id, [summary.text for summary in summaries])
     with tenant_transaction(tenant_id):
         return store_summaries(agent_id, summaries, embedded)
 
@@ -165,23 +167,23 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
 def _extract(tenant_id: UUID, agent_id: UUID) -> int:
     if not settings.ARBOR_MAINTENANCE_MODEL:
         return extract_by_rule(tenant_id, agent_id)
-    return _ask_about(tenant_id, agent_id, CallPurpose.EXTRACT, Chore.EXTRACT, EXTRACT_BATCH)
+    return _enqueue_call(tenant_id, agent_id, CallPurpose.EXTRACT, Chore.EXTRACT, EXTRACT_BATCH)
 
 
-def _weigh(tenant_id: UUID, agent_id: UUID) -> int:
-    return _ask_about(tenant_id, agent_id, CallPurpose.WEIGH, Chore.WEIGH, WEIGH_BATCH)
+def _appraise(tenant_id: UUID, agent_id: UUID) -> int:
+    return _enqueue_call(tenant_id, agent_id, CallPurpose.WEIGH, Chore.WEIGH, WEIGH_BATCH)
 
 
-def _ask_about(tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: Chore, batch: int) -> int:
-    """Write an errand about up to a batch of waiting memories that no errand has asked about; return how many."""
+def _enqueue_call(tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: Chore, batch: int) -> int:
+    """Enqueue a maintenance call about a batch of pending memories without one; return their number."""
     with tenant_transaction(tenant_id):
-        # One worker at a time chooses for an agent, so no memory is asked about twice.
+        # One worker at a time selects for an agent, so no memory is in two calls.
         lock_minds([agent_id])
         unfinished = _unfinished(agent_id, purpose)
-        if not _room(tenant_id, agent_id, sum(status != CallStatus.FAILED for status, _ in unfinished)):
+        if not _free_calls(tenant_id, agent_id, sum(status != CallStatus.FAILED for status, _ in unfinished)):
             return 0
-        # Those of failed errands too: they stay as they are, for a person to see.
-        asked = {UUID(each) for _, subject in unfinished for each in subject["memories"]}
+        # Includes memories of failed calls, which wait for a person.
+        asked = {UUID(memory_id) for _, subject in unfinished for memory_id in subject["memories"]}
         waiting = waiting_memories(agent_id, chore, limit=batch, without=asked)
         if not waiting:
             return 0
@@ -196,7 +198,7 @@ def _ask_about(tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: Cho
 
 
 def _request(purpose: CallPurpose, excerpts: Sequence[Excerpt]) -> ModelRequest:
-    # Nobody outside can guess the nonce, so no memory can close its data block and speak as the prompt.
+    # The nonce cannot be guessed, so no memory can close its data block and inject a prompt.
     by_rule = maintenance_model().startswith(f"{REFLEX}/")
     return errand_request(purpose, excerpts, nonce=secrets.token_hex(8), for_rules=by_rule)
 
@@ -206,14 +208,13 @@ def _unfinished(agent_id: UUID, purpose: CallPurpose) -> list[tuple[str, dict[st
     return [(status, json.loads(subject)) for status, subject in rows]
 
 
-def _room(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
-    """Return how many errands an agent may begin: heartbeats' calls wait in the same queue, and go first.
+def _free_calls(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
+    """Return the number of maintenance calls that an agent may add.
 
-    None where the day's budget is used up, or the rest is for users who wait: what is to be done stays due until the
-    next day. Rules cost nothing.
+    0 where the daily limit leaves none: the memories stay pending until the next day. Rules cost nothing.
 
-    Tenants that have some open share ARBOR_MAX_ERRANDS alike: one that comes later has its share at once, while what the
-    others have above theirs is worked off. What waits for a later try is in nobody's way, but its own agent's.
+    Tenants with open calls share ARBOR_MAX_ERRANDS equally; a new tenant has its share at once. Calls that wait for a
+    later try count only for their own agent.
     """
     if not maintenance_model().startswith(f"{REFLEX}/") and not day_of(agent_id).level.may_tend:
         return 0
@@ -222,4 +223,4 @@ def _room(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
         row: tuple[int, int] = cursor.fetchone()
     open_of_tenant, others = row
     share: int = max(1, settings.ARBOR_MAX_ERRANDS // (others + 1))
-    return max(0, min(OPEN_OF_AGENT - open_of_agent, share - open_of_tenant))
+    return max(0, min(MAX_OPEN_OF_AGENT - open_of_agent, share - open_of_tenant))

@@ -1,4 +1,4 @@
-"""Cycles: beats run here one after the other, under a budget of ticks (seed 003, 4 and 10.1)."""
+"""Cycles: heartbeats run in this process one after another, under a budget of ticks (seed 003, 4 and 10.1)."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Trigger
 from apps.heartbeats.services.inline import beat_now
-from apps.heartbeats.services.schedule import require_beatable
+from apps.heartbeats.services.schedule import require_claimable
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, TransitionIllegal
 from arbor.heartbeat.results import ActionOutcome
 from arbor.runtime import ActionTaken, Cycle, Tick
 
-#: The most ticks of one cycle: the origin of seed 003 has 256 in all.
+#: Ticks of one cycle at most (seed 003).
 MOST_TICKS = 256
-#: How long a cycle waits, in seconds, for a beat that a fleet runs between two of its own, and how often it looks; ours.
+#: Seconds that a cycle waits at most for a heartbeat that a worker runs, and between two checks.
 WAIT_S = 10.0
-LOOK_S = 0.1
+POLL_S = 0.1
 
 
-class _Standing(NamedTuple):
-    """What of an agent's state tells what a beat came to: its ticks, and replies in a row that could not be used."""
+class _CycleState(NamedTuple):
+    """An agent's ticks, and its count of nops in a row."""
 
     left: int
     nops: int
 
 
 def allocate(*, agent_id: UUID, ticks: int, actor: str) -> int:
-    """Give an agent a cycle's ticks in place of what was left of the last one. Raises NotFound, Invalid."""
+    """Set an agent's ticks for a cycle; unused ticks of the last one are lost. Raises NotFound, Invalid."""
     if not 0 <= ticks <= MOST_TICKS:
         raise Invalid(f"a cycle has 0 to {MOST_TICKS} ticks, got {ticks}")
     agent = agent_by_id(agent_id)
@@ -53,43 +53,41 @@ def allocate(*, agent_id: UUID, ticks: int, actor: str) -> int:
 
 
 def give_cycle(*, agent_id: UUID, ticks: int, actor: str) -> int:
-    """Give an agent the ticks of a cycle that is to run now.
+    """Set an agent's ticks for a cycle that runs now.
 
-    Raises what its first beat would, BudgetExhausted for no tick, and what `allocate` raises; the ticks stay as they were
-    then.
+    Raises the errors of its first heartbeat and of `allocate`, and BudgetExhausted for 0 ticks; the ticks are unchanged then.
     """
-    require_beatable(agent_id=agent_id)
+    require_claimable(agent_id=agent_id)
     if ticks == 0:
         raise BudgetExhausted(f"a cycle that is run has 1 to {MOST_TICKS} ticks, got 0")
     return allocate(agent_id=agent_id, ticks=ticks, actor=actor)
 
 
 def beat_once(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> Tick:
-    """Run one beat in this process. Raises as `inline.beat_now` does."""
+    """Run one heartbeat in this process. Raises the errors of `inline.beat_now`."""
     return tick_of(beat_now(agent_id=agent_id, tenant_id=tenant_id, trigger=trigger))
 
 
 def run_ticks(
     *, agent_id: UUID, tenant_id: UUID, progress: Callable[[Tick, int], None] | None = None
 ) -> Cycle:
-    """Beat until the ticks that the agent has are used up, or nothing is left to do.
+    """Run heartbeats until the agent's ticks are used up, or nothing is left to do.
 
-    An action costs a tick, and a beat that did nothing costs one too (10.7). One that failed before it did anything, for
-    its model is out of reach, costs none, and ends the cycle: the next would fare no better. `progress` is told of each
-    beat, with the ticks that are left then. Raises NotFound, BudgetExhausted where there is no tick, and what the first
-    beat raises.
+    An action costs a tick, as does a heartbeat without actions (10.7). A heartbeat that failed before its first action,
+    such as for an unreachable model, costs none and ends the cycle. `progress` is called after each heartbeat with the
+    ticks left. Raises NotFound, BudgetExhausted for 0 ticks, and the errors of the first heartbeat.
     """
-    standing = _standing(agent_id, tenant_id)
-    allocated = standing.left
+    state = _load_state(agent_id, tenant_id)
+    allocated = state.left
     if not allocated:
         raise BudgetExhausted(
             f"agent {agent_id} has no ticks left; allocate some, or give the cycle a budget"
         )
     ticks: list[Tick] = []
     ended = ""
-    while standing.left and not ended:
+    while state.left and not ended:
         try:
-            made = _beat(agent_id, tenant_id, patience=WAIT_S if ticks else 0.0)
+            made = _run_next(agent_id, tenant_id, patience=WAIT_S if ticks else 0.0)
         except TransitionIllegal as error:
             if not ticks:
                 raise
@@ -102,18 +100,18 @@ def run_ticks(
             idle = made.reason.startswith("idle:")
             ended = f"nothing left to do: {made.reason}" if idle else made.reason
         else:
-            before, standing = standing, _standing(agent_id, tenant_id)
-            if made.status == HeartbeatStatus.FAILED and standing == before and not made.actions:
+            before, state = state, _load_state(agent_id, tenant_id)
+            if made.status == HeartbeatStatus.FAILED and state == before and not made.actions:
                 ended = made.reason
             else:
-                standing = _charge(agent_id, tenant_id, before=before, after=standing)
+                state = _charge(agent_id, tenant_id, before=before, after=state)
         if progress is not None:
-            progress(made, standing.left)
-    return Cycle(ticks=ticks, allocated=allocated, left=standing.left, ended=ended or "used up")
+            progress(made, state.left)
+    return Cycle(ticks=ticks, allocated=allocated, left=state.left, ended=ended or "used up")
 
 
 def tick_of(beat: Heartbeat) -> Tick:
-    """Return a heartbeat that has ended as its caller sees it."""
+    """Convert an ended heartbeat to a Tick."""
     done = [
         ActionTaken(
             action=entry["action"],
@@ -136,8 +134,8 @@ def tick_of(beat: Heartbeat) -> Tick:
     )
 
 
-def _beat(agent_id: UUID, tenant_id: UUID, *, patience: float) -> Tick:
-    """Run the cycle's next beat; one that a fleet runs just now is waited for, so many seconds at most."""
+def _run_next(agent_id: UUID, tenant_id: UUID, *, patience: float) -> Tick:
+    """Run the cycle's next heartbeat; wait up to `patience` seconds for one that a worker runs."""
     until = monotonic() + patience
     while True:
         try:
@@ -147,19 +145,19 @@ def _beat(agent_id: UUID, tenant_id: UUID, *, patience: float) -> Tick:
         except TransitionIllegal:
             if monotonic() >= until:
                 raise
-        sleep(LOOK_S)
+        sleep(POLL_S)
 
 
-def _standing(agent_id: UUID, tenant_id: UUID) -> _Standing:
+def _load_state(agent_id: UUID, tenant_id: UUID) -> _CycleState:
     with tenant_transaction(tenant_id):
         agent_by_id(agent_id)
-        return _Standing(*AgentState.objects.values_list("ticks_left", "nops").get(agent_id=agent_id))
+        return _CycleState(*AgentState.objects.values_list("ticks_left", "nops").get(agent_id=agent_id))
 
 
-def _charge(agent_id: UUID, tenant_id: UUID, *, before: _Standing, after: _Standing) -> _Standing:
-    """Return the standing after a beat; one that paid for nothing pays one tick."""
+def _charge(agent_id: UUID, tenant_id: UUID, *, before: _CycleState, after: _CycleState) -> _CycleState:
+    """Return the state after a heartbeat; one that paid for no action pays one tick."""
     if after.left < before.left:
         return after
     with tenant_transaction(tenant_id):
         AgentState.objects.filter(agent_id=agent_id).update(ticks_left=Greatest(F("ticks_left") - 1, 0))
-    return _standing(agent_id, tenant_id)
+    return _load_state(agent_id, tenant_id)

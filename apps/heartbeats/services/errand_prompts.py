@@ -1,4 +1,4 @@
-"""Prompts of errands are not kept for ever: they repeat texts of memories, which live and are purged elsewhere."""
+"""Empty the prompts of old maintenance calls: they copy texts of memories, which may be purged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from apps.tenants.packing import sql_literal
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change
 
-#: Prompts of one agent that one step empties.
+#: Prompts emptied in one step for one agent.
 STEP = 500
 
-# Along the index of what is still kept, those that were passed over left out.
+# Uses the partial index of prompts not yet emptied.
 _OLD = f"""errand_status = 'complete' AND request <> {sql_literal({})}
     AND requested_at < now() - %(kept)s::interval AND ended_at < now() - %(kept)s::interval"""
 _WAITING = f"""
@@ -33,7 +33,7 @@ WHERE tenant_id = %(tenant)s AND id IN (
 
 
 def empty_prompts() -> Round:
-    """Empty the prompts of errands that were completed more than ARBOR_ERRAND_PROMPTS_DAYS ago, agent by agent."""
+    """Empty the prompts of maintenance calls completed more than ARBOR_ERRAND_PROMPTS_DAYS ago, agent by agent."""
     seconds = settings.ARBOR_ERRAND_PROMPTS_KEPT.total_seconds()
     return make_round("prompts", waiting=_WAITING.replace("%(kept)s", f"'{seconds} seconds'"), tend=_empty)
 

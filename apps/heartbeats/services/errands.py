@@ -1,8 +1,7 @@
-"""Errands: calls to models that maintenance makes, without a heartbeat.
+"""Maintenance calls: external calls without a heartbeat.
 
-An errand is written with its subject, told to the workers of the model queue, and applied in the transaction that stores
-its reply, so it happens once or not at all. The row is the truth: a lost message is sent again, a lost worker's try counts
-as failed, and a try that failed is made again later and later until the errand is left as failed, with its reason.
+A reply is applied in the transaction that stores it: once or not at all. A lost message is published again, the try of a
+lost worker counts as failed, and failed tries are repeated with growing delays until the call is marked as failed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from psycopg.types.json import Jsonb
 from apps.heartbeats.services.call_leases import LeasedCall
 from apps.heartbeats.services.ledger import charge_reply, note_truncated
 from apps.heartbeats.services.purposes import PURPOSES, subject_key
-from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.schedule import execute_message
 from apps.queues import enqueue
 from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction
@@ -34,12 +33,12 @@ from arbor.models.ports import ModelReply, ModelRequest
 
 log = structlog.get_logger(__name__)
 
-#: How long after each failed try the next one is made. After the last of them the errand has failed.
+#: Delay after each failed try. After the last one the call has failed.
 WAITS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25))
-#: An answer that somebody waits for and that cannot be read is asked for again so often, at once (seed 003, 10.7).
-ASKED_AGAIN = 2
+#: Immediate retries of an unreadable reply that somebody waits for (seed 003, 10.7).
+MAX_RETRIES = 2
 
-_ASK = """
+_INSERT = """
 INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, purpose, subject, subject_key, status, model, request,
     sections, dropped, reply, error, error_kind, attempts, failures, lease_until, requested_at)
 VALUES (%(tenant)s, %(id)s, %(agent)s, %(purpose)s, %(subject)s, %(key)s, 'pending', %(model)s, %(request)s,
@@ -57,7 +56,7 @@ _NOTE = """
 UPDATE heartbeats_externalcall SET dropped = dropped || %(notes)s
 WHERE tenant_id = %(tenant)s AND id = %(call)s
 """
-_AGAIN = """
+_SCHEDULE_RETRY = """
 UPDATE heartbeats_externalcall
 SET status = 'pending', reply = %(reply)s, error = %(error)s, error_kind = %(kind)s, failures = failures + 1,
     due_at = now() + %(wait)s, lease_until = now() + %(believed)s, request = %(request)s, model = %(model)s,
@@ -75,35 +74,35 @@ WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attemp
 
 @dataclass(frozen=True, kw_only=True)
 class Errand:
-    """What a model is to be asked, about what: `{"episode": id}`, `{"memories": [ids]}`, or a turn of a conversation."""
+    """A request for a model and its subject: `{"episode": id}`, `{"memories": [ids]}`, or a turn of a conversation."""
 
     subject: dict[str, Any]
     request: ModelRequest
     #: `provider/model`
     model: str
-    #: What of its subject the prompt does not show.
+    #: Parts of the subject that the prompt leaves out.
     left_out: Sequence[str] = ()
     #: The prompt's parts: [{name, text, tokens}].
     sections: Sequence[dict[str, Any]] = ()
 
 
 def ask(*, agent_id: UUID, tenant_id: UUID, errand: Errand) -> bool:
-    """Write an errand in the open transaction and tell the workers; False when one about that subject is open."""
+    """Write a maintenance call in the open transaction and enqueue it; return False if its subject has an open one."""
     written = write_errand(agent_id=agent_id, errand=errand)
     if written is not None:
         call_id, name = written
-        enqueue(fulfil_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
+        enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
     return written is not None
 
 
 def write_errand(*, agent_id: UUID, errand: Errand) -> tuple[UUID, str] | None:
-    """Write an errand in the open transaction; return its id and its agent's name, none when one like it is open.
+    """Write a maintenance call in the open transaction; return its id and its agent's name, None if its subject has one.
 
-    Whoever writes it fulfils it, or tells the workers; else `recover_errands` does so later.
+    The caller executes or enqueues it; otherwise `recover_errands` enqueues it later.
     """
     call_id = uuid7()
     rows = fetch(
-        _ASK,
+        _INSERT,
         id=call_id,
         agent=agent_id,
         purpose=errand.request.purpose.value,
@@ -118,17 +117,17 @@ def write_errand(*, agent_id: UUID, errand: Errand) -> tuple[UUID, str] | None:
     return (call_id, rows[0][0]) if rows else None
 
 
-def settle_errand(call: LeasedCall, reply: ModelReply) -> bool:
-    """Read a reply, store it and do what it was for, in one transaction; False if this worker's lease was lost.
+def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:
+    """Read, store and apply a reply, in one transaction; return False if this worker's lease was lost.
 
-    A reply that cannot be used, and a fault in applying it, is a try that failed: nothing of it is kept but its text.
+    An unusable reply and an error in applying it are failed tries, of which only the reply's text is stored.
     """
     purpose = PURPOSES[call.request.purpose]
     try:
         read = purpose.read(call.subject, reply.text)
         prepared = purpose.prepare(call.tenant_id, call.agent_id, read)
         with tenant_transaction(call.tenant_id):
-            # What it cost was spent even if the reply came too late to count.
+            # The cost is charged even if the reply is too late to count.
             charge_reply(call, reply)
             note_truncated(call, reply)
             stored = bool(
@@ -137,29 +136,29 @@ def settle_errand(call: LeasedCall, reply: ModelReply) -> bool:
             if stored:
                 notes = purpose.apply(call.agent_id, call.subject, prepared, call.model)
                 if notes:
-                    change(_NOTE, call=call.call_id, notes=Jsonb([storable(each) for each in notes]))
+                    change(_NOTE, call=call.call_id, notes=Jsonb([storable(note) for note in notes]))
     except (OperationalError, InterfaceError):
-        # The database went away: the lease brings the errand back.
+        # A database error: the call is recovered when its lease expires.
         raise
     except Exception as error:
         if not isinstance(error, ReplyInvalid):
-            # Whatever is wrong with what this reply says must not be met again for ever, nor stop other errands.
-            log.exception("errand_fault", call_id=str(call.call_id), purpose=call.request.purpose)
+            # An unexpected error counts as a failed try: it must not repeat forever, nor block other calls.
+            log.exception("maintenance_call_crashed", call_id=str(call.call_id), purpose=call.request.purpose)
         with tenant_transaction(call.tenant_id):
             charge_reply(call, reply, error_kind=type(error).__name__)
             note_truncated(call, reply)
-            return stumble(call, error, reply=reply.text)
+            return record_failed_try(call, error, reply=reply.text)
     if not stored:
         log.warning("call_lease_lost", call_id=str(call.call_id))
     return stored
 
 
-def stumble(call: LeasedCall, error: Exception, *, reply: str = "") -> bool:
-    """Record a failed try in the open transaction: it is made again later, or the errand has failed for good.
+def record_failed_try(call: LeasedCall, error: Exception, *, reply: str = "") -> bool:
+    """Record a failed try in the open transaction: schedule a retry, or mark the call as failed.
 
-    A model whose reply could not be read is told what was wrong. False if this worker's lease was lost.
+    The retry of an unreadable reply includes the error. Returns False if this worker's lease was lost.
     """
-    again = _next_try(call, error, reply)
+    retry = _next_try(call, error, reply)
     purpose = PURPOSES[call.request.purpose]
     values: dict[str, Any] = {
         "call": call.call_id,
@@ -168,24 +167,27 @@ def stumble(call: LeasedCall, error: Exception, *, reply: str = "") -> bool:
         "error": storable(str(error)),
         "kind": type(error).__name__.lstrip("_"),
     }
-    if again is not None:
-        stored = _ask_again(call, again, values)
+    if retry is not None:
+        stored = _schedule_retry(call, retry, values)
     else:
         stored = bool(change(_GIVE_UP, **values))
         log.warning(
-            "errand_failed", call_id=str(call.call_id), purpose=call.request.purpose, error=str(error)
+            "maintenance_call_failed",
+            call_id=str(call.call_id),
+            purpose=call.request.purpose,
+            error=str(error),
         )
     if stored:
         reason = storable(f"{values['kind']}: {error}")
         purpose.failed(call.agent_id, call.subject, reason)
-        if again is None:
+        if retry is None:
             purpose.given_up(call.agent_id, call.subject, reason)
     return stored
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Again:
-    """The next try of an errand: after how long, and who is asked what."""
+class _Retry:
+    """The next try of a maintenance call: its delay, model and request."""
 
     wait: timedelta
     request: ModelRequest
@@ -193,36 +195,36 @@ class _Again:
     subject: dict[str, Any]
 
 
-def _ask_again(call: LeasedCall, again: _Again, values: Mapping[str, Any]) -> bool:
-    """Write the next try. Who waits for the answer makes it itself; where that one was lost, workers are told at once."""
+def _schedule_retry(call: LeasedCall, retry: _Retry, values: Mapping[str, Any]) -> bool:
+    """Write the next try; enqueue it if the process that waited for the answer was lost."""
     rows = fetch(
-        _AGAIN,
+        _SCHEDULE_RETRY,
         **values,
-        wait=again.wait,
-        believed=again.wait or settings.ARBOR_QUEUE_LEASE,
-        request=pack(again.request.to_json()),
-        model=again.model,
-        subject=Jsonb(again.subject),
+        wait=retry.wait,
+        believed=retry.wait or settings.ARBOR_QUEUE_LEASE,
+        request=pack(retry.request.to_json()),
+        model=retry.model,
+        subject=Jsonb(retry.subject),
     )
-    if rows and again.subject.get("told"):
-        enqueue(fulfil_message(call_id=call.call_id, tenant_id=call.tenant_id, agent_name=rows[0][0]))
+    if rows and retry.subject.get("told"):
+        enqueue(execute_message(call_id=call.call_id, tenant_id=call.tenant_id, agent_name=rows[0][0]))
     return bool(rows)
 
 
-def _next_try(call: LeasedCall, error: Exception, reply: str) -> _Again | None:
-    """Return the try that follows a failed one; none where it is given up."""
+def _next_try(call: LeasedCall, error: Exception, reply: str) -> _Retry | None:
+    """Return the try that follows a failed one; None if the call has failed for good."""
     request, model, subject = call.request, call.model, call.subject
     if isinstance(error, ReplyInvalid):
         request = asked_again(request, reply=storable(reply), fault=str(error))
     if not PURPOSES[request.purpose].waited_for:
         if call.failures >= len(WAITS):
             return None
-        return _Again(wait=WAITS[call.failures], request=request, model=model, subject=subject)
-    if isinstance(error, ReplyInvalid) and (asked := subject.get("asked_again", 0)) < ASKED_AGAIN:
+        return _Retry(wait=WAITS[call.failures], request=request, model=model, subject=subject)
+    if isinstance(error, ReplyInvalid) and (asked := subject.get("asked_again", 0)) < MAX_RETRIES:
         subject = {**subject, "asked_again": asked + 1}
     elif isinstance(error, ModelUnavailable | ModelTimeout) and subject.get("models_left"):
         model, *left = subject["models_left"]
         subject = {**subject, "models_left": left}
     else:
         return None
-    return _Again(wait=timedelta(), request=request, model=model, subject=subject)
+    return _Retry(wait=timedelta(), request=request, model=model, subject=subject)

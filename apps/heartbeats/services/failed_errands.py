@@ -1,4 +1,4 @@
-"""Errands that failed for good: what people see of them, and letting what they were about be asked about anew."""
+"""List and retry failed maintenance calls."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ ORDER BY c.ended_at DESC, c.id LIMIT %(limit)s
 
 @dataclass(frozen=True, kw_only=True)
 class FailedErrand:
-    """An errand that failed for good, as people see it."""
+    """A failed maintenance call, as commands and pages show it."""
 
     id: UUID
     agent: str
     purpose: str
-    #: `an episode`, or how many memories.
+    #: `an episode`, or the number of memories.
     about: str
     model: str
     reason: str
@@ -44,7 +44,7 @@ class FailedErrand:
 
 
 def failed_errands(*, agent_id: UUID | None = None, limit: int = 100) -> list[FailedErrand]:
-    """Return the errands of an agent, or of the whole tenant, that failed for good, the latest first. One statement."""
+    """Return the failed maintenance calls of an agent or the whole tenant, latest first. One statement."""
     return [
         FailedErrand(
             id=call_id,
@@ -66,13 +66,14 @@ def _about(subject: dict[str, Any]) -> str:
 
 
 def retry_failed_errands(*, actor: str, agent_id: UUID | None = None) -> int:
-    """Let what failed errands were about be asked about anew, in the open transaction; return how many errands it were.
+    """Release the subjects of failed maintenance calls for new ones, in the open transaction; return their number.
 
-    Of one agent, or of the whole tenant. The next round asks, with the prompts and the model of that day; the failed
-    calls stay on record.
+    Of one agent, or of the whole tenant. The next round makes new calls; the failed ones are retained.
     """
     rows = fetch(_RETRY, agent=agent_id)
-    episodes = [subject["episode"] for _, each in rows if "episode" in (subject := json.loads(each))]
+    episodes = [
+        subject["episode"] for _, subject_json in rows if "episode" in (subject := json.loads(subject_json))
+    ]
     reset_failures(episodes)
     if rows:
         record(

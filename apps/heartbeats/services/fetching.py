@@ -1,4 +1,4 @@
-"""Answer the needs of the heartbeats of a batch, those of one kind for all heartbeats together."""
+"""Answer the needs of a batch of heartbeats, kind by kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from apps.heartbeats.actions import ACTIONS
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.models import ExternalCall
 from apps.heartbeats.services.boundary_vectors import example_vectors
-from apps.heartbeats.services.members import Member
+from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.questions import asked_before
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
@@ -47,42 +47,44 @@ from arbor.memory.recall_request import RecallRequest
 log = structlog.get_logger(__name__)
 
 _LINE = 120
-#: The order in which kinds are answered.
-_PLACE: Mapping[type, int] = MappingProxyType({kind: place for place, kind in enumerate(needs.ORDER)})
+#: The position of each kind in the order of answers.
+_POSITION: Mapping[type, int] = MappingProxyType(
+    {kind: position for position, kind in enumerate(needs.ORDER)}
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
-    """A need of one heartbeat."""
+class OpenNeed:
+    """A need of one heartbeat, not yet answered."""
 
-    member: Member
+    member: LeasedHeartbeat
     need: Any
 
     @property
     def agent_id(self) -> UUID:
-        """Return whose heartbeat it is."""
+        """Return the id of the heartbeat's agent."""
         return self.member.agent.id
 
     @property
     def source(self) -> str:
-        """Return what a row of this heartbeat names as where it comes from."""
+        """Return the source that rows of this heartbeat record."""
         return f"heartbeat:{self.member.heartbeat_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer that is an error of the domain, to be raised in the step."""
+    """A domain error as an answer, raised in the step."""
 
     error: ArborError
 
 
-def next_kind(asked: Sequence[Asked]) -> type:
-    """Return the kind of need that is answered first. Raises KeyError for one that nobody answers."""
-    return min({type(each.need) for each in asked}, key=_PLACE.__getitem__)
+def next_kind(open_needs: Sequence[OpenNeed]) -> type:
+    """Return the kind of need to answer first. Raises KeyError for an unknown kind."""
+    return min({type(open_need.need) for open_need in open_needs}, key=_POSITION.__getitem__)
 
 
 class Fetcher:
-    """The answers of one leg of a batch: what was read for it, and what it is going to write."""
+    """Reads and pending writes of one leg of a batch."""
 
     def __init__(self, tenant_id: UUID, now: datetime) -> None:
         self._tenant_id = tenant_id
@@ -92,55 +94,55 @@ class Fetcher:
         self._backlogs: dict[UUID, Backlog] = {}
         self.writer = MemoryWriter()
         #: The heartbeats of the batch.
-        self.members: Sequence[Member] = ()
-        #: Something is locked, or written, until the transaction ends.
+        self.members: Sequence[LeasedHeartbeat] = ()
+        #: The transaction has locked or written rows.
         self.is_committed_to = False
 
-    def answer(self, kind: type, asked: Sequence[Asked]) -> list[Any]:
-        """Return the answers to needs of one kind, in order, in the open transaction; a `Refusal` where one is refused."""
+    def answer(self, kind: type, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        """Return the answers to needs of one kind, in order, in the open transaction; a `Refusal` for a domain error."""
         if kind in _WRITING_MEMORIES:
-            # All at once and first: rounds of some of them would lock in an order that others do not keep to.
+            # Lock all agents first: locking in several rounds could deadlock with other batches.
             self.writer.lock([member.agent.id for member in self.members])
-        if kind in _AMONG_ROWS:
+        if kind in _USING_ROWS:
             self._flush()
-        answers = _ANSWERS[kind](self, asked)
+        answers = _ANSWERS[kind](self, open_needs)
         self.is_committed_to = self.is_committed_to or kind in _COMMITTING
         return answers
 
     def _flush(self) -> None:
-        """Write what was placed and changed so far, for a service that reads and writes the rows themselves."""
+        """Write pending memories and backlogs, for services that read and write the rows."""
         self.writer.write()
         self.writer = MemoryWriter()
         save_backlogs(self._backlogs.values())
 
-    def read_meanings(self, asked: Sequence[Asked]) -> None:
-        """Read what of each query is to be embedded, in the open transaction. One statement for all agents at most."""
-        wanted = [(each.agent_id, text) for each in asked for text in each.need.queries]
+    def read_meanings(self, open_needs: Sequence[OpenNeed]) -> None:
+        """Read the text to embed for each query, in the open transaction. One statement at most."""
+        wanted = [(open_need.agent_id, text) for open_need in open_needs for text in open_need.need.queries]
         if wanted:
             meanings = self._recaller.meaning_texts(wanted)
             self._meanings |= dict(zip(wanted, meanings, strict=True))
 
-    def embed(self, asked: Sequence[Asked]) -> list[Any]:
-        """Return the vectors that are asked for; outside any transaction where an embedder has to be waited for."""
-        return [self._vectors(each) for each in asked]
+    def embed(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        """Return the requested vectors; call it outside any transaction if the embedder is remote."""
+        return [self._vectors(open_need) for open_need in open_needs]
 
-    def _embedding(self, asked: Sequence[Asked]) -> list[Any]:
-        self.read_meanings(asked)
-        return self.embed(asked)
+    def _embedding(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        self.read_meanings(open_needs)
+        return self.embed(open_needs)
 
-    def _vectors(self, asked: Asked) -> dict[str, Any]:
-        need: needs.Embedding = asked.need
+    def _vectors(self, open_need: OpenNeed) -> dict[str, Any]:
+        need: needs.Embedding = open_need.need
         vectors: dict[str, Any] = {}
         if need.boundaries is not None:
             vectors |= example_vectors(tenant_id=self._tenant_id, model=need.model, own=need.boundaries)
-        texts = {text: self._meanings.get((asked.agent_id, text), text) for text in need.queries}
+        texts = {text: self._meanings.get((open_need.agent_id, text), text) for text in need.queries}
         texts |= {text: text for text in need.plain}
         if texts:
             try:
                 rows = embed_query(tenant_id=self._tenant_id, texts=[*texts.values()], model=need.model)
             except EmbeddingFailed as error:
-                # Words alone are poorer, and better than no heartbeat.
-                log.warning("embedding_failed", agent_id=str(asked.agent_id), error=str(error))
+                # Fall back to lexical recall.
+                log.warning("embedding_failed", agent_id=str(open_need.agent_id), error=str(error))
             else:
                 vectors |= dict(zip(texts, rows.tolist(), strict=True))
         if need.stored:
@@ -149,99 +151,106 @@ class Fetcher:
                 vectors |= dict(zip(need.stored, made.tolist(), strict=True))
         return vectors
 
-    def _recalls(self, asked: Sequence[Asked]) -> list[Any]:
-        requests: list[RecallRequest] = [each.need for each in asked]
+    def _recalls(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
+        requests: list[RecallRequest] = [open_need.need for open_need in open_needs]
         return list(self._recaller.recall(requests))
 
-    def _held_things(self, asked: Sequence[Asked]) -> list[Any]:
+    def _buffer_items(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
         found = search_buffers(
             [
                 BufferSearch(
-                    agent_id=each.agent_id,
-                    text=each.need.text,
-                    vector=each.need.vector,
-                    model=each.need.model,
-                    limit=each.need.limit,
+                    agent_id=open_need.agent_id,
+                    text=open_need.need.text,
+                    vector=open_need.need.vector,
+                    model=open_need.need.model,
+                    limit=open_need.need.limit,
                     counts=True,
                 )
-                for each in asked
+                for open_need in open_needs
             ]
         )
         return [
-            [HeldView(content=thing.content, role=thing.role, at=thing.held_at) for thing in things]
-            for things in found
+            [HeldView(content=item.content, role=item.role, at=item.held_at) for item in items]
+            for items in found
         ]
 
-    def _backlogs_of(self, asked: Sequence[Asked]) -> list[Any]:
+    def _backlogs_of(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
         missing = {
-            each.agent_id: each.member.heartbeat_id for each in asked if each.agent_id not in self._backlogs
+            open_need.agent_id: open_need.member.heartbeat_id
+            for open_need in open_needs
+            if open_need.agent_id not in self._backlogs
         }
         self._backlogs |= load_backlogs(missing, now=self._now)
-        return [self._backlogs[each.agent_id] for each in asked]
+        return [self._backlogs[open_need.agent_id] for open_need in open_needs]
 
-    def _placed(self, asked: Sequence[Asked]) -> list[Any]:
+    def _placed(self, open_needs: Sequence[OpenNeed]) -> list[Any]:
         placed = self.writer.place(
             [
                 ToRemember(
-                    agent_id=each.agent_id,
-                    memories=each.need.memories,
-                    vectors=each.need.vectors,
-                    model=each.need.model,
+                    agent_id=open_need.agent_id,
+                    memories=open_need.need.memories,
+                    vectors=open_need.need.vectors,
+                    model=open_need.need.model,
                 )
-                for each in asked
+                for open_need in open_needs
             ]
         )
-        return [needs.Placed(ids=some.ids, duplicates=some.duplicates) for some in placed]
+        return [
+            needs.Placed(ids=placed_memories.ids, duplicates=placed_memories.duplicates)
+            for placed_memories in placed
+        ]
 
-    def _service(self, asked: Asked) -> Any:
-        need: needs.Service = asked.need
+    def _service(self, open_need: OpenNeed) -> Any:
+        need: needs.Service = open_need.need
         context = ActionContext(
-            agent_id=asked.agent_id,
-            heartbeat_id=asked.member.heartbeat_id,
+            agent_id=open_need.agent_id,
+            heartbeat_id=open_need.member.heartbeat_id,
             now=self._now,
             situation=need.situation,
             vectors=need.vectors,
             model=need.model,
         )
-        # All of it or nothing: a refused action has done nothing.
+        # A savepoint: a refused action leaves no writes.
         with transaction.atomic(using=APP):
             return ACTIONS[need.decision.action](context, need.decision)
 
-    def _decided(self, asked: Asked) -> str:
-        need: needs.DecideProposal = asked.need
+    def _decided(self, open_need: OpenNeed) -> str:
+        need: needs.DecideProposal = open_need.need
         proposal = _CHOICES[need.choice.decision](
             proposal_id=need.proposal_id,
-            agent_id=asked.agent_id,
-            decided_by=asked.source,
+            agent_id=open_need.agent_id,
+            decided_by=open_need.source,
             reason=need.choice.reason,
             now=self._now,
         )
         return f"{need.choice.decision} {proposal.kind}: {clip(proposal.content, _LINE)} ({proposal.reason})"
 
-    def _met(self, asked: Asked) -> Any:
-        need: needs.Meetings = asked.need
+    def _met(self, open_need: OpenNeed) -> Any:
+        need: needs.Meetings = open_need.need
         return note_meetings(
-            agent_id=asked.agent_id,
+            agent_id=open_need.agent_id,
             tick=need.tick,
             now=self._now,
             meetings=need.met,
             told=need.others,
-            talked_with=partial(who_talked, asked.agent_id),
+            talked_with=partial(who_talked, open_need.agent_id),
         )
 
 
-def embeds_elsewhere(asked: Sequence[Asked]) -> bool:
-    """Tell whether vectors that are asked for have to be waited for."""
-    models: set[EmbeddingModel | None] = {each.need.model for each in asked}
+def embeds_elsewhere(open_needs: Sequence[OpenNeed]) -> bool:
+    """Return whether requested vectors come from a remote embedder."""
+    models: set[EmbeddingModel | None] = {open_need.need.model for open_need in open_needs}
     return not all(embeds_here(model) for model in models)
 
 
-def _one_by_one(answer: Callable[[Fetcher, Asked], Any]) -> Callable[[Fetcher, Sequence[Asked]], list[Any]]:
-    def answer_all(fetcher: Fetcher, asked: Sequence[Asked]) -> list[Any]:
+def _one_by_one(
+    answer: Callable[[Fetcher, OpenNeed], Any],
+) -> Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]:
+    def answer_all(fetcher: Fetcher, open_needs: Sequence[OpenNeed]) -> list[Any]:
         answers: list[Any] = []
-        for each in asked:
+        for open_need in open_needs:
             try:
-                answers.append(answer(fetcher, each))
+                answers.append(answer(fetcher, open_need))
             except ArborError as error:
                 answers.append(Refusal(error))
         return answers
@@ -249,10 +258,10 @@ def _one_by_one(answer: Callable[[Fetcher, Asked], Any]) -> Callable[[Fetcher, S
     return answer_all
 
 
-def _themes(_: Fetcher, asked: Asked) -> list[str]:
-    need: needs.Themes = asked.need
+def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
+    need: needs.Themes = open_need.need
     found = on_the_tip_of_the_tongue(
-        agent_id=asked.agent_id,
+        agent_id=open_need.agent_id,
         recalled=need.recalled,
         vector=need.vector,
         model=need.model,
@@ -261,30 +270,34 @@ def _themes(_: Fetcher, asked: Asked) -> list[str]:
     return [theme.name for theme in found]
 
 
-def _past_questions(_: Fetcher, asked: Sequence[Asked]) -> list[Any]:
-    return list(asked_before([(each.member.heartbeat_id, each.need.call_id) for each in asked]))
+def _past_questions(_: Fetcher, open_needs: Sequence[OpenNeed]) -> list[Any]:
+    return list(
+        asked_before([(open_need.member.heartbeat_id, open_need.need.call_id) for open_need in open_needs])
+    )
 
 
-def _call_reply(_: Fetcher, asked: Asked) -> str:
-    reply: str = ExternalCall.objects.values_list("reply", flat=True).get(id=asked.need.call_id)
+def _call_reply(_: Fetcher, open_need: OpenNeed) -> str:
+    reply: str = ExternalCall.objects.values_list("reply", flat=True).get(id=open_need.need.call_id)
     return reply
 
 
-def _own_memories(_: Fetcher, asked: Asked) -> frozenset[UUID]:
-    need: needs.OwnMemories = asked.need
+def _own_memories(_: Fetcher, open_need: OpenNeed) -> frozenset[UUID]:
+    need: needs.OwnMemories = open_need.need
     if need.required:
-        return frozenset(require_memories(agent_id=asked.agent_id, named=need.named))
+        return frozenset(require_memories(agent_id=open_need.agent_id, named=need.named))
     ids = [found for text in need.named if (found := read_id(text)) is not None]
-    return frozenset(Memory.objects.filter(agent_id=asked.agent_id, id__in=ids).values_list("id", flat=True))
+    return frozenset(
+        Memory.objects.filter(agent_id=open_need.agent_id, id__in=ids).values_list("id", flat=True)
+    )
 
 
-def _settled(_: Fetcher, asked: Asked) -> needs.Proposed:
-    found = look_for_proposals(agent_id=asked.agent_id)
+def _settled(_: Fetcher, open_need: OpenNeed) -> needs.Proposed:
+    found = look_for_proposals(agent_id=open_need.agent_id)
     return _proposed(found.proposed, dropped_experiences=found.let_go)
 
 
-def _propose(_: Fetcher, asked: Asked) -> needs.Proposed:
-    return _proposed(proposals.propose(agent_id=asked.agent_id, proposals=asked.need.proposals))
+def _propose(_: Fetcher, open_need: OpenNeed) -> needs.Proposed:
+    return _proposed(proposals.propose(agent_id=open_need.agent_id, proposals=open_need.need.proposals))
 
 
 def _proposed(found: proposals.Proposed, *, dropped_experiences: int = 0) -> needs.Proposed:
@@ -311,14 +324,14 @@ _CHOICES: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(
         ProposalChoice.DEFER: proposals.defer,
     }
 )
-_ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[Asked]], list[Any]]] = MappingProxyType(
+_ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = MappingProxyType(
     {
         needs.PastQuestion: _past_questions,
         needs.CallReply: _one_by_one(_call_reply),
         needs.Embedding: Fetcher._embedding,
         RecallRequest: Fetcher._recalls,
-        needs.HeldThings: Fetcher._held_things,
-        needs.Themes: _one_by_one(_themes),
+        needs.HeldThings: Fetcher._buffer_items,
+        needs.Themes: _one_by_one(_cluster_names),
         needs.OwnMemories: _one_by_one(_own_memories),
         needs.OpenBacklog: Fetcher._backlogs_of,
         needs.SettledProposals: _one_by_one(_settled),
@@ -329,10 +342,10 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[Asked]], list[Any]]] = Mappi
         needs.Meetings: _one_by_one(Fetcher._met),
     }
 )
-#: Kinds that services answer which look at memories and goals, and write them.
-_AMONG_ROWS = frozenset({needs.DecideProposal, needs.Service})
-_WRITING_MEMORIES = frozenset({needs.Placing, needs.Propose, *_AMONG_ROWS})
-#: Kinds whose answers lock or write.
+#: Kinds answered by services that read and write rows of memories and goals.
+_USING_ROWS = frozenset({needs.DecideProposal, needs.Service})
+_WRITING_MEMORIES = frozenset({needs.Placing, needs.Propose, *_USING_ROWS})
+#: Kinds whose answers lock or write rows.
 _COMMITTING = frozenset(
     {
         needs.HeldThings,

@@ -1,4 +1,4 @@
-"""A heartbeat run in this very process: for a person at the command line without a fleet, for demos and tests."""
+"""Run a heartbeat in this process, without workers: for the command line, demos and tests."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from apps.heartbeats.services.walk import advance_heartbeat
 from apps.queues import Message, Queue, Task, captured, publish
 from apps.tenants.scope import APP, tenant_transaction
 
-#: Who walks heartbeats, and who asks models: without both, no heartbeat ends.
+#: The queues that a heartbeat needs to end.
 _NEEDED = frozenset({Queue.HEARTBEAT.value, Queue.LLM.value})
 
 
 def fleet_is_live() -> bool:
-    """Tell whether workers that heartbeats need were heard of lately."""
+    """Return whether workers of all queues that heartbeats need are alive."""
     served = {queue for process in living_processes() for queue in process.queues.split(",")}
     return served >= _NEEDED
 
 
 def beat_now(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> Heartbeat:
-    """Claim the agent, and do here what the fleet would do until its heartbeat has ended; return that.
+    """Claim the agent and execute the messages of its heartbeat here until the heartbeat has ended; return it.
 
-    It is the same work by the same rows: a fleet that wakes meanwhile is kept off by the lease, and doubles nothing.
-    Raises NotFound, TransitionIllegal when the agent may not beat or is beating, and RuntimeError inside a transaction,
-    which would hold every message back (and would be open while a model is asked).
+    The lease excludes workers that start meanwhile. Raises NotFound, TransitionIllegal if the agent is not active or its
+    heartbeat is under way, and RuntimeError inside a transaction, which would stay open during the model call.
     """
     if connections[APP].in_atomic_block:
         raise RuntimeError("a heartbeat is run outside any transaction: it opens its own")
@@ -37,7 +36,7 @@ def beat_now(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPER
         with tenant_transaction(tenant_id):
             tick_now(agent_id=agent_id, trigger=trigger)
             slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent_id)
-        for message in messages:  # grows while it is walked
+        for message in messages:  # grows while it is iterated
             _run(message)
     with tenant_transaction(tenant_id):
         beat: Heartbeat = Heartbeat.objects.get(agent_id=agent_id, slot_at=slot_at)

@@ -19,8 +19,8 @@ from apps.heartbeats.models import (
     ScheduleState,
 )
 from apps.heartbeats.services.checkpoints import end_unknown, waiting_lease
-from apps.heartbeats.services.members import BeatingAgent, Due, LastCall, Lease, Member, OpenBeat
-from apps.heartbeats.services.schedule import fulfil_message
+from apps.heartbeats.services.members import Due, LastCall, Lease, LeasedAgent, LeasedHeartbeat, OpenHeartbeat
+from apps.heartbeats.services.schedule import execute_message
 from apps.queues import enqueue
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
@@ -28,7 +28,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import Clock
 from arbor.ids import uuid7
 
-# All rows of a batch are locked before anything else, in the order of their ids.
+# Locks all rows of a batch first, in the order of ids.
 _LOCK = """
 SELECT s.agent_id, s.epoch, s.state, s.slot_at, s.trigger, s.interval_s, s.attempts FROM heartbeats_heartbeatschedule s
 JOIN unnest(%(agents)s::uuid[], %(epochs)s::bigint[]) AS asked (agent_id, epoch)
@@ -59,26 +59,29 @@ WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND status I
 
 
 def resolve(leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collection[UUID] = ()) -> list[Due]:
-    """Lock the leases (agent, epoch) and return the heartbeats that can go on under them, in the order of their agents.
+    """Lock the leases (agent, epoch) and return the heartbeats to start or resume under them, in the order of agents.
 
-    A lease that is stale, or under which there is nothing to do, is left out. Two statements, whatever the number.
-    `running`: agents whose leases this worker has set to run already.
+    Skips leases that are stale or need no work. Two statements. `running`: agents whose leases this worker has already
+    set to running.
     """
     locked = _lock(leases)
     if not locked:
         return []
-    found = _agents_and_beats([lease.agent_id for lease in locked])
-    due = [_resolve(lease, *found[lease.agent_id], clock, ours=lease.agent_id in running) for lease in locked]
-    return [each for each in due if each is not None]
+    found = _agents_and_heartbeats([lease.agent_id for lease in locked])
+    due = [
+        _resolve(lease, *found[lease.agent_id], clock, is_running=lease.agent_id in running)
+        for lease in locked
+    ]
+    return [heartbeat for heartbeat in due if heartbeat is not None]
 
 
-def resolve_to_end(*, agent_id: UUID, epoch: int) -> Member | None:
-    """Return the heartbeat that this worker has held, only to end it; None when it is not its own, or waits for its call.
+def resolve_to_end(*, agent_id: UUID, epoch: int) -> LeasedHeartbeat | None:
+    """Return a leased heartbeat to end it; None if the lease is stale or the heartbeat waits for its call.
 
-    Neither its graph nor its checkpoint is read: a fault in them is among the reasons to end it.
+    Reads neither its graph nor its checkpoint: an error in them may be the reason to end it.
     """
     for lease in _lock([(agent_id, epoch)]):
-        agent, beat = _agents_and_beats([agent_id])[agent_id]
+        agent, beat = _agents_and_heartbeats([agent_id])[agent_id]
         if beat is not None and beat.status == HeartbeatStatus.WAITING and not beat.call.has_ended:
             return None
         return _ending(agent, beat, lease)
@@ -86,29 +89,31 @@ def resolve_to_end(*, agent_id: UUID, epoch: int) -> Member | None:
 
 
 def run(agent_ids: Collection[UUID]) -> None:
-    """Let the leases of these agents run on while their transaction is not open: a lost one counts against the beat."""
+    """Set the leases of these agents to running; a lease that expires in this state counts as an attempt."""
     change(_RUN, agents=sorted(agent_ids), lease=settings.ARBOR_RUN_LEASE)
 
 
 def run_queued(leases: Sequence[tuple[UUID, int]]) -> set[UUID]:
-    """Set the queued ones of these leases to run, in a transaction of its own; return their agents."""
+    """Set the queued ones of these leases to running; return their agents."""
     queued = {lease.agent_id for lease in _lock(leases) if lease.state == ScheduleState.QUEUED}
     if queued:
         run(queued)
     return queued
 
 
-def fence(members: Sequence[Member]) -> list[Member]:
-    """Lock the leases and the heartbeats again; return the members that no other worker has taken over meanwhile."""
+def fence(members: Sequence[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
+    """Lock the leases and check the heartbeats again; return the members that no other worker has claimed meanwhile."""
     locked = {lease.agent_id for lease in _lock([(member.agent.id, member.epoch) for member in members])}
-    kept = [member for member in members if member.agent.id in locked]
-    if not kept:
+    current = [member for member in members if member.agent.id in locked]
+    if not current:
         return []
-    open_beats = {beat_id: position for beat_id, *position in fetch(_OPEN, agents=[m.agent.id for m in kept])}
+    open_beats = {
+        beat_id: position for beat_id, *position in fetch(_OPEN, agents=[m.agent.id for m in current])
+    }
     begun = {agent_id for _, _, agent_id in open_beats.values()}
     return [
         member
-        for member in kept
+        for member in current
         if (
             member.agent.id not in begun
             if member.step is None
@@ -135,23 +140,23 @@ def _lock(leases: Sequence[tuple[UUID, int]]) -> list[Lease]:
     ]
 
 
-def _agents_and_beats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[BeatingAgent, OpenBeat | None]]:
+def _agents_and_heartbeats(agent_ids: Sequence[UUID]) -> dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]]:
     """Read agents, and their open heartbeats with their latest calls."""
-    found: dict[UUID, tuple[BeatingAgent, OpenBeat | None]] = {}
+    found: dict[UUID, tuple[LeasedAgent, OpenHeartbeat | None]] = {}
     for agent_id, name, status, pipeline, *rest in fetch(_AGENTS_AND_BEATS, agents=list(agent_ids)):
-        agent = BeatingAgent(
+        agent = LeasedAgent(
             id=agent_id, tenant_id=current_tenant(), name=name, status=status, pipeline=pipeline
         )
         beat = None
         if rest[0]:
             *own, call_id, call_status, reply, error, error_kind = rest
             call = LastCall(id=call_id, status=call_status, reply=reply, error=error, error_kind=error_kind)
-            beat = OpenBeat(**dict(zip(_BEAT, own, strict=True)), call=call)
+            beat = OpenHeartbeat(**dict(zip(_HEARTBEAT_FIELDS, own, strict=True)), call=call)
         found[agent_id] = agent, beat
     return found
 
 
-_BEAT = (
+_HEARTBEAT_FIELDS = (
     "id",
     "status",
     "epoch",
@@ -167,11 +172,11 @@ _BEAT = (
 
 
 def _resolve(
-    lease: Lease, agent: BeatingAgent, beat: OpenBeat | None, clock: Clock, *, ours: bool
+    lease: Lease, agent: LeasedAgent, beat: OpenHeartbeat | None, clock: Clock, *, is_running: bool
 ) -> Due | None:
-    """Return what there is to do under a lease; None when there is nothing."""
-    if lease.state != ScheduleState.QUEUED and not ours:
-        # The call it waits for has ended; anything else is a doubled message.
+    """Return the heartbeat to start, resume or reclaim under a lease; None if there is none."""
+    if lease.state != ScheduleState.QUEUED and not is_running:
+        # Only a heartbeat whose call has ended can go on; any other message is a double.
         waiting = beat is not None and beat.status == HeartbeatStatus.WAITING
         return _resume(agent, beat, lease) if beat is not None and waiting else None
     if agent.status != AgentStatus.ACTIVE and beat is None:
@@ -182,20 +187,20 @@ def _resolve(
         end_unknown(_ending(agent, beat, lease), reason=reason)
         return None
     if beat is not None:
-        return _take_over(agent, beat, lease)
-    _note_missed(lease, clock)
+        return _reclaim(agent, beat, lease)
+    _record_missed(lease, clock)
     return Due(lease=lease, agent=agent)
 
 
-def _resume(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
-    """Go on with a heartbeat whose call has ended; None while it has not."""
+def _resume(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
+    """Resume a heartbeat whose call has ended; None while the call is open."""
     if not beat.call.has_ended:
         return None
     return Due(lease=lease, agent=agent, open=beat, result=beat.call.result)
 
 
-def _ending(agent: BeatingAgent, beat: OpenBeat | None, lease: Lease) -> Member:
-    return Member(
+def _ending(agent: LeasedAgent, beat: OpenHeartbeat | None, lease: Lease) -> LeasedHeartbeat:
+    return LeasedHeartbeat(
         agent=agent,
         heartbeat_id=beat.id if beat else uuid7(),
         epoch=lease.epoch,
@@ -211,23 +216,23 @@ def _ending(agent: BeatingAgent, beat: OpenBeat | None, lease: Lease) -> Member:
 # --- Rare cases ----------------------------------------------------------------------------------------
 
 
-def _take_over(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
-    """Go on with a heartbeat whose worker lost its lease."""
+def _reclaim(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
+    """Resume a heartbeat whose worker lost its lease."""
     if beat.epoch != lease.epoch:
         Heartbeat.objects.filter(id=beat.id).update(epoch=lease.epoch)
     if beat.status != HeartbeatStatus.WAITING:
         return Due(lease=lease, agent=agent, open=beat)
-    return _resume(agent, beat, lease) or _ask_again(agent, beat, lease)
+    return _resume(agent, beat, lease) or _enqueue_call_again(agent, beat, lease)
 
 
-def _ask_again(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
-    """Hand out the call of a waiting heartbeat once more; whoever had it can no longer store a reply.
+def _enqueue_call_again(agent: LeasedAgent, beat: OpenHeartbeat, lease: Lease) -> Due | None:
+    """Enqueue the call of a waiting heartbeat again, which invalidates the lease of its last worker.
 
-    A call that a worker still has is left to it; a heartbeat whose call has ended meanwhile goes on.
+    A call with a valid lease is left alone; a heartbeat whose call has ended meanwhile is resumed.
     """
     call = ExternalCall.objects.select_for_update().filter(heartbeat_id=beat.id).latest("requested_at")
     if call.status in (CallStatus.COMPLETE, CallStatus.FAILED):
-        _, now = _agents_and_beats([agent.id])[agent.id]
+        _, now = _agents_and_heartbeats([agent.id])[agent.id]
         assert now is not None
         return _resume(agent, now, lease)
     waiting = waiting_lease()
@@ -237,7 +242,7 @@ def _ask_again(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
         ExternalCall.objects.filter(id=call.id).update(
             status=CallStatus.PENDING, attempts=call.attempts + 1, lease_until=None
         )
-        enqueue(fulfil_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
+        enqueue(execute_message(call_id=call.id, tenant_id=agent.tenant_id, agent_name=agent.name))
     HeartbeatSchedule.objects.filter(agent_id=agent.id).update(
         state=ScheduleState.RUNNING, lease_until=Now() + waiting
     )
@@ -245,23 +250,23 @@ def _ask_again(agent: BeatingAgent, beat: OpenBeat, lease: Lease) -> Due | None:
 
 
 def _skip(lease: Lease, *, reason: str) -> None:
-    _leave_receipt(lease, slot_at=lease.slot_at, reason=reason)
+    _record_skipped(lease, slot_at=lease.slot_at, reason=reason)
     HeartbeatSchedule.objects.filter(agent_id=lease.agent_id).update(
         state=ScheduleState.OFF, lease_until=None
     )
 
 
-def _note_missed(lease: Lease, clock: Clock) -> None:
-    """Leave one receipt for the beats that were due meanwhile and are run as one."""
+def _record_missed(lease: Lease, clock: Clock) -> None:
+    """Record one skipped heartbeat for the due times that passed while no worker ran."""
     interval = timedelta(seconds=lease.interval_s)
     missed = int((clock.now() - lease.slot_at) / interval)
     if missed:
         beats = "beat" if missed == 1 else "beats"
         reason = f"{missed} {beats} fell due while no worker ran; run as one"
-        _leave_receipt(lease, slot_at=lease.slot_at + interval, reason=reason)
+        _record_skipped(lease, slot_at=lease.slot_at + interval, reason=reason)
 
 
-def _leave_receipt(lease: Lease, *, slot_at: Any, reason: str) -> None:
+def _record_skipped(lease: Lease, *, slot_at: Any, reason: str) -> None:
     Heartbeat.objects.bulk_create(
         [
             Heartbeat(
@@ -276,6 +281,6 @@ def _leave_receipt(lease: Lease, *, slot_at: Any, reason: str) -> None:
                 ended_at=Now(),
             )
         ],
-        # A worker that takes over leaves the same receipt again.
+        # A worker that reclaims the lease records it again.
         ignore_conflicts=True,
     )

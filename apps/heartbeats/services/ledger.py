@@ -1,4 +1,4 @@
-"""What calls cost, written down: also when nothing came of them."""
+"""Record the cost of model calls, also of failed ones."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from arbor.heartbeat.json_text import storable
 from arbor.ids import uuid7
 from arbor.models.ports import ModelReply, Usage
 
-#: Longest model name that the ledger holds.
+#: Characters of a model name in the ledger at most.
 MODEL_LENGTH = 200
 
-# The day's sums of the agents go with the entries, in the order of the agents' ids. Part of a statement, which may do more.
+# Inserts the entries and adds them to daily usage, in the order of agents' ids. A part of larger statements.
 CHARGE = """
 charges AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%(charges)s::json) AS charge (entry uuid, usage uuid, agent uuid, call uuid,
@@ -46,9 +46,9 @@ charges AS MATERIALIZED (
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """What one try of a call cost."""
+    """The cost of one try of a call."""
 
-    #: Ids of its entry in the ledger, and of the day's sum of its agent if that has none yet.
+    #: Ids of the ledger entry, and of the row of daily usage if the agent has none yet.
     entry: UUID
     usage: UUID
     agent: UUID
@@ -59,11 +59,11 @@ class Charge:
     input: int
     output: int
     cached: int
-    #: None when the price is not known.
+    #: None for an unknown price.
     cost: Decimal | None
     latency: float
     tries: int
-    #: Says why it was of no use; empty if it was.
+    #: The error of an unusable reply; empty for a usable one.
     error_kind: str
 
 
@@ -73,12 +73,12 @@ def charges_json(charges: Sequence[Charge]) -> str:
 
 
 def charge_reply(call: LeasedCall, reply: ModelReply, *, error_kind: str = "") -> None:
-    """Note what a reply cost; `error_kind` says why it was of no use, if it was not. One statement."""
+    """Record the cost of a reply; `error_kind` names the error of an unusable one. One statement."""
     _charge([reply_charge(call, reply, error_kind=error_kind)])
 
 
 def charge_failure(call: LeasedCall, error: Exception, latency_ms: float) -> None:
-    """Note what a call without a reply cost; nothing where nobody was asked."""
+    """Record the cost of a call without a reply, if a request was sent."""
     charge = failure_charge(call, error, latency_ms)
     if charge is not None:
         _charge([charge])
@@ -89,7 +89,7 @@ def _charge(charges: Sequence[Charge]) -> None:
 
 
 def reply_charge(call: LeasedCall, reply: ModelReply, *, error_kind: str = "") -> Charge:
-    """Return what a reply cost."""
+    """Return the cost of a reply."""
     return _charge_of(
         call,
         provider=reply.provider,
@@ -103,7 +103,7 @@ def reply_charge(call: LeasedCall, reply: ModelReply, *, error_kind: str = "") -
 
 
 def failure_charge(call: LeasedCall, error: Exception, latency_ms: float) -> Charge | None:
-    """Return what a call without a reply cost; None where nobody was asked."""
+    """Return the cost of a call without a reply; None if no request was sent."""
     if not isinstance(error, ModelError) or not error.attempts:
         return None
     provider, _, model = call.model.partition("/")
@@ -121,7 +121,7 @@ def failure_charge(call: LeasedCall, error: Exception, latency_ms: float) -> Cha
 
 
 def note_truncated(call: LeasedCall, reply: ModelReply) -> None:
-    """Put on record that the model stopped in the middle of its reply, if it did, in the open transaction."""
+    """Write an audit event if the model truncated its reply, in the open transaction."""
     if reply.finish_reason == "length":
         record(
             action=AuditAction.TRUNCATED,

@@ -1,4 +1,4 @@
-"""An agent's full state, as a program that embeds Arbor sees it: the same one statement by which a heartbeat sees."""
+"""Load an agent's full state for programs that embed Arbor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from apps.agents.models import Agent
-from apps.heartbeats.services.sight import see
+from apps.heartbeats.services.sight import load_situation
 from apps.providers import default_model
 from apps.selves.services.views import view_self
 from arbor.agents.genome import AgentGenome
@@ -26,25 +26,27 @@ def load_agent(agent_id: UUID) -> LoadedAgent:
     if row is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     status, nops, ticks_left = row
-    seen, now = see(agent_id), datetime.now(UTC)
-    genome = AgentGenome.model_validate_json(seen["genome"]) if seen["genome"] not in (None, "{}") else None
+    columns, now = load_situation(agent_id), datetime.now(UTC)
+    genome = (
+        AgentGenome.model_validate_json(columns["genome"]) if columns["genome"] not in (None, "{}") else None
+    )
     return LoadedAgent(
         id=agent_id,
-        public_id=seen["public_id"],
-        name=seen["name"],
-        tenant=seen["tenant"],
+        public_id=columns["public_id"],
+        name=columns["name"],
+        tenant=columns["tenant"],
         status=AgentStatus(status),
         genome=genome,
-        allowed_actions=seen["allowed_actions"],
-        model=seen["model"] or default_model(),
-        energy=seen["energy"],
+        allowed_actions=columns["allowed_actions"],
+        model=columns["model"] or default_model(),
+        energy=columns["energy"],
         ticks_left=ticks_left,
-        beats=seen["beats"],
+        beats=columns["beats"],
         nops=nops,
-        working_memory=WorkingMemory.model_validate(seen["working_memory"]),
-        **view_goals(seen, traits=genome.traits if genome else None, now=now),
-        aspects=[AspectView.model_validate(each) for each in seen["aspects"]],
-        beliefs=[BeliefView.model_validate(each) for each in seen["beliefs"]],
-        **view_self(seen, now=now),
-        percepts=[PerceptView.model_validate(each) for each in seen["percepts"]],
+        working_memory=WorkingMemory.model_validate(columns["working_memory"]),
+        **view_goals(columns, traits=genome.traits if genome else None, now=now),
+        aspects=[AspectView.model_validate(aspect) for aspect in columns["aspects"]],
+        beliefs=[BeliefView.model_validate(belief) for belief in columns["beliefs"]],
+        **view_self(columns, now=now),
+        percepts=[PerceptView.model_validate(percept) for percept in columns["percepts"]],
     )

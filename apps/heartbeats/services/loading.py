@@ -1,4 +1,4 @@
-"""Load the heartbeats of a batch: everything their agents see, by one statement for all of them."""
+"""Load the heartbeats of a batch with the situations of their agents."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from django.conf import settings
 
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.leases import resolve
-from apps.heartbeats.services.members import Due, Member
-from apps.heartbeats.services.possible import missing_actions
-from apps.heartbeats.services.pulse import (
+from apps.heartbeats.services.members import Due, LeasedHeartbeat
+from apps.heartbeats.services.recent_activity import (
     exhausted_of,
     glances_of,
     limits_of,
@@ -26,7 +25,7 @@ from apps.heartbeats.services.pulse import (
     used_of,
 )
 from apps.heartbeats.services.schedule import JITTER
-from apps.heartbeats.services.sight import see_agents
+from apps.heartbeats.services.sight import load_situations
 from apps.heartbeats.services.usage import budget_status
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import word_lists
@@ -34,6 +33,7 @@ from apps.providers import default_model
 from apps.selves.services.views import view_self
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
+from apps.web import web_missing
 from arbor.agents.character import Character, to_system_prompt
 from arbor.agents.genome import AgentGenome
 from arbor.clock import Clock
@@ -55,28 +55,35 @@ from arbor.ids import uuid7
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import begin
 
-#: Agents whose system prompts a process caches: a few KB each.
-_PERSONS_CACHED = 1024
-#: Goals that nothing has happened to, named in a notice.
+#: Agents whose system prompts a process caches, a few KB each.
+_IDENTITIES_CACHED = 1024
+#: Stale goals named in a notice.
 _STALE_NAMED = 3
 
-type _Seen = Mapping[str, Any]
+_NO_PUBLIC_CHANNEL = (
+    "no public channel is set up for you; a person can add one with"
+    " `arbor contact channel add NAME --kind webhook --to URL --audience public`"
+)
+
+type _Columns = Mapping[str, Any]
 
 
 def load_batch(
     leases: Sequence[tuple[UUID, int]], *, clock: Clock, running: Collection[UUID] = ()
-) -> list[Member]:
-    """Return the heartbeats that can go on under these leases (agent, epoch), ready to think.
+) -> list[LeasedHeartbeat]:
+    """Lock the leases (agent, epoch) and load the heartbeats to start or resume under them.
 
-    Locks the leases. Three statements, however many there are; two if none of them begins. `running`: see `resolve`.
+    Three statements; two if none starts. `running`: as in `resolve`.
     """
     due = resolve(leases, clock=clock, running=running)
-    beginning = [each.agent.id for each in due if each.open is None]
-    seen = see_agents(beginning) if beginning else {}
+    beginning = [heartbeat.agent.id for heartbeat in due if heartbeat.open is None]
+    columns = load_situations(beginning) if beginning else {}
     rules, now = _rules(), clock.now()
     return [
-        _resumed(each, rules, now) if each.open is not None else _begun(each, seen[each.agent.id], rules, now)
-        for each in due
+        _resumed(heartbeat, rules, now)
+        if heartbeat.open is not None
+        else _begun(heartbeat, columns[heartbeat.agent.id], rules, now)
+        for heartbeat in due
     ]
 
 
@@ -96,8 +103,8 @@ def _moment(rules: Rules, now: datetime, model: EmbeddingModel | None) -> Moment
     return Moment(now=now, rules=rules, nonce=secrets.token_hex(8), embeds_here=embeds_here(model))
 
 
-def _resumed(due: Due, rules: Rules, now: datetime) -> Member:
-    """Return a heartbeat from where it was last stored."""
+def _resumed(due: Due, rules: Rules, now: datetime) -> LeasedHeartbeat:
+    """Load a heartbeat from its checkpoint."""
     stored = due.open
     assert stored is not None
     situation = Situation.model_validate_json(unpack_text(stored.situation))
@@ -106,7 +113,7 @@ def _resumed(due: Due, rules: Rules, now: datetime) -> Member:
         situation=situation,
         moment_of=lambda model: _moment(rules, now, model),
     )
-    return Member(
+    return LeasedHeartbeat(
         agent=due.agent,
         heartbeat_id=stored.id,
         epoch=due.lease.epoch,
@@ -122,40 +129,40 @@ def _resumed(due: Due, rules: Rules, now: datetime) -> Member:
     )
 
 
-def _begun(due: Due, seen: _Seen, rules: Rules, now: datetime) -> Member:
+def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHeartbeat:
     """Return a heartbeat that begins, with the situation of its agent, as far as it is known without recall."""
     heartbeat_id, graph = uuid7(), due.agent.graph
-    budget = _budget(seen, due.lease.trigger)
-    mind = seen["mind"]
+    budget = _budget(columns, due.lease.trigger)
+    mind = columns["mind"]
     model = EmbeddingModel(name=mind["name"], dimension=mind["dimension"]) if mind else None
-    genome, character = _person(seen["character"], seen["genome"], seen["name"])
-    missing = missing_actions(has_public_channel=seen["has_public_channel"])
-    handle = seen["model"] or rules.default_model
-    situation = _situation(seen, budget, genome, handle, missing, now)
+    genome, character = _identity(columns["character"], columns["genome"], columns["name"])
+    missing = missing_actions(has_public_channel=columns["has_public_channel"])
+    handle = columns["model"] or rules.default_model
+    situation = _situation(columns, budget, genome, handle, missing, now)
     beat = Beat(
         moment=_moment(rules, now, model),
         view=situation,
-        opening=_opening(seen, situation, genome, now),
+        opening=_opening(columns, situation, genome, now),
         tenant_id=current_tenant(),
         agent_id=due.agent.id,
         heartbeat_id=heartbeat_id,
         trigger=due.lease.trigger,
         shift=random.uniform(-JITTER, JITTER),  # noqa: S311 (spreads a fleet, hides nothing)
-        selfhood=_selfhood(seen),
-        found=found_state(seen),
-        rhythm=rhythm_of(seen["pulse"]),
+        selfhood=_selfhood(columns),
+        found=found_state(columns),
+        rhythm=rhythm_of(columns["pulse"]),
         embedding_model=model,
-        allowed=[name for name in seen["allowed_actions"] if name not in missing],
-        # What it may do and this installation cannot: asked for it, the agent learns what is missing.
-        missing={name: missing[name] for name in seen["allowed_actions"] if name in missing},
+        allowed=[name for name in columns["allowed_actions"] if name not in missing],
+        # Allowed actions that the installation cannot execute: a refusal names the missing setting.
+        missing={name: missing[name] for name in columns["allowed_actions"] if name in missing},
         budget_terms=budget,
-        routing=Routing(own=seen["model"], tiers=seen["tier_models"] or {}),
-        turns_allowed=turns_allowed(own=seen["follow_ups"], installed=settings.ARBOR_FOLLOW_UPS),
+        routing=Routing(own=columns["model"], tiers=columns["tier_models"] or {}),
+        turns_allowed=turns_allowed(own=columns["follow_ups"], installed=settings.ARBOR_FOLLOW_UPS),
         character=character,
         model=handle,
-        nops=seen["pulse"]["nops"],
+        nops=columns["pulse"]["nops"],
     )
-    return Member(
+    return LeasedHeartbeat(
         agent=due.agent,
         heartbeat_id=heartbeat_id,
         epoch=due.lease.epoch,
@@ -165,48 +172,48 @@ def _begun(due: Due, seen: _Seen, rules: Rules, now: datetime) -> Member:
     )
 
 
-def _budget(seen: _Seen, trigger: str) -> BudgetTerms | None:
+def _budget(columns: _Columns, trigger: str) -> BudgetTerms | None:
     if trigger == Trigger.CYCLE:
-        return BudgetTerms(kind=BudgetKind.TICKS.value, allowance=seen["allowance"])
-    return BudgetTerms(kind=seen["budget"], allowance=seen["allowance"]) if seen["budget"] else None
+        return BudgetTerms(kind=BudgetKind.TICKS.value, allowance=columns["allowance"])
+    return BudgetTerms(kind=columns["budget"], allowance=columns["allowance"]) if columns["budget"] else None
 
 
-@lru_cache(maxsize=_PERSONS_CACHED)
-def _person(character: str, genome: str | None, name: str) -> tuple[AgentGenome | None, str]:
-    """Return the genome, if there is one, and the system prompt of an agent, from JSON: they last for life."""
-    born_with = AgentGenome.model_validate_json(genome) if genome not in (None, "{}") else None
-    described = Character.model_validate_json(character)
-    return born_with, to_system_prompt(described, name=name, genome=born_with)
+@lru_cache(maxsize=_IDENTITIES_CACHED)
+def _identity(character: str, genome: str | None, name: str) -> tuple[AgentGenome | None, str]:
+    """Parse the genome, if any, and render the system prompt; both never change."""
+    own_genome = AgentGenome.model_validate_json(genome) if genome not in (None, "{}") else None
+    parsed = Character.model_validate_json(character)
+    return own_genome, to_system_prompt(parsed, name=name, genome=own_genome)
 
 
-def found_state(seen: _Seen) -> FoundState:
-    """Return the columns of the agent's state that somebody else may change while the beat is under way."""
+def found_state(columns: _Columns) -> FoundState:
+    """Return the columns of the agent's state that others may change during the heartbeat."""
     return FoundState(
-        energy=seen["energy"],
-        ticks_left=seen["ticks_left"],
-        bonus_actions=seen["bonus_actions"],
-        mood=seen["mood"] or {},
-        stale_beats=seen["stale_beats"],
-        talked=int((seen["working_memory"] or {}).get("talked") or 0),
+        energy=columns["energy"],
+        ticks_left=columns["ticks_left"],
+        bonus_actions=columns["bonus_actions"],
+        mood=columns["mood"] or {},
+        stale_beats=columns["stale_beats"],
+        talked=int((columns["working_memory"] or {}).get("talked") or 0),
     )
 
 
-def _selfhood(seen: _Seen) -> Selfhood:
+def _selfhood(columns: _Columns) -> Selfhood:
     return Selfhood(
-        drives=seen["drives"] or {},
-        mood=seen["mood"] or {},
-        learned=seen["learned"] or {},
-        tone=seen["tone"] or "",
-        boundaries=seen["boundaries"],
-        contact=seen["last_user_contact_at"],
+        drives=columns["drives"] or {},
+        mood=columns["mood"] or {},
+        learned=columns["learned"] or {},
+        tone=columns["tone"] or "",
+        boundaries=columns["boundaries"],
+        contact=columns["last_user_contact_at"],
     )
 
 
-def _opening(seen: _Seen, situation: Situation, genome: AgentGenome | None, now: datetime) -> Opening:
-    pulse = seen["pulse"]
+def _opening(columns: _Columns, situation: Situation, genome: AgentGenome | None, now: datetime) -> Opening:
+    pulse = columns["pulse"]
     status = budget_status(limits_of(pulse), used_of(pulse))
     stale = [goal.title for goal in situation.active_goals if GoalFlag.STALE in goal.flags]
-    mood = situation.mood.valence if seen["mood"] and situation.mood else None
+    mood = situation.mood.valence if columns["mood"] and situation.mood else None
     return Opening(
         pulse=Pulse(
             beats=glances_of(pulse),
@@ -224,15 +231,15 @@ def _opening(seen: _Seen, situation: Situation, genome: AgentGenome | None, now:
         ),
         level_before=Degradation((pulse["used"] or {}).get("level", Degradation.NORMAL)),
         idle_beats=pulse["idle_beats"],
-        held=seen["held"],
-        mood=mood if mood is not None else (seen["last_beat"] or {}).get("emotional_valence"),
-        circumstances=circumstances_of(seen, genome, exhausted_beats=exhausted_of(pulse)),
-        scale=scale_of(seen, traits=genome.traits if genome else None, now=now),
+        held=columns["held"],
+        mood=mood if mood is not None else (columns["last_beat"] or {}).get("emotional_valence"),
+        circumstances=circumstances_of(columns, genome, exhausted_beats=exhausted_of(pulse)),
+        scale=scale_of(columns, traits=genome.traits if genome else None, now=now),
     )
 
 
 def _situation(
-    seen: _Seen,
+    columns: _Columns,
     terms: BudgetTerms | None,
     genome: AgentGenome | None,
     model: str,
@@ -240,46 +247,48 @@ def _situation(
     now: datetime,
 ) -> Situation:
     budget = budget_of(terms.kind, terms.allowance) if terms else DEFAULT_BUDGET
-    held = Holdings(energy=seen["energy"], bonus_actions=seen["bonus_actions"], ticks_left=seen["ticks_left"])
-    possible = [name for name in seen["allowed_actions"] if name not in missing]
+    holdings = Holdings(
+        energy=columns["energy"], bonus_actions=columns["bonus_actions"], ticks_left=columns["ticks_left"]
+    )
+    possible = [name for name in columns["allowed_actions"] if name not in missing]
     return Situation.model_validate(
         {
-            "agent_id": str(seen["id"]),
-            "name": seen["name"],
-            "public_id": seen["public_id"],
-            "tenant": seen["tenant"],
+            "agent_id": str(columns["id"]),
+            "name": columns["name"],
+            "public_id": columns["public_id"],
+            "tenant": columns["tenant"],
             "model_is_reflex": model.startswith(f"{REFLEX}/"),
-            "beat_number": seen["beats"] + 1,
-            "environment": _environment(seen, now),
-            "energy": budget.begin(held),
-            "max_energy": budget.most(held),
+            "beat_number": columns["beats"] + 1,
+            "environment": _environment(columns, now),
+            "energy": budget.begin(holdings),
+            "max_energy": budget.most(holdings),
             "energy_unit": budget.unit,
             "actions": ACTIONS.offers(
                 possible, price=None if budget.kind is BudgetKind.ENERGY else budget.price
             ),
-            **view_goals(seen, traits=genome.traits if genome else None, now=now),
-            "percepts": seen["percepts"],
-            "recent": seen["recent"],
-            "aspects": seen["aspects"],
-            "beliefs": seen["beliefs"],
-            **view_self(seen, now=now),
-            "working_memory": seen["working_memory"],
-            "themes": seen["themes"],
-            "last_beat": _last_beat(seen["last_beat"]),
+            **view_goals(columns, traits=genome.traits if genome else None, now=now),
+            "percepts": columns["percepts"],
+            "recent": columns["recent"],
+            "aspects": columns["aspects"],
+            "beliefs": columns["beliefs"],
+            **view_self(columns, now=now),
+            "working_memory": columns["working_memory"],
+            "themes": columns["themes"],
+            "last_beat": _last_beat(columns["last_beat"]),
         }
     )
 
 
-def _environment(seen: _Seen, now: datetime) -> Environment:
-    contact = seen["last_user_contact_at"]
+def _environment(columns: _Columns, now: datetime) -> Environment:
+    contact = columns["last_user_contact_at"]
     return Environment(
         now=now,
-        user_waiting=seen["user_messages"] > 0,
-        user_messages=seen["user_messages"],
+        user_waiting=columns["user_messages"] > 0,
+        user_messages=columns["user_messages"],
         hours_since_user=(now - contact) / timedelta(hours=1) if contact else None,
-        pending_percepts=seen["pulse"]["percepts"],
-        published_today=seen["published_today"],
-        **presence_of(seen["pulse"], last_contact=contact, now=now),
+        pending_percepts=columns["pulse"]["percepts"],
+        published_today=columns["published_today"],
+        **presence_of(columns["pulse"], last_contact=contact, now=now),
     )
 
 
@@ -290,3 +299,13 @@ def _last_beat(beat: Mapping[str, Any] | None) -> LastBeat | None:
     return LastBeat(
         number=beat["number"], mode=Mode(beat["mode"]), narrative=beat["narrative"], outcomes=outcomes
     )
+
+
+def missing_actions(*, has_public_channel: bool) -> dict[str, str]:
+    """Return what the installation misses for each action that an agent cannot execute in it, by action."""
+    missing: dict[str, str] = {}
+    if without := web_missing():
+        missing |= {"inquire_shallow": without, "inquire_deep": without}
+    if not has_public_channel:
+        missing["reach_out_public"] = _NO_PUBLIC_CHANNEL
+    return missing

@@ -1,4 +1,4 @@
-"""The members of a batch: heartbeats in this worker's hands."""
+"""Leases, and the leased heartbeats that are the members of a batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from arbor.pipeline.values import Graph
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lease:
-    """The right to walk an agent's heartbeat: its schedule row, locked."""
+    """The right to run an agent's heartbeat: its schedule row, locked."""
 
     agent_id: UUID
     epoch: int
@@ -32,14 +32,14 @@ class Lease:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BeatingAgent:
-    """The agent whose heartbeat it is, as far as the walk needs to know it."""
+class LeasedAgent:
+    """The agent of a leased heartbeat."""
 
     id: UUID
     tenant_id: UUID
     name: str
     status: str
-    #: Its own graph, or nothing.
+    #: Its own graph as DOT; empty for the built-in one.
     pipeline: str
 
     @property
@@ -50,7 +50,7 @@ class BeatingAgent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LastCall:
-    """The call that a heartbeat asked last; all None while it has asked none."""
+    """The latest call of a heartbeat; all None if it has none."""
 
     id: UUID | None
     #: A `CallStatus`.
@@ -61,12 +61,12 @@ class LastCall:
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether there is a reply, or will be none."""
+        """Return whether the call is complete or failed."""
         return self.status in (CallStatus.COMPLETE, CallStatus.FAILED)
 
     @property
     def result(self) -> CallResult:
-        """Return how it has ended."""
+        """Return the result of an ended call."""
         assert self.id is not None
         return CallResult(
             call_id=self.id,
@@ -78,8 +78,8 @@ class LastCall:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OpenBeat:
-    """A heartbeat that was begun and has not ended, as it was last stored."""
+class OpenHeartbeat:
+    """A stored heartbeat that has begun and not ended."""
 
     id: UUID
     #: A `HeartbeatStatus`: running or waiting.
@@ -90,53 +90,53 @@ class OpenBeat:
     trigger: str
     own_ms: float
     elapsed_ms: float
-    #: Packed JSON of a checkpoint, and of what the agent saw.
+    #: Packed JSON of the checkpoint and the situation.
     checkpoint: bytes
     situation: bytes
-    #: Whether its actions were carried out, as far as it was stored.
+    #: Its stored record has actions.
     acted: bool
     call: LastCall
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Due:
-    """A heartbeat that can go on under a lease: a new one, or one that is open."""
+    """A heartbeat to start or resume under a lease."""
 
     lease: Lease
-    agent: BeatingAgent
-    #: None: it begins.
-    open: OpenBeat | None = None
-    #: The answer that an open one waited for.
+    agent: LeasedAgent
+    #: None for a new heartbeat.
+    open: OpenHeartbeat | None = None
+    #: The result that an open heartbeat waited for.
     result: CallResult | None = None
 
 
 @dataclass(kw_only=True, slots=True)
-class Member:
-    """A heartbeat in this worker's hands, from its checkpoint to its next suspension or its end."""
+class LeasedHeartbeat:
+    """A heartbeat leased by this worker, from its checkpoint to its next suspension or end."""
 
-    agent: BeatingAgent
+    agent: LeasedAgent
     heartbeat_id: UUID
     epoch: int
     slot_at: datetime
     trigger: str
-    #: None: it only has to be ended, and nothing else is known of it any more.
+    #: None for a heartbeat that is only to be ended.
     checkpoint: Checkpoint[Beat] | None = None
     result: CallResult | None = None
-    #: None until the heartbeat has a row; then the number of its checkpoint.
+    #: The number of its checkpoint; None while it has no row.
     step: int | None = None
-    #: What the agent saw, as the heartbeat's row has it.
+    #: The situation in the heartbeat's row.
     stored_view: Situation | None = None
-    #: Steps taken since the last one stored.
+    #: Steps since the last checkpoint.
     steps: list[StepRecord] = field(default_factory=list)
     own_ms: float = 0.0
     elapsed_ms: float = 0.0
-    #: Actions of it were committed before.
+    #: Its actions were committed in an earlier leg.
     acted: bool = False
     progress: Progress[Beat] | None = None
 
     @property
     def beat(self) -> Beat | None:
-        """Return the beat as far as it has come."""
+        """Return the current state of the heartbeat."""
         if self.progress is not None:
             return self.progress.checkpoint.state
         return self.checkpoint.state if self.checkpoint is not None else None

@@ -1,4 +1,4 @@
-"""An agent's working memory, rebuilt from long-term events (seed 000, 2, `rebuild_from_long_term`)."""
+"""Rebuild an agent's working memory from long-term events (seed 000, 2, `rebuild_from_long_term`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from arbor.heartbeat.rebuild import PastBeat, PastTurn, rebuilt
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, as_stored
 
-#: How far back it looks: no list of the working memory could hold what is older.
+#: Heartbeats and turns read; the lists of the working memory are shorter.
 EVENTS = 50
 
 _BEATS = """
@@ -56,31 +56,30 @@ ORDER BY m.at DESC LIMIT %(limit)s
 
 @dataclass(frozen=True, kw_only=True)
 class Rebuilt:
-    """A working memory as it was, and as its events leave it."""
+    """A working memory before and after its rebuild."""
 
     before: WorkingMemory
     after: WorkingMemory
-    #: Heartbeats and turns that it was rebuilt from.
+    #: Numbers of heartbeats and turns read.
     beats: int
     turns: int
 
 
 @transaction.atomic
 def rebuild_mind(*, agent_id: UUID, actor: str, dry_run: bool = False, clock: Clock | None = None) -> Rebuilt:
-    """Rebuild the agent's working memory from its last 50 heartbeats and turns; a dry run only shows it.
+    """Rebuild the agent's working memory from its last 50 heartbeats and turns; a dry run writes nothing.
 
-    What was there before is on record. What came with the agent's template and is still in mind stays there. Raises
-    NotFound.
+    The audit log retains the former one. Thoughts of the agent's template that are still present stay. Raises NotFound.
     """
     agent: Agent | None = Agent.objects.filter(id=agent_id).first()
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
-    # The order in which a heartbeat locks them; one that is under way ends before its agent's mind is rebuilt.
+    # The lock order of heartbeats; waits for a leg under way.
     list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("agent_id"))
     state = AgentState.objects.select_for_update().get(agent_id=agent_id)
     before = WorkingMemory.model_validate(state.working_memory)
     innate = _innate(agent.template_name)
-    beats, turns = list(_beats(agent_id)), list(_turns(agent_id))
+    beats, turns = list(_past_heartbeats(agent_id)), list(_turns(agent_id))
     after = rebuilt(
         [*beats, *turns],
         agent_id=str(agent_id),
@@ -108,7 +107,7 @@ def rebuild_mind(*, agent_id: UUID, actor: str, dry_run: bool = False, clock: Cl
 
 
 def _innate(template_name: str) -> frozenset[str]:
-    """Return what agents of this template think and wonder about from birth; nothing if it is there no longer."""
+    """Return the initial thoughts and questions of this template's agents; empty if the template is deleted."""
     try:
         spec = find_template(template_name).spec
     except NotFound:
@@ -117,7 +116,7 @@ def _innate(template_name: str) -> frozenset[str]:
     return frozenset((*(thought.text for thought in mind.thoughts), *mind.curiosity))
 
 
-def _beats(agent_id: UUID) -> Iterator[PastBeat]:
+def _past_heartbeats(agent_id: UUID) -> Iterator[PastBeat]:
     for at, mode, reasoning, actions, user_waiting, replies in fetch(_BEATS, agent=agent_id, limit=EVENTS):
         read = [reply for text in replies if (reply := _read(text)) is not None]
         yield PastBeat(
@@ -127,7 +126,7 @@ def _beats(agent_id: UUID) -> Iterator[PastBeat]:
             curiosity=[line for reply in read for line in reply.curiosity],
             resolved=[line for reply in read for line in reply.resolved],
             user_waiting=user_waiting,
-            acted=any(each.get("cost") for each in json.loads(actions)),
+            acted=any(action.get("cost") for action in json.loads(actions)),
             tended=mode == Mode.CONSOLIDATION,
         )
 

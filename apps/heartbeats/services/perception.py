@@ -1,4 +1,4 @@
-"""What reaches an agent between two heartbeats, from the world around it."""
+"""Percepts from persons and programs, and schedules that they bring forward."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
 from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
 
-#: What a person or a program may tell an agent of; the other kinds come about by themselves.
+#: Kinds of percepts that persons and programs may create.
 TOLD: tuple[PerceptKind, ...] = (PerceptKind.ENVIRONMENT, PerceptKind.INTERRUPT, PerceptKind.ERROR)
-#: The longest detail, as JSON.
+#: Characters of the detail as JSON at most.
 DETAIL_LENGTH = 4_000
 
 
@@ -34,10 +34,10 @@ def perceive(
     urgent: bool = False,
     detail: Mapping[str, Any] | None = None,
 ) -> Percept:
-    """Let an agent perceive something; an urgent thing, and any interrupt, brings its next heartbeat forward to now.
+    """Create a percept; an urgent one, and any interrupt, makes the agent due now.
 
-    `kind` is environment, interrupt or error; `detail` is JSON of at most 4,000 characters. An agent that does not beat
-    keeps it until it does. Raises NotFound, Invalid.
+    `kind` is environment, interrupt or error; `detail` is JSON of at most 4,000 characters. For an inactive agent the
+    percept stays pending. Raises NotFound, Invalid.
     """
     if kind not in TOLD:
         raise Invalid(
@@ -68,7 +68,7 @@ def perceive(
 
 
 def bring_forward(*, agent_id: UUID, trigger: Trigger) -> None:
-    """Let the agent beat as soon as it may, for this reason; also right after a heartbeat that runs now."""
+    """Make the agent due now, with this trigger; after the heartbeat under way, if there is one."""
     HeartbeatSchedule.objects.filter(agent_id=agent_id).exclude(state=ScheduleState.OFF).update(
         next_due_at=Least("next_due_at", Now()), next_trigger=trigger
     )

@@ -1,4 +1,4 @@
-"""Which processes of the platform live, by their own word in the database; nobody asks the broker."""
+"""Record and read the processes that are alive, in the database instead of the broker."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from psycopg import connect
 from apps.heartbeats.models import Process
 from apps.tenants.scope import APP, OPS
 
-#: How often a process says that it lives, and how long after its last word it counts as silent and is forgotten.
-SAYS_EVERY = timedelta(seconds=5)
+#: Time between two reports of a process, and after its last one until it counts as silent and its row is deleted.
+LIVENESS_PERIOD = timedelta(seconds=5)
 SILENT_AFTER = timedelta(seconds=20)
 FORGOTTEN_AFTER = timedelta(minutes=10)
 
@@ -22,27 +22,27 @@ _UPSERT = (
 )
 
 
-def say_alive(
+def write_liveness(
     *, name: str, kind: str, queues: str, pool: str, concurrency: int, started_at: datetime
 ) -> None:
-    """Write the process's row, on a connection of its own: it may be called from a thread of a process that forks."""
-    # All of them: an address may ask for TLS.
+    """Write the process's row on its own connection: threads of forking processes call this."""
+    # All parameters, such as those of TLS.
     parameters = connections[APP].get_connection_params()
     with connect(**parameters, autocommit=True) as connection:
         connection.execute(_UPSERT, (name, kind, queues, pool, concurrency, started_at))
 
 
-def say_goodbye(*, name: str) -> None:
-    """Remove the row of a process that ends in good order."""
+def remove_process(*, name: str) -> None:
+    """Delete the row of a process that shuts down."""
     Process.objects.filter(name=name).delete()
 
 
 def living_processes() -> list[Process]:
-    """Return the processes that were heard of lately."""
+    """Return the processes that reported lately."""
     return list(Process.objects.filter(seen_at__gte=Now() - SILENT_AFTER).order_by("kind", "name"))
 
 
 def forget_silent_processes() -> int:
-    """Delete the rows of processes that ended without a word."""
+    """Delete the rows of processes that stopped reporting."""
     deleted, _ = Process.objects.using(OPS).filter(seen_at__lt=Now() - FORGOTTEN_AFTER).delete()
     return deleted

@@ -1,7 +1,4 @@
-"""What each kind of errand is for: how its reply is read, what is prepared outside, and what is done with it, once.
-
-A turn of a conversation is such an errand too: it belongs to no heartbeat.
-"""
+"""Read, prepare and apply the replies of maintenance calls and conversation turns, by purpose."""
 
 from __future__ import annotations
 
@@ -25,32 +22,32 @@ from arbor.contacts.chat_reply import read_chat_reply
 from arbor.memory.errand_replies import Answers, read_concepts, read_scores, read_summary
 from arbor.models.ports import CallPurpose
 
-#: What an errand is about, as its row keeps it.
+#: The subject of a call, as JSON.
 type Subject = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Purpose:
-    """How the errands of one purpose go."""
+    """The functions for calls of one purpose."""
 
-    #: From the subject and the reply's text to what it says. Raises ReplyInvalid.
+    #: Parses the reply, given the subject and the text. Raises ReplyInvalid.
     read: Callable[[Subject, str], Any]
-    #: Outside any transaction, from tenant, agent and what was read to what is applied.
+    #: Prepares the parsed reply outside any transaction, given tenant and agent.
     prepare: Callable[[UUID, UUID, Any], Any]
-    #: In the transaction that stores the reply, given agent, subject, what was prepared, and the model's handle; what of
-    #: the reply was not taken, and why.
+    #: Applies the prepared reply in the transaction that stores it, given agent, subject and model handle; returns the
+    #: reasons for parts that were not used.
     apply: Callable[[UUID, Subject, Any, str], Sequence[str]]
-    #: In the transaction that stores a failed try, given agent, subject and the reason.
+    #: Runs in the transaction that stores a failed try, given agent, subject and reason.
     failed: Callable[[UUID, Subject, str], None]
-    #: In the transaction that gives the errand up, given the same.
+    #: Runs in the transaction that marks the call as failed, given the same.
     given_up: Callable[[UUID, Subject, str], None] = lambda *_: None
-    #: Whether somebody waits for the answer now: what cannot be read is asked for again at once, what is out of reach
-    #: of the next model, and nothing is tried later.
+    #: Somebody waits for the answer: unreadable replies are retried at once, unreachable models replaced by the next, and
+    #: nothing is retried later.
     waited_for: bool = False
 
 
 def _memories(subject: Subject) -> list[UUID]:
-    return [UUID(each) for each in subject["memories"]]
+    return [UUID(memory_id) for memory_id in subject["memories"]]
 
 
 def _summary_prepared(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, Embedded]:
@@ -86,7 +83,7 @@ def _apply_weights(agent_id: UUID, subject: Subject, read: Answers[float], _by: 
 def _left_out(
     agent_id: UUID, chore: Chore, ids: Sequence[UUID], read: Answers[Any], *, rule: str
 ) -> tuple[list[UUID], list[str]]:
-    """Count the reply for the memories that it left out; return those that were for the last time, and what to note."""
+    """Count a try for memories that the reply left out; return those out of tries, and notes."""
     numbers = {memory_id: place + 1 for place, memory_id in enumerate(ids) if place not in read.by_place}
     tries = note_left_out(agent_id, chore, numbers.keys())
     given_up = [memory_id for memory_id in tries if tries[memory_id] >= MAX_TRIES]
@@ -103,8 +100,8 @@ def _as_read(_tenant_id: UUID, _agent_id: UUID, read: Any) -> Any:
     return read
 
 
-def _on_the_call_alone(_agent_id: UUID, _subject: Subject, _reason: str) -> None:
-    """Leave the failure to the call's row."""
+def _no_further_record(_agent_id: UUID, _subject: Subject, _reason: str) -> None:
+    """Record nothing besides the call's row."""
 
 
 PURPOSES: Mapping[CallPurpose, Purpose] = {
@@ -120,13 +117,13 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
         read=lambda subject, text: read_concepts(text, count=len(subject["memories"])),
         prepare=_as_read,
         apply=_apply_concepts,
-        failed=_on_the_call_alone,
+        failed=_no_further_record,
     ),
     CallPurpose.WEIGH: Purpose(
         read=lambda subject, text: read_scores(text, count=len(subject["memories"])),
         prepare=_as_read,
         apply=_apply_weights,
-        failed=_on_the_call_alone,
+        failed=_no_further_record,
     ),
     CallPurpose.CHAT: Purpose(
         read=lambda subject, text: (subject, read_chat_reply(text)),
@@ -134,7 +131,7 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
             tenant_id, agent_id, subject=read[0], read=read[1]
         ),
         apply=store_answer,
-        failed=_on_the_call_alone,
+        failed=_no_further_record,
         given_up=store_silence,
         waited_for=True,
     ),
@@ -142,21 +139,21 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
 
 
 def subject_of_episode(episode_id: UUID, *, size: int) -> dict[str, Any]:
-    """Return the subject of an errand about one episode, as it is while it has so many members."""
+    """Return the subject of a call about an episode with `size` members."""
     return {"episode": str(episode_id), "size": size}
 
 
 def subject_of_memories(memory_ids: Sequence[UUID]) -> dict[str, Any]:
-    """Return the subject of an errand about these memories, in the order in which its prompt numbers them."""
-    return {"memories": [str(each) for each in memory_ids]}
+    """Return the subject of a call about memories, in the order of their numbers in the prompt."""
+    return {"memories": [str(memory_id) for memory_id in memory_ids]}
 
 
 def subject_of_turn(
     session_id: UUID, turn_id: UUID, *, recalled: Sequence[dict[str, Any]], models_left: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the subject of a call about a turn of a conversation, with what was recalled for it: [{id, score}].
+    """Return the subject of a call about a turn of a conversation, with its recalled memories: [{id, score}].
 
-    `models_left` are those to ask, in order, where the one before is out of reach.
+    `models_left` are the fallback models, in order.
     """
     return {
         "chat": str(session_id),
@@ -167,7 +164,7 @@ def subject_of_turn(
 
 
 def subject_key(subject: Subject) -> str:
-    """Return what names a subject: an episode's id, a conversation's, or that of the first of the memories."""
+    """Return the key of a subject: the id of its episode, its conversation, or its first memory."""
     if "chat" in subject:
         return f"chat:{subject['chat']}"
     if "episode" in subject:

@@ -1,4 +1,4 @@
-"""Questions of heartbeats as their calls store them: the request and the sections of its prompt, packed."""
+"""Pack questions of heartbeats for storage, and read earlier ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.heartbeat.needs import AskedBefore, Question
 from arbor.heartbeat.questions import request_of, sections_of, stored_sections
 from arbor.models.ports import CallPurpose
 
-# Of each heartbeat the first question, or the one that was answered by a call.
+# The first question of each heartbeat, or the one of a given call.
 _ASKED = """
 SELECT asked.request, asked.sections, asked.reply
 FROM unnest(%(beats)s::uuid[], %(calls)s::uuid[]) WITH ORDINALITY AS r (beat, call, place)
@@ -32,7 +32,7 @@ def packed_question(question: Question) -> tuple[bytes, bytes]:
 
 
 def asked_before(calls: Sequence[tuple[UUID, UUID | None]]) -> list[AskedBefore]:
-    """Return, for each heartbeat, the question that this call answered, or its first one. One statement for all."""
+    """Return the question of each (heartbeat, call), or the heartbeat's first one for None. One statement."""
     beats, answered = zip(*calls, strict=True)
     rows = fetch(_ASKED, beats=list(beats), calls=list(answered), purpose=CallPurpose.THINK.value)
     return [_asked(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""A heartbeat read from its record, to be decided again. Nothing is written: its transaction could not."""
+"""Read recorded heartbeats to decide them again, in read-only transactions."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Found:
     number: int
     model: str
     beat: RecordedBeat
-    #: What its model was asked first; None where that was not kept.
+    #: The first request to its model; None if it was not stored.
     request: ModelRequest | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherMind:
-    """What another model would have decided."""
+    """The decisions of another model."""
 
     model: str
     reply: ModelReply
@@ -47,7 +47,7 @@ class OtherMind:
 
 
 def read_beat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
-    """Read a heartbeat's record. Raises NotFound, and Invalid for one that came to no decision or kept too little."""
+    """Read a heartbeat's record. Raises NotFound, and Invalid for one without a decision or a complete record."""
     with tenant_transaction(tenant_id):
         _read_only()
         beat = Heartbeat.objects.select_related("agent").filter(id=heartbeat_id).first()
@@ -73,10 +73,9 @@ def read_beat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
 
 
 def ask_other(found: Found, *, model: str) -> OtherMind:
-    """Ask another model (`provider/model`) what the beat asked its own, and decide about its reply. Nothing is kept.
+    """Send the recorded request to another model (`provider/model`), and decide on its reply; write nothing.
 
-    Raises Invalid for a handle that is none or a prompt that was not kept, ModelError, and ReplyInvalid when its reply
-    holds no decision.
+    Raises Invalid for an invalid handle or a missing prompt, ModelError, and ReplyInvalid for a reply without decision.
     """
     handle = str(Handle.parse(model))
     if found.request is None:
@@ -99,8 +98,8 @@ def ask_other(found: Found, *, model: str) -> OtherMind:
 
 def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> Found:
     first = calls[0] if calls else None
-    kept = first is not None and bool(first.request)
-    sections = sections_of(first.sections, first.request) if first is not None and kept else []
+    is_stored = first is not None and bool(first.request)
+    sections = sections_of(first.sections, first.request) if first is not None and is_stored else []
     assert situation.terms is not None
     return Found(
         id=beat.id,
@@ -120,11 +119,11 @@ def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> 
             boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
             cooling=seen_refusals,
         ),
-        request=request_of(first.request) if first is not None and kept else None,
+        request=request_of(first.request) if first is not None and is_stored else None,
     )
 
 
 def _read_only() -> None:
-    """From here on the database itself refuses every write of the open transaction."""
+    """Set the open transaction to read-only."""
     with connections[APP].cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")

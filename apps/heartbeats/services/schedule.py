@@ -1,4 +1,4 @@
-"""When agents beat: claiming the due, recovering the lost, and beats asked for now."""
+"""Schedule heartbeats: claim due agents, reclaim expired leases, claim one agent now."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AgentDormant, AgentNotActive, NotFound, TransitionIllegal
 
-#: A beat's time is moved by up to this share of the interval either way, so that a fleet does not beat in step.
+#: The random share of the interval by which due times are shifted, to spread the agents.
 JITTER = 0.05
 
-# Top-n per tenant, tenants in an order that starts elsewhere each time: none starves the others. MATERIALIZED keeps
-# the planner from running a limited subselect more than once, which would claim more rows than the limit.
+# Top-n per tenant, in an order of tenants that rotates, so none starves. MATERIALIZED: the planner must not run a limited
+# subselect twice, which would claim more rows than the limit.
 _CLAIM_DUE = """
 WITH tenants AS MATERIALIZED (
     SELECT id FROM tenants_tenant WHERE status = %(active)s ORDER BY (id < %(pivot)s), id
@@ -48,8 +48,8 @@ WHERE s.tenant_id = due.tenant_id AND s.agent_id = due.agent_id
 RETURNING s.agent_id, s.tenant_id, s.epoch, a.name
 """
 
-# A lease that was lost while running counts against the heartbeat. One lost in the queue is the broker's fault, and one
-# that ran out while its call waited for a worker or a model is theirs.
+# A lease that expired while running counts as an attempt; one that expired in the queue, or while its call waited for a
+# worker or a model, does not.
 _RECLAIM_LOST = """
 WITH lost AS MATERIALIZED (
     SELECT s.tenant_id, s.agent_id FROM heartbeats_heartbeatschedule s
@@ -74,7 +74,7 @@ _ANY_DUE = (
     "SELECT EXISTS (SELECT FROM heartbeats_heartbeatschedule WHERE NOT in_flight AND next_due_at <= now()"
     " AND (paused_until IS NULL OR paused_until <= now()))"
 )
-# Under a lease that holds, and under one that was lost.
+# Agents under valid leases, and under expired ones.
 _IN_FLIGHT = """
 SELECT count(*) FILTER (WHERE lease_until >= now()), count(*) FILTER (WHERE lease_until < now())
 FROM heartbeats_heartbeatschedule WHERE in_flight
@@ -82,31 +82,31 @@ FROM heartbeats_heartbeatschedule WHERE in_flight
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dispatched:
-    """What one tick of the dispatcher handed out."""
+class DispatchCounts:
+    """Numbers of agents that one run of the dispatcher claimed."""
 
     due: int = 0
     lost: int = 0
 
 
-def dispatch() -> Dispatched:
-    """Claim due agents and lost leases, and tell the workers. Any number of dispatchers may do so at once."""
+def dispatch() -> DispatchCounts:
+    """Claim due agents and expired leases, and enqueue them. Any number of dispatchers may run at once."""
     with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
         cursor.execute(_IN_FLIGHT)
-        leased, silent = cursor.fetchone()
+        leased, expired = cursor.fetchone()
         lost = (
             _run(cursor, _RECLAIM_LOST, budget=settings.ARBOR_CLAIM_BATCH, active=TenantStatus.ACTIVE.value)
-            if silent
+            if expired
             else []
         )
         due = _claim_due(cursor, room=settings.ARBOR_MAX_IN_FLIGHT - leased - len(lost))
-        hints = [
+        messages = [
             advance_message(agent_id=agent_id, tenant_id=tenant_id, epoch=epoch, name=name, lost=was_lost)
             for rows, was_lost in ((lost, True), (due, False))
             for agent_id, tenant_id, epoch, name in rows
         ]
-        enqueue(*hints, using=OPS)
-    return Dispatched(due=len(due), lost=len(lost))
+        enqueue(*messages, using=OPS)
+    return DispatchCounts(due=len(due), lost=len(lost))
 
 
 def _claim_due(cursor: Any, *, room: int) -> list[tuple[UUID, UUID, int, str]]:
@@ -134,19 +134,19 @@ def _run(cursor: Any, statement: str, **parameters: Any) -> list[tuple[UUID, UUI
 
 
 def advance_message(*, agent_id: UUID, tenant_id: UUID, epoch: int, name: str, lost: bool = False) -> Message:
-    """Return the hint that this agent's heartbeat can be walked on; `lost`: by another worker than its last one."""
+    """Return the message to run an agent's heartbeat; `lost`: its last worker lost the lease."""
     return Message(
         task=Task.ADVANCE,
         tenant_id=tenant_id,
         arguments={"agent_id": str(agent_id), "epoch": epoch, **({"lost": True} if lost else {})},
         shown=f"agent={name} ({agent_id}) epoch={epoch}",
-        # It may be what its worker died of.
+        # It may be the reason that its worker died.
         alone=lost,
     )
 
 
-def fulfil_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Message:
-    """Return the hint that a call waits for a worker."""
+def execute_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Message:
+    """Return the message to execute a call."""
     return Message(
         task=Task.FULFIL,
         tenant_id=tenant_id,
@@ -156,13 +156,13 @@ def fulfil_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Messag
 
 
 def first_due(*, agent_id: UUID, now: datetime, interval: timedelta) -> datetime:
-    """Return when a started agent beats first: somewhere in its interval, fixed by its id, so a fleet spreads out."""
+    """Return the first due time of a started agent: a phase of its interval derived from its id."""
     phase = zlib.crc32(agent_id.bytes) / 2**32
     return now + interval * phase
 
 
 def create_schedule(*, agent: Agent, interval: timedelta, now: datetime) -> HeartbeatSchedule:
-    """Make the schedule of a new agent; it stays off until the agent starts."""
+    """Create the schedule of a new agent, off until the agent starts."""
     schedule: HeartbeatSchedule = HeartbeatSchedule.objects.create(
         tenant_id=agent.tenant_id, agent=agent, next_due_at=now, interval_s=interval.total_seconds()
     )
@@ -170,7 +170,7 @@ def create_schedule(*, agent: Agent, interval: timedelta, now: datetime) -> Hear
 
 
 def switch_on(*, agent_id: UUID, now: datetime) -> None:
-    """Let a started or resumed agent beat: for the first time at its phase, else an interval after its last."""
+    """Set the schedule of a started or resumed agent to idle, due at the phase of its interval."""
     schedule = HeartbeatSchedule.objects.select_for_update().get(agent_id=agent_id)
     if schedule.state != ScheduleState.OFF:
         return
@@ -182,9 +182,9 @@ def switch_on(*, agent_id: UUID, now: datetime) -> None:
 
 
 def switch_off(*, agent_id: UUID) -> None:
-    """Let no further heartbeat be claimed.
+    """Set an idle schedule to off, so that no heartbeat is claimed.
 
-    One that runs goes on to its end. One that was claimed and has not begun leaves a receipt when a worker takes it.
+    A running heartbeat runs to its end; a claimed one that has not begun is recorded as skipped.
     """
     HeartbeatSchedule.objects.filter(agent_id=agent_id, state=ScheduleState.IDLE).update(
         state=ScheduleState.OFF, slot_at=None
@@ -192,9 +192,9 @@ def switch_off(*, agent_id: UUID) -> None:
 
 
 def tick_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
-    """Claim the agent for a heartbeat at once and tell the workers; return the lease's token.
+    """Claim the agent for a heartbeat now and enqueue it; return the epoch of the lease.
 
-    `trigger` is what the heartbeat's row names as what brought it about. Raises NotFound, and TransitionIllegal when the agent may not beat or is beating already.
+    Raises NotFound, and TransitionIllegal if the agent is not active or its heartbeat is under way.
     """
     agent = _require_active(agent_id)
     claimed = HeartbeatSchedule.objects.filter(agent_id=agent_id, state=ScheduleState.IDLE).update(
@@ -208,18 +208,18 @@ def tick_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
     )
     schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)
     if not claimed:
-        raise _beating(agent, schedule)
+        raise _already_running(agent, schedule)
     epoch: int = schedule.epoch
     enqueue(advance_message(agent_id=agent_id, tenant_id=current_tenant(), epoch=epoch, name=agent.name))
     return epoch
 
 
-def require_beatable(*, agent_id: UUID) -> None:
-    """Raise what `tick_now` would: NotFound, and TransitionIllegal when the agent may not beat or is beating already."""
+def require_claimable(*, agent_id: UUID) -> None:
+    """Raise the errors of `tick_now`: NotFound, and TransitionIllegal if the agent cannot be claimed."""
     agent = _require_active(agent_id)
     schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)
     if schedule.state != ScheduleState.IDLE:
-        raise _beating(agent, schedule)
+        raise _already_running(agent, schedule)
 
 
 def _require_active(agent_id: UUID) -> Agent:
@@ -236,5 +236,5 @@ def _require_active(agent_id: UUID) -> Agent:
     return agent
 
 
-def _beating(agent: Agent, schedule: HeartbeatSchedule) -> TransitionIllegal:
+def _already_running(agent: Agent, schedule: HeartbeatSchedule) -> TransitionIllegal:
     return TransitionIllegal(f"{agent.name} is beating already (state {schedule.state}); wait for it to end")

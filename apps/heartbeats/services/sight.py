@@ -1,4 +1,4 @@
-"""The sight of agents at a heartbeat: one statement for all agents of a batch."""
+"""Load the situations of agents: one statement for all agents of a batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from apps.contacts.services.limits import PUBLISHED_SEEN
 from apps.goals.services.sight import CIRCUMSTANCES_SEEN, GOALS_SEEN, goal_values
-from apps.heartbeats.services.pulse import PULSE_SEEN, pulse_values
+from apps.heartbeats.services.recent_activity import RECENT_ACTIVITY, recent_activity_values
 from apps.memories.services.recall.activation import THEMES, theme_values
 from apps.selves.services.sight import SELF_SEEN, self_values
 from apps.tenants.packing import unpack
@@ -18,17 +18,17 @@ from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 
 #: Seed 004, 5.1: the last five events.
 RECENT_SHOWN = 5
-#: How much of its message that is answered.
+#: Characters quoted of the message that a user answers.
 QUOTED = 200
 
-# Columns are read as json, which psycopg parses; Django leaves jsonb to its own fields.
-_SIGHT = f"""
+# Read as json, which psycopg parses; Django registers no loader for jsonb.
+_SITUATIONS = f"""
 SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
     s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.tier_models::json, p.follow_ups, s.beats, s.working_memory, s.last_user_contact_at,
     {GOALS_SEEN},
     {CIRCUMSTANCES_SEEN},
     {PUBLISHED_SEEN},
-    {PULSE_SEEN},
+    {RECENT_ACTIVITY},
     CASE WHEN waiting.percepts = 0 THEN '[]' ELSE (SELECT json_agg(percept ORDER BY percept.at) FROM (
         SELECT w.id, w.kind, w.content, w.at, w.urgent, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id,
             CASE WHEN w.kind NOT IN ('user_message', 'peer_message') THEN w.detail ELSE '{{}}' END AS detail, coalesce((
@@ -75,13 +75,14 @@ CROSS JOIN LATERAL (
 ) waiting
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
 """  # noqa: S608 (our own statements)
-# Parts of it are also read for one agent alone; here that agent is the row's.
-_SIGHT = _SIGHT.replace("%(agent)s", "s.agent_id")
+# Shared parts name one agent by a parameter; here it is the agent of the row.
+_SITUATIONS = _SITUATIONS.replace("%(agent)s", "s.agent_id")
 
 
-def see_agents(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
-    """Return, for each agent, its row, state, self, open goals and intents, waiting percepts, latest memories and last
-    beat, and the themes of its mind, by the names of the columns. One statement, however many agents.
+def load_situations(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
+    """Return the columns of each agent's situation by name: state, self, goals, percepts, memories, clusters.
+
+    One statement.
     """
     values = {
         "tenant": current_tenant(),
@@ -90,19 +91,19 @@ def see_agents(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
         "quoted": QUOTED,
         "recent": RECENT_SHOWN,
         **goal_values(),
-        **pulse_values(),
+        **recent_activity_values(),
         **self_values(),
         **theme_values(),
     }
-    return run(_SIGHT, values, _by_agent)
+    return run(_SITUATIONS, values, _by_agent)
 
 
-def see(agent_id: UUID) -> dict[str, Any]:
-    """Return what `see_agents` does for one agent."""
-    return see_agents([agent_id])[agent_id]
+def load_situation(agent_id: UUID) -> dict[str, Any]:
+    """Return the columns of one agent's situation."""
+    return load_situations([agent_id])[agent_id]
 
 
 def _by_agent(cursor: Any) -> dict[UUID, dict[str, Any]]:
     names = [column.name for column in cursor.description]
-    seen = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    return {agent["id"]: agent | {"working_memory": unpack(agent["working_memory"])} for agent in seen}
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return {agent["id"]: agent | {"working_memory": unpack(agent["working_memory"])} for agent in rows}

@@ -1,4 +1,4 @@
-"""The fleet in figures, from the database alone: it answers when the broker does not."""
+"""Metrics of the installation, from the database alone, so without the broker."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.failure_modes import NoticeKind
 from arbor.memory.health import Metric
 
-#: Heartbeats are counted over this time; older ones are in the console.
+#: The time over which heartbeats are counted.
 WINDOW = timedelta(hours=24)
 
-# Tenant by tenant, along the index that each tenant's own figures go by.
+# Per tenant, to use the index by tenant and time.
 _BEATS = """
 SELECT b.status, count(*) FROM tenants_tenant t CROSS JOIN LATERAL (
     SELECT status FROM heartbeats_heartbeat
@@ -38,9 +38,9 @@ SELECT count(*) FILTER (WHERE state = 'idle' AND due_at <= now()),
 FROM (SELECT state, lease_until, greatest(next_due_at, paused_until) AS due_at FROM heartbeats_heartbeatschedule) s
 """
 _AGENTS = "SELECT status, count(*) FROM agents_agent GROUP BY status"
-#: Agents about whom something was noticed are counted so far.
+#: Agents with notices counted at most.
 _NOTICED = 10_000
-# Along a partial index that holds nothing but those.
+# Uses the partial index of states with notices.
 _NOTICES = """
 SELECT notice ->> 'kind', count(*) FROM (
     SELECT notices FROM agents_agentstate WHERE NOT (notices = '[]'::jsonb) LIMIT %s
@@ -50,7 +50,7 @@ _CALLS = "SELECT count(*) FROM heartbeats_externalcall WHERE status = 'pending'"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beats:
+class HeartbeatFigures:
     """The heartbeats of the last `window_h` hours, and those that are due or under way now."""
 
     window_h: float
@@ -67,29 +67,29 @@ class Beats:
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """How the installation is doing."""
+    """Metrics of the installation."""
 
-    heartbeats: Beats
+    heartbeats: HeartbeatFigures
     agents: dict[str, int]
     #: Processes that listen to each queue.
     queues: dict[str, int]
     workers: list[dict[str, Any]]
     backlogs: dict[str, int]
-    #: How maintenance is doing: `apps.memories.services.jobs.health.Health.as_json`.
+    #: `apps.memories.services.jobs.health.Health.as_json`.
     maintenance: dict[str, Any]
-    #: Messages of agents: `apps.contacts.services.figures.OutboxFigures`.
+    #: `apps.contacts.services.figures.OutboxFigures`.
     outbox: dict[str, Any]
     beat_alive: bool
-    #: Agents by what was noticed about them: `arbor.heartbeat.failure_modes.NoticeKind`.
+    #: Numbers of agents by kind of notice: `arbor.heartbeat.failure_modes.NoticeKind`.
     notices: dict[str, int]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+        """Return the metrics as a JSON object."""
         return asdict(self)
 
 
 def fleet_status() -> Fleet:
-    """Count everything. Ten queries, over all tenants: figures only, no tenant's data."""
+    """Read all metrics, over all tenants. Ten queries."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(_BEATS, [WINDOW.total_seconds()])
         ended: dict[str, int] = dict(cursor.fetchall())
@@ -102,10 +102,10 @@ def fleet_status() -> Fleet:
         cursor.execute(_CALLS)
         (calls,) = cursor.fetchone()
     health = read_health()
-    waiting = {each.metric: each.count for each in health.figures}
+    waiting = {figure.metric: figure.count for figure in health.figures}
     processes = living_processes()
     return Fleet(
-        heartbeats=Beats(
+        heartbeats=HeartbeatFigures(
             window_h=WINDOW / timedelta(hours=1),
             completed=ended.get(HeartbeatStatus.DONE, 0),
             failed=ended.get(HeartbeatStatus.FAILED, 0),
@@ -119,7 +119,8 @@ def fleet_status() -> Fleet:
         ),
         agents=agents,
         queues={
-            queue.value: sum(queue.value in each.queues.split(",") for each in processes) for queue in Queue
+            queue.value: sum(queue.value in living.queues.split(",") for living in processes)
+            for queue in Queue
         },
         workers=[_worker(process) for process in processes if process.kind == "worker"],
         backlogs={

@@ -1,7 +1,6 @@
-"""The thinking ring (seed 000, 2): an agent's last 50 thoughts, wherever it had them.
+"""The thinking ring (seed 000, 2): an agent's last 50 thoughts, of heartbeats and conversations.
 
-There is no ring of its own: what an agent thought at a heartbeat stands in that heartbeat's `reasoning`, what it thought in a
-conversation in its turn's `detail`. Both are kept as the record of what happened; a second copy could only differ from them.
+They are read from `reasoning` of heartbeats and `detail` of turns, so no copy can differ from the record.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from uuid import UUID
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid
 
-#: The origin's ring holds so many.
+#: The size of the ring (seed 000, 2).
 RING = 50
 
-# Along the indexes by agent: so many of the latest heartbeats, and of the turns of the latest conversations.
+# Uses the indexes by agent: the latest heartbeats, and the turns of the latest conversations.
 _THOUGHTS = """
 SELECT origin, id, text, at FROM (
     (SELECT 'heartbeat' AS origin, id, reasoning AS text, started_at AS at FROM heartbeats_heartbeat
@@ -34,7 +33,7 @@ SELECT origin, id, text, at FROM (
 
 @dataclass(frozen=True, kw_only=True)
 class Thinking:
-    """A block of thinking."""
+    """One thought of an agent."""
 
     #: `heartbeat` or `chat`, and the id of the heartbeat or the turn.
     origin: str
@@ -44,7 +43,7 @@ class Thinking:
 
 
 def thoughts_of(*, agent_id: UUID, limit: int = RING) -> list[Thinking]:
-    """Return what an agent thought lately, the latest first. One statement. Raises Invalid for a limit outside 1 to 50."""
+    """Return an agent's thoughts, latest first. One statement. Raises Invalid for a limit outside 1 to 50."""
     if not 1 <= limit <= RING:
         raise Invalid(f"the ring holds 1 to {RING} thoughts, asked for {limit}")
     return [

@@ -1,4 +1,4 @@
-"""The trace of a heartbeat: the nodes it passed, kept with its row."""
+"""The trace of a heartbeat: the nodes that it ran, stored in its row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.pipeline.engine import StepRecord
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One node of the pipeline that a heartbeat passed. One that waits for a call leaves two."""
+    """One run of a node. A node that waits for a call has two."""
 
     #: Counts from 1.
     sequence: int
@@ -21,18 +21,18 @@ class Step:
     handler: str
     #: An `Outcome`, or `waiting`.
     outcome: str
-    #: What it changed, one line each.
+    #: Its changes, one line each.
     changed: Sequence[str]
     started_at: datetime
     duration_ms: float
 
 
-#: What an older version wrote besides is left out.
+#: Older versions stored further keys, which are ignored.
 _FIELDS = frozenset(field.name for field in fields(Step))
 
 
 def steps_of(beat: Heartbeat) -> list[Step]:
-    """Return the nodes that a heartbeat has passed, in order."""
+    """Return the steps of a heartbeat, in order."""
     return [
         Step(
             **{
@@ -45,7 +45,7 @@ def steps_of(beat: Heartbeat) -> list[Step]:
 
 
 def step_json(step: StepRecord) -> dict[str, Any]:
-    """Return a step just taken as the heartbeat's row keeps it."""
+    """Return a step as JSON for the heartbeat's row."""
     return {
         "sequence": step.seq,
         "node": step.node,

@@ -1,4 +1,4 @@
-"""What is used in a day, by agent and by tenant: written once per beat and once per call, read at each beat."""
+"""Daily usage of agents and tenants, and budget levels."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from uuid import UUID
 from django.db import connections
 
 from apps.heartbeats.models import DailyUsage
-from apps.heartbeats.services.pulse import Limits
+from apps.heartbeats.services.recent_activity import Limits
 from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch
 from arbor.heartbeat.usage import Amounts, Degradation, Scarcest, level_of, scarcest
 from arbor.ids import uuid7
 
-#: A tenant's sum is read by a process at most once in so many seconds: no row of the tenant is written by every beat.
+#: Seconds for which a process caches a tenant's sum; a row per tenant would be contended.
 TENANT_SUM_KEPT_S = 10.0
 
 _TENANT_SUM = """
@@ -43,14 +43,14 @@ ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET level = excluded.level
 WHERE heartbeats_dailyusage.level <> excluded.level
 RETURNING agent_id
 """
-# A look that has read the limit as it was ends before those are brought forward whom it halts.
-_END_LOOKS = """
+# Waits for heartbeats that have read the old limit.
+_LOCK_SCHEDULES = """
 SELECT FROM heartbeats_heartbeatschedule
 WHERE tenant_id = %(tenant)s AND in_flight AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
 ORDER BY agent_id FOR UPDATE
 """
-# Whoever ended its last look at its budget with nothing left waits for the new day (handlers/idle.py).
-_LET_GO_ON = """
+# Halted agents are scheduled for the next day.
+_RESUME_HALTED = """
 UPDATE heartbeats_heartbeatschedule s
 SET next_due_at = now() + s.interval_s * %(spread)s * random() * interval '1 second'
 FROM heartbeats_dailyusage u
@@ -59,7 +59,7 @@ WHERE s.tenant_id = %(tenant)s AND NOT s.in_flight AND s.next_due_at > now() + s
     AND u.tenant_id = s.tenant_id AND u.agent_id = s.agent_id AND u.level = %(halt)s
     AND u.day = (now() AT TIME ZONE 'UTC')::date
 """
-#: Those who go on spread over this share of their intervals.
+#: The share of their intervals over which resumed agents are spread.
 _SPREAD = 0.05
 
 _sums: dict[UUID, tuple[float, Amounts]] = {}
@@ -67,14 +67,14 @@ _sums: dict[UUID, tuple[float, Amounts]] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetStatus:
-    """The level of a day's budget, and the amount that is scarcest."""
+    """The budget level, and the scarcest amount."""
 
     level: Degradation = Degradation.NORMAL
     nearest: Scarcest | None = None
 
 
 def budget_status(limits: Limits, used: Amounts) -> BudgetStatus:
-    """Return how far the day's budget is used up. One statement at most, and only where the tenant has a limit."""
+    """Compare usage with the daily limits. One statement, only for a tenant with limits."""
     pairs = [("your", limits.own, used)]
     if limits.of_tenant is not None:
         pairs.append(("your tenant's", limits.of_tenant, tenant_used()))
@@ -83,7 +83,7 @@ def budget_status(limits: Limits, used: Amounts) -> BudgetStatus:
 
 
 def day_of(agent_id: UUID) -> BudgetStatus:
-    """Return the same for what is asked without a heartbeat: conversations and errands. One statement, two at most."""
+    """Return the budget status for conversations and maintenance calls. One or two statements."""
     ((beats, tokens, usd, all_beats, all_tokens, all_usd, *used),) = fetch(_DAY, agent=agent_id)
     tenant = Amounts(beats=all_beats, tokens=all_tokens, usd=all_usd)
     limits = Limits(
@@ -106,25 +106,25 @@ def tenant_used() -> Amounts:
 
 
 def is_raised(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Tell whether one of a day's limits (None: none) lets more be used than before."""
+    """Return whether a daily limit (None: unlimited) was raised."""
     return any(
         before[name] is not None and (limit is None or limit > before[name]) for name, limit in after.items()
     )
 
 
 def let_go_on(*, tenant_id: UUID, agent_id: UUID | None = None, using: str = APP) -> None:
-    """Bring the beats forward of those in a tenant whom the day's budget has halted, or of one; not all at once.
+    """Bring forward the heartbeats of halted agents of a tenant, or of one agent, spread over time.
 
-    To be called when a limit is raised, in its transaction. Whom another limit still halts finds out at that beat, which asks no model.
+    Call it in the transaction that raises a limit. An agent that another limit halts skips that heartbeat.
     """
     with connections[using].cursor() as cursor:
         values = {"tenant": tenant_id, "agent": agent_id, "spread": _SPREAD, "halt": Degradation.HALT.value}
-        cursor.execute(_END_LOOKS, values)
-        cursor.execute(_LET_GO_ON, values)
+        cursor.execute(_LOCK_SCHEDULES, values)
+        cursor.execute(_RESUME_HALTED, values)
 
 
 def used_today(agent_id: UUID) -> dict[str, Any]:
-    """Return what an agent has used today (UTC), for JSON."""
+    """Return an agent's usage of today (UTC) as a JSON object."""
     row = DailyUsage.objects.filter(agent_id=agent_id, day=datetime.now(UTC).date()).first() or DailyUsage()
     return {
         "beats": row.beats,
@@ -136,7 +136,7 @@ def used_today(agent_id: UUID) -> dict[str, Any]:
 
 
 def write_levels(levels: Mapping[UUID, Degradation]) -> set[UUID]:
-    """Write the levels of agents' budgets; return the agents whose level was another one. One statement, none for none."""
+    """Write the budget levels of agents; return the agents whose level changed. One statement at most."""
     if not levels:
         return set()
     rows = fetch(

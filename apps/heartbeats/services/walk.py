@@ -1,9 +1,8 @@
-"""Walk the heartbeats of a batch from where they are to their next suspensions or their ends.
+"""Run the heartbeats of a batch to their next suspensions or ends.
 
-Law 2: each transaction first locks the schedule rows under their epochs (the tokens of the leases). A worker whose lease
-was lost finds no row, and writes nothing. Thinking is pure, and everything is written at the end of a leg: whatever goes
-wrong before, the transaction is rolled back, and each heartbeat of the batch is walked by itself, where a fault ends that
-heartbeat only.
+Law 2: each transaction first locks the schedule rows under their epochs; a worker whose lease was lost finds no row and
+writes nothing. Steps are pure, and all writes are at the end of a leg: on an error before, the transaction is rolled back
+and each heartbeat runs alone, so that the error ends only its own heartbeat.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import structlog
 from django.db import InterfaceError, OperationalError, connections
 
 from apps.heartbeats.services.committing import commit, fail
-from apps.heartbeats.services.fetching import Asked, Fetcher, Refusal, embeds_elsewhere, next_kind
+from apps.heartbeats.services.fetching import Fetcher, OpenNeed, Refusal, embeds_elsewhere, next_kind
 from apps.heartbeats.services.leases import fence, resolve_to_end, run, run_queued
 from apps.heartbeats.services.loading import load_batch
-from apps.heartbeats.services.members import Member
-from apps.queues import MOST_TOGETHER
+from apps.heartbeats.services.members import LeasedHeartbeat
+from apps.queues import MAX_BATCH_SIZE
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.errors import StaleLease
@@ -35,51 +34,51 @@ log = structlog.get_logger(__name__)
 
 type LeaseToken = tuple[UUID, int]
 
-#: A leg is cut at about so many milliseconds: what it has locked, others wait for.
+#: Milliseconds of a leg, about: its locks block others.
 LEG_MS = 150.0
-#: The weight of the latest leg in the pace of this process, if it was a full one.
+#: The weight of the latest leg in the pace, for a full batch.
 _LATEST = 0.2
 
 
 class Pace:
-    """The pace of this process: the time that one heartbeat has lately taken in a leg, by which batches are cut."""
+    """The moving average of the time of one heartbeat in a leg of this process, which limits batches."""
 
     def __init__(self) -> None:
-        self._ms_each = 0.0
+        self._average_ms = 0.0
 
     @property
     def batch_size(self) -> int:
-        """Return how many heartbeats go into a leg of LEG_MS."""
-        return max(1, min(MOST_TOGETHER, int(LEG_MS / max(self._ms_each, 1.0))))
+        """Return the number of heartbeats for a leg of LEG_MS."""
+        return max(1, min(MAX_BATCH_SIZE, int(LEG_MS / max(self._average_ms, 1.0))))
 
     def count(self, *, heartbeats: int, elapsed_ms: float) -> None:
-        """Take the time of a leg into account, by its heartbeats: in a small batch each takes longer."""
-        weight = _LATEST * min(1.0, heartbeats / MOST_TOGETHER)
-        self._ms_each += weight * (elapsed_ms / heartbeats - self._ms_each)
+        """Add the time of a leg, weighted by its heartbeats: each takes longer in a small batch."""
+        weight = _LATEST * min(1.0, heartbeats / MAX_BATCH_SIZE)
+        self._average_ms += weight * (elapsed_ms / heartbeats - self._average_ms)
 
 
 _pace = Pace()
 
 
 class BatchFailed(Exception):
-    """A batch of several heartbeats could not be walked together; nothing of it was written."""
+    """A batch of several heartbeats failed; nothing was written."""
 
 
 def advance_heartbeats(
     *, tenant_id: UUID, leases: Sequence[LeaseToken], clock: Clock | None = None, lost: bool = False
 ) -> set[UUID]:
-    """Walk agents' heartbeats on under these leases (agent, epoch), until each waits for a model or has ended.
+    """Run agents' heartbeats under these leases (agent, epoch), until each waits for a model or has ended.
 
-    Returns the agents whose heartbeats went on: a stale or doubled message is left out, and nothing is done for it.
-    `lost`: the worker that had them before did not come back. Raises the last fault of the database when all are done.
+    Returns the agents whose heartbeats advanced, without those of stale and doubled messages. `lost`: their last worker
+    lost the leases. Raises the last database error when all are done.
     """
     clock = clock or SystemClock()
     advanced: set[UUID] = set()
-    # Twice the same lease in one list would be walked twice in one transaction.
+    # Without doubles, which would run twice in one transaction.
     left = list(dict.fromkeys(leases))
     running: set[UUID] = set()
     if lost:
-        # Its worker may have died of it: set to run, the next such death counts, and in the end it is given up.
+        # The heartbeat may have killed its worker: under a running lease the next death counts as an attempt.
         with tenant_transaction(tenant_id):
             running = run_queued(left)
     faults: list[Exception] = []
@@ -102,7 +101,7 @@ def _advance_batch(
     if len(leases) > 1:
         leg = _Leg(tenant_id, leases, clock, running)
         try:
-            return leg.walk()
+            return leg.run()
         except BatchFailed as failed:
             log.warning("batch_failed", heartbeats=len(leases), error=repr(failed.__cause__))
             running = leg.running
@@ -114,29 +113,29 @@ def _advance_batch(
         except (OperationalError, InterfaceError) as fault:
             if not connections[APP].is_usable():
                 raise
-            # A deadlock, a lock that did not come in time: this one's lease brings it back, the others go on.
+            # A deadlock or lock timeout: this heartbeat is reclaimed when its lease expires, the others go on.
             log.exception("heartbeat_deferred", agent_id=str(lease[0]), epoch=lease[1])
             faults.append(fault)
     return advanced
 
 
 def advance_heartbeat(*, agent_id: UUID, tenant_id: UUID, epoch: int, clock: Clock | None = None) -> bool:
-    """Walk one agent's heartbeat on under this lease. Returns False when the message was stale or doubled."""
+    """Run one agent's heartbeat under this lease. Returns False for a stale or doubled message."""
     return bool(advance_heartbeats(tenant_id=tenant_id, leases=[(agent_id, epoch)], clock=clock))
 
 
 def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[UUID]) -> bool:
     agent_id, epoch = lease
     try:
-        return bool(_Leg(tenant_id, [lease], clock, running).walk())
+        return bool(_Leg(tenant_id, [lease], clock, running).run())
     except StaleLease:
         log.warning("lease_lost", agent_id=str(agent_id), epoch=epoch)
         return False
     except (OperationalError, InterfaceError):
-        # The database's fault, not the heartbeat's: its lease brings it back.
+        # A database error: the heartbeat is reclaimed when its lease expires.
         raise
     except Exception as error:
-        # A fault in a step would come again at each retry: it is this heartbeat's failure, recorded as such.
+        # An error in a step would repeat at each retry, so the heartbeat ends as failed.
         log.exception("heartbeat_fault", agent_id=str(agent_id), epoch=epoch)
         with tenant_transaction(tenant_id):
             member = resolve_to_end(agent_id=agent_id, epoch=epoch)
@@ -146,91 +145,91 @@ def _advance_one(tenant_id: UUID, lease: LeaseToken, clock: Clock, running: set[
 
 
 @dataclass(slots=True, eq=False)
-class _Thought:
-    """A heartbeat that is thinking: its generator, and what it needs to go on."""
+class _RunningPipeline:
+    """A running pipeline: its generator, and the need that it waits for."""
 
-    member: Member
-    walking: Generator[Any, Any, Progress[Beat]]
+    member: LeasedHeartbeat
+    steps: Generator[Any, Any, Progress[Beat]]
     need: Any = None
 
-    def go_on(self, answer: Any) -> None:
-        """Think on with an answer, to the next need or to the end of the leg."""
+    def resume(self, answer: Any) -> None:
+        """Send an answer; run to the next need or the end of the leg."""
         try:
             if isinstance(answer, Refusal):
-                self.need = self.walking.throw(answer.error)
+                self.need = self.steps.throw(answer.error)
             else:
-                self.need = self.walking.send(answer)
+                self.need = self.steps.send(answer)
         except StopIteration as stop:
             self.need, self.member.progress = None, stop.value
 
 
 class _Leg:
-    """One leg of several heartbeats: load, think, fetch, think on, commit."""
+    """One leg of a batch: load, run steps, answer needs, commit."""
 
     def __init__(
         self, tenant_id: UUID, leases: Sequence[LeaseToken], clock: Clock, running: set[UUID]
     ) -> None:
         self._tenant_id = tenant_id
         self._leases = leases
-        #: Agents whose leases this worker has set to run.
+        #: Agents whose leases this worker has set to running.
         self.running = set(running)
         self._clock = clock
         self._fetcher = Fetcher(tenant_id, clock.now())
-        self._thoughts: list[_Thought] = []
+        self._pipelines: list[_RunningPipeline] = []
         self._spent_s = 0.0
 
-    def walk(self) -> set[UUID]:
-        """Walk the leg; raises BatchFailed for a batch of several, and for a single heartbeat whatever went wrong."""
+    def run(self) -> set[UUID]:
+        """Run the leg. Raises BatchFailed for several heartbeats, the original error for one."""
         try:
-            return self._walk()
+            return self._run_leg()
         except (OperationalError, InterfaceError) as error:
             if len(self._leases) == 1 or not connections[APP].is_usable():
                 raise
             raise BatchFailed from error
         except Exception as error:
-            # Whatever it is: nothing was written, and the heartbeats are walked one by one.
+            # Nothing was written: the heartbeats run one by one.
             if len(self._leases) == 1:
                 raise
             raise BatchFailed from error
 
-    def _walk(self) -> set[UUID]:
+    def _run_leg(self) -> set[UUID]:
         started = time.perf_counter()
         with tenant_transaction(self._tenant_id, generic_plans=True):
             members = load_batch(self._leases, clock=self._clock, running=self.running)
             self._fetcher.members = members
-            self._thoughts = [self._thinking(member) for member in members]
+            self._pipelines = [self._start(member) for member in members]
             if len(members) < len(self._leases):
                 log.debug("messages_stale", stale=len(self._leases) - len(members))
             if not members:
                 return set()
-            for thought in self._thoughts:
-                thought.go_on(None)
-            outside = self._think()
+            for pipeline in self._pipelines:
+                pipeline.resume(None)
+            outside = self._answer_needs()
             if not outside:
                 self._commit(members, started)
             else:
                 run([member.agent.id for member in members])
         self.running |= {member.agent.id for member in members}
         while outside:
-            # Vectors that come over the network: outside of any transaction (law 3).
+            # Remote embedding, outside any transaction (law 3).
             self._spent_s += time.perf_counter() - started
-            answers = self._fetcher.embed([self._asked(thought) for thought in outside])
+            answers = self._fetcher.embed([self._open_need(pipeline) for pipeline in outside])
             started = time.perf_counter()
             with tenant_transaction(self._tenant_id, generic_plans=True):
-                members = self._keep(fence(members))
+                members = self._drop_lost(fence(members))
                 if not members:
                     return set()
-                for thought, answer in zip(outside, answers, strict=True):
-                    if thought in self._thoughts:
-                        thought.go_on(answer)
-                outside = self._think()
+                for pipeline, answer in zip(outside, answers, strict=True):
+                    if pipeline in self._pipelines:
+                        pipeline.resume(answer)
+                outside = self._answer_needs()
                 if not outside:
                     self._commit(members, started)
         return {member.agent.id for member in members}
 
-    def _thinking(self, member: Member) -> _Thought:
+    def _start(self, member: LeasedHeartbeat) -> _RunningPipeline:
         assert member.checkpoint is not None
-        walking = advance(
+        steps = advance(
             member.agent.graph,
             member.checkpoint,
             HANDLERS,
@@ -238,42 +237,44 @@ class _Leg:
             resume_with=member.result,
             observer=member.steps.append,
         )
-        return _Thought(member=member, walking=walking)
+        return _RunningPipeline(member=member, steps=steps)
 
-    def _keep(self, members: list[Member]) -> list[Member]:
-        """Forget the heartbeats that another worker has taken over; return those that are left."""
-        kept = {member.heartbeat_id for member in members}
-        for thought in self._thoughts:
-            if thought.member.heartbeat_id not in kept:
-                log.warning("lease_lost", agent_id=str(thought.member.agent.id), epoch=thought.member.epoch)
-        self._thoughts = [thought for thought in self._thoughts if thought.member.heartbeat_id in kept]
+    def _drop_lost(self, members: list[LeasedHeartbeat]) -> list[LeasedHeartbeat]:
+        """Drop the heartbeats that another worker has reclaimed; return the others."""
+        current = {member.heartbeat_id for member in members}
+        for pipeline in self._pipelines:
+            if pipeline.member.heartbeat_id not in current:
+                log.warning("lease_lost", agent_id=str(pipeline.member.agent.id), epoch=pipeline.member.epoch)
+        self._pipelines = [
+            pipeline for pipeline in self._pipelines if pipeline.member.heartbeat_id in current
+        ]
         return members
 
-    def _think(self) -> list[_Thought]:
-        """Answer needs until all heartbeats are through their legs; return those that wait for something outside."""
-        while waiting := [thought for thought in self._thoughts if thought.need is not None]:
-            kind = next_kind([self._asked(thought) for thought in waiting])
-            some = [thought for thought in waiting if type(thought.need) is kind]
-            asked = [self._asked(thought) for thought in some]
+    def _answer_needs(self) -> list[_RunningPipeline]:
+        """Answer needs until all legs have ended; return the pipelines that wait for remote vectors."""
+        while waiting := [pipeline for pipeline in self._pipelines if pipeline.need is not None]:
+            kind = next_kind([self._open_need(pipeline) for pipeline in waiting])
+            of_kind = [pipeline for pipeline in waiting if type(pipeline.need) is kind]
+            open_needs = [self._open_need(pipeline) for pipeline in of_kind]
             answers: Sequence[Any]
-            if kind is not Embedding or not embeds_elsewhere(asked):
-                answers = self._fetcher.answer(kind, asked)
+            if kind is not Embedding or not embeds_elsewhere(open_needs):
+                answers = self._fetcher.answer(kind, open_needs)
             elif self._fetcher.is_committed_to:
-                # What is locked may not wait for a network: words alone decide, and maintenance embeds what is stored.
-                log.warning("embedding_skipped", reason="a transaction is open", heartbeats=len(asked))
-                answers = [{} for _ in asked]
+                # Locks must not wait for the network: fall back to words; maintenance embeds new memories.
+                log.warning("embedding_skipped", reason="a transaction is open", heartbeats=len(open_needs))
+                answers = [{} for _ in open_needs]
             else:
-                self._fetcher.read_meanings(asked)
-                return some
-            for thought, answer in zip(some, answers, strict=True):
-                thought.go_on(answer)
+                self._fetcher.read_meanings(open_needs)
+                return of_kind
+            for pipeline, answer in zip(of_kind, answers, strict=True):
+                pipeline.resume(answer)
         return []
 
-    def _asked(self, thought: _Thought) -> Asked:
-        return Asked(member=thought.member, need=thought.need)
+    def _open_need(self, pipeline: _RunningPipeline) -> OpenNeed:
+        return OpenNeed(member=pipeline.member, need=pipeline.need)
 
-    def _commit(self, members: Sequence[Member], started: float) -> None:
-        """Write everything; the time up to the last statement is shared by the heartbeats."""
+    def _commit(self, members: Sequence[LeasedHeartbeat], started: float) -> None:
+        """Commit; the time up to the last statement is divided among the heartbeats."""
 
         def charge() -> None:
             elapsed_ms = (self._spent_s + time.perf_counter() - started) * 1000

@@ -28,7 +28,7 @@ FOLDER = "FLEET_KILLS"
 
 
 class Reaper:
-    """Knows who dies where."""
+    """The points at which agents lose their workers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -53,7 +53,7 @@ class Reaper:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def agent_of(self, message: Any) -> str:
-        """Return whom a message is about."""
+        """Return the agents of a message."""
         if "agent_id" in message.arguments:
             return str(message.arguments["agent_id"])
         self._look()
@@ -64,8 +64,8 @@ class Reaper:
         changed_at = self._plan.stat().st_mtime_ns
         if changed_at != self._read_at:
             plan = json.loads(self._plan.read_text())
-            self._points = {agent_id: each["point"] for agent_id, each in plan.items()}
-            self._ids = {each["name"]: agent_id for agent_id, each in plan.items()}
+            self._points = {agent_id: entry["point"] for agent_id, entry in plan.items()}
+            self._ids = {entry["name"]: agent_id for agent_id, entry in plan.items()}
             self._read_at = changed_at
 
 
@@ -96,7 +96,7 @@ class MortalWaitingNode(MortalNode):
     """One that waits for a model."""
 
     def resume(self, beat: Beat, result: Any) -> Any:
-        """Go on; or not."""
+        """Resume the node, unless the worker dies here."""
         self._reaper.pass_by(f"{self._name} goes on", beat.agent_id)
         return self._node.resume(beat, result)
 
@@ -104,19 +104,20 @@ class MortalWaitingNode(MortalNode):
 def arm(**_: Any) -> None:
     """Put the points into the application, before it forks."""
     reaper = Reaper(Path(os.environ[FOLDER]))
-    _arm_walkers(reaper)
+    _arm_heartbeat_workers(reaper)
     _arm_model_workers(reaper)
     _arm_publishing(reaper)
 
 
-def _arm_walkers(reaper: Reaper) -> None:
-    from apps.heartbeats.services import committing, walk
+def _arm_heartbeat_workers(reaper: Reaper) -> None:
+    import apps.heartbeats.services.walk as runner
+    from apps.heartbeats.services import committing
 
-    walk.HANDLERS = {
+    runner.HANDLERS = {
         name: (MortalWaitingNode if hasattr(node, "resume") else MortalNode)(name, node, reaper)
-        for name, node in walk.HANDLERS.items()
+        for name, node in runner.HANDLERS.items()
     }
-    _before(walk, "load_batch", lambda args: setattr(reaper, "together", len(args[0])))
+    _before(runner, "load_batch", lambda args: setattr(reaper, "together", len(args[0])))
     # Their transactions are still open.
     _after(
         committing,
@@ -198,7 +199,7 @@ def _after(module: Any, name: str, act: Callable[[tuple[Any, ...], Any], Any]) -
 
 def _role() -> str:
     """Return which pool this is."""
-    queues = next(each for each in sys.argv if each.startswith("--queues="))
+    queues = next(argument for argument in sys.argv if argument.startswith("--queues="))
     return {"dispatch": "dispatcher", "heartbeat": "walker"}.get(
         queues.removeprefix("--queues="), "model worker"
     )

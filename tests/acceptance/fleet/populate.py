@@ -36,17 +36,17 @@ def main() -> None:
     call_command("migrate", verbosity=0, interactive=False)
     seed_builtin_templates()
     tenants = {
-        slug: create_tenant(slug=slug, name=slug.title()) for slug in {each["tenant"] for each in wanted}
+        slug: create_tenant(slug=slug, name=slug.title()) for slug in {wish["tenant"] for wish in wanted}
     }
     made = []
-    for number, each in enumerate(wanted):
-        with tenant_transaction(tenants[each["tenant"]].id):
+    for number, wish in enumerate(wanted):
+        with tenant_transaction(tenants[wish["tenant"]].id):
             agent = create_agent(
-                name=each["name"],
+                name=wish["name"],
                 template_name=TEMPLATES[number % len(TEMPLATES)],
                 actor="test",
                 interval=INTERVAL,
-                model=each["model"],
+                model=wish["model"],
             )
             start_agent(agent_id=agent.id, actor="test")
             # The first beat may fall due at any moment of the interval; here it comes when a test says so.

@@ -1,4 +1,4 @@
-"""The fleet in a test's hands: what it is made of, how it is hurt, and what must be true afterwards."""
+"""A real fleet with injected failures, and checks of its rows."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ class RealFleet:
         made = json.loads(done.stdout)
         self.agents = [
             Agent(
-                id=each["agent_id"],
-                name=each["name"],
+                id=agent["agent_id"],
+                name=agent["name"],
                 point=point,
                 tenant=wish["tenant"],
                 model=wish["model"],
             )
-            for each, wish, (point, _) in zip(made, wanted, points, strict=True)
+            for agent, wish, (point, _) in zip(made, wanted, points, strict=True)
         ]
         self._write_plan()
 
@@ -163,7 +163,7 @@ class RealFleet:
             self._database = None
 
     def make_due(self, agents: Sequence[Agent] | None = None) -> None:
-        """Let the time of these agents, or of all, come now."""
+        """Make these agents, or all, due now."""
         chosen = self.agents if agents is None else agents
         self.due.update(agent.name for agent in chosen)
         self._ended_before = self._ended()
@@ -227,7 +227,7 @@ class RealFleet:
     # --- Hurting ----------------------------------------------------------------------------------------
 
     def flush_broker(self) -> None:
-        """Let the broker lose all it has."""
+        """Flush the broker."""
         with redis.Redis.from_url(self._place.valkey.url) as broker:
             broker.flushall()
 

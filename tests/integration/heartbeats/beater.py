@@ -1,4 +1,4 @@
-"""Lets an agent beat with the replies of a script, and shows what it was asked."""
+"""Run heartbeats of an agent with scripted replies, and record their prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that can beat, and models that say what the test wants."""
+"""Fixtures of active agents and scripted models."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
+import apps.heartbeats.services.walk as runner
 from apps import providers
 from apps.agents.models import Agent
 from apps.agents.services.templates import seed_builtin_templates
@@ -18,7 +19,7 @@ from apps.fleet.lifecycle import start_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule
-from apps.heartbeats.services import calls, walk
+from apps.heartbeats.services import calls
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
@@ -105,11 +106,11 @@ def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
 @pytest.fixture
 def uncut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Walk as many heartbeats together as there are, however slow this machine is just now."""
-    monkeypatch.setattr(walk, "LEG_MS", 1e9)
+    monkeypatch.setattr(runner, "LEG_MS", 1e9)
 
 
 def make_due(agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> None:
-    """Let the agent's time have come."""
+    """Make the agent due."""
     _schedule(agent, f"next_due_at = now() - interval '{ago.total_seconds()} seconds'")
 
 
@@ -124,7 +125,7 @@ def _schedule(agent: Agent, change: str) -> None:
 
 
 def schedule_of(agent: Agent) -> HeartbeatSchedule:
-    """Return the agent's schedule as it stands."""
+    """Return the agent's schedule."""
     with tenant_transaction(agent.tenant_id):
         found: HeartbeatSchedule = HeartbeatSchedule.objects.get(agent_id=agent.id)
         return found

@@ -1,4 +1,4 @@
-"""A fleet in the test's hands: messages are kept, so a test can lose them, double them, and deliver them late."""
+"""A fleet whose messages a test can lose, double and delay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.delivery import deliver
 from apps.heartbeats.services.calls import fulfil_call
-from apps.heartbeats.services.schedule import Dispatched, dispatch
+from apps.heartbeats.services.schedule import DispatchCounts, dispatch
 from apps.heartbeats.services.walk import advance_heartbeats
 from apps.queues import Message, Task, captured
 
@@ -20,7 +20,7 @@ class Fleet:
     def __init__(self, messages: list[Message]) -> None:
         self.messages = messages
 
-    def dispatch(self) -> Dispatched:
+    def dispatch(self) -> DispatchCounts:
         """Run one tick of the dispatcher."""
         return dispatch()
 

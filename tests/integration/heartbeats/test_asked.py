@@ -1,4 +1,4 @@
-"""What is stored of a question to a model, and that it comes back whole."""
+"""Questions to models survive storage unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_sections_are_kept_by_their_places_and_come_back_with_their_texts() -> N
     request = _request("The same.\n\nThe same.").to_json()
     sections = [{"name": str(number), "text": text, "tokens": 2} for number, text in enumerate(texts)]
     stored = stored_sections(sections, request)
-    assert [each.get("text") for each in stored] == [None, None, None, None, "Not in it."]
+    assert [section.get("text") for section in stored] == [None, None, None, None, "Not in it."]
     assert (stored[2]["from"], stored[3]["from"]) == (0, 11)
     assert sections_of(stored, request) == sections
 

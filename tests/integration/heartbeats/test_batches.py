@@ -1,4 +1,4 @@
-"""Heartbeats walked in batches: each ends as it would by itself, and what goes wrong with one is its own."""
+"""Batches of heartbeats: each ends as it would alone, and errors affect only their own heartbeat."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 import structlog
 from django.db import InterfaceError, OperationalError, connections
 
+import apps.heartbeats.services.walk as runner
 from apps.agents.models import Agent, AgentState
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, ScheduleState
-from apps.heartbeats.services import walk
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.walk import advance_heartbeats
 from apps.memories.models import Memory
@@ -208,7 +208,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch, name: str, agent: Agent, act: Callab
     def run(beat: Beat) -> Any:
         return act(beat) if beat.agent_id == agent.id else step(beat)
 
-    monkeypatch.setattr(walk, "HANDLERS", {**HANDLERS, name: run})
+    monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, name: run})
 
 
 def raise_zero_division(_: Beat) -> Any:
@@ -351,14 +351,14 @@ def test_a_deadlock_of_one_alone_leaves_the_others_their_turn(
     together.walk()
     together.answer()
     unlucky, *others = sorted(agent.id for agent in together.agents)
-    load_batch = walk.load_batch
+    load_batch = runner.load_batch
 
     def load(leases: Sequence[tuple[UUID, int]], **options: Any) -> Any:
         if unlucky in {agent_id for agent_id, _ in leases}:
             raise deadlock()
         return load_batch(leases, **options)
 
-    monkeypatch.setattr(walk, "load_batch", load)
+    monkeypatch.setattr(runner, "load_batch", load)
     with pytest.raises(OperationalError, match="deadlock"), structlog.testing.capture_logs() as logs:
         together.walk()
     assert [entry["agent_id"] for entry in logs if entry["event"] == "heartbeat_deferred"] == [str(unlucky)]
@@ -413,7 +413,7 @@ def test_an_agent_of_another_tenant_is_not_found(
     for agent in (mine, other):
         make_due(agent)
     fleet.dispatch()
-    leases = [(UUID(each.arguments["agent_id"]), each.arguments["epoch"]) for each in fleet.messages]
+    leases = [(UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in fleet.messages]
 
     assert advance_heartbeats(tenant_id=tenant.id, leases=leases) == {mine.id}
     assert beats_of(other) == []
@@ -433,8 +433,8 @@ def test_an_agent_of_another_tenant_is_not_found(
 def test_batches_are_cut_by_the_pace_of_the_process(
     each_ms: list[float], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walk, "LEG_MS", 150.0)
-    pace = walk.Pace()
+    monkeypatch.setattr(runner, "LEG_MS", 150.0)
+    pace = runner.Pace()
     for elapsed in each_ms:
         pace.count(heartbeats=4, elapsed_ms=elapsed * 4)
     assert pace.batch_size == size
@@ -444,6 +444,6 @@ def test_agents_that_one_leg_has_no_room_for_are_walked_in_the_next(
     together: Together, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)
-    monkeypatch.setattr(walk.Pace, "batch_size", 3)
+    monkeypatch.setattr(runner.Pace, "batch_size", 3)
     together.run()
     assert_one_done_beat_each(together)

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from apps.agents.models import Agent
 from apps.heartbeats.models import CallStatus, DailyUsage, ExternalCall, HeartbeatStatus, LedgerEntry
 from apps.heartbeats.services import call_leases
-from apps.heartbeats.services.calls import Submit, fulfil_calls
+from apps.heartbeats.services.calls import Submit, execute_calls
 from apps.queues import Task
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
@@ -52,8 +52,8 @@ def agents(tenant: Tenant, new_agent: Callable[..., Agent]) -> list[Agent]:
 
 def asked_by(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
     """Let the agents beat until they wait for models; return their calls in the order of the agents."""
-    for each in agents:
-        make_due(each)
+    for agent in agents:
+        make_due(agent)
     fleet.dispatch()
     for _ in agents:
         fleet.step()
@@ -61,7 +61,7 @@ def asked_by(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
     assert {message.task for message in waiting} == {Task.FULFIL}
     with tenant_transaction(agents[0].tenant_id):
         calls = dict(ExternalCall.objects.values_list("agent_id", "id"))
-    return [calls[each.id] for each in agents]
+    return [calls[agent.id] for agent in agents]
 
 
 def speaker(request: ModelRequest) -> int:
@@ -91,12 +91,12 @@ def test_calls_are_leased_and_stored_together_and_asked_at_once(
     calls = asked_by(fleet, agents)
     sent: list[str] = []
     with counted(sent):
-        assert fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
+        assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     # One that leases them, and one that stores them: two, should a thread have been away for a while.
-    assert 2 <= len([each for each in sent if "externalcall" in each]) <= 3
+    assert 2 <= len([statement for statement in sent if "externalcall" in statement]) <= 3
     assert len(model.requests) == MANY
     fleet.run()
-    assert [beat.status for each in agents for beat in beats_of(each)] == [HeartbeatStatus.DONE] * MANY
+    assert [beat.status for agent in agents for beat in beats_of(agent)] == [HeartbeatStatus.DONE] * MANY
     with tenant_transaction(agents[0].tenant_id):
         assert LedgerEntry.objects.count() == MANY
         assert DailyUsage.objects.aggregate(calls=Sum("calls"))["calls"] == MANY
@@ -116,15 +116,15 @@ def test_the_failure_of_one_is_its_own(
 
     scripted(answer, repeat=True)
     calls = asked_by(fleet, agents)
-    assert fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
+    assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     fleet.run()
-    ended = [beat.status for each in agents for beat in beats_of(each)]
+    ended = [beat.status for agent in agents for beat in beats_of(agent)]
     done, failed = HeartbeatStatus.DONE, HeartbeatStatus.FAILED
     assert ended == [done, failed, failed, done]
     with tenant_transaction(agents[0].tenant_id):
         kinds = dict(ExternalCall.objects.values_list("id", "error_kind"))
         paid = dict(LedgerEntry.objects.values_list("call_id", "error_kind"))
-    assert [kinds[each] for each in calls] == ["", "ModelTimeout", "ZeroDivisionError", ""]
+    assert [kinds[call] for call in calls] == ["", "ModelTimeout", "ZeroDivisionError", ""]
     # Nobody was asked where an adapter failed.
     assert paid == {calls[0]: "", calls[1]: "ModelTimeout", calls[3]: ""}
 
@@ -146,9 +146,9 @@ def test_a_fault_in_storing_several_has_them_stored_one_by_one(
     scripted(answer, repeat=True)
     calls += asked_by(fleet, agents)
     with pytest.raises(IntegrityError):
-        fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit)
+        execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit)
     fleet.run()
-    ended = [beat.status for each in agents for beat in beats_of(each)]
+    ended = [beat.status for agent in agents for beat in beats_of(agent)]
     assert ended == [
         HeartbeatStatus.DONE,
         HeartbeatStatus.WAITING,
@@ -162,9 +162,9 @@ def test_a_doubled_message_asks_nobody(
 ) -> None:
     model = scripted(REST, repeat=True)
     calls = asked_by(fleet, agents)
-    assert fulfil_calls(call_ids=calls[:2], tenant_id=agents[0].tenant_id, submit=submit) == 2
-    assert fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == 2
-    assert fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == 0
+    assert execute_calls(call_ids=calls[:2], tenant_id=agents[0].tenant_id, submit=submit) == 2
+    assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == 2
+    assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == 0
     assert len(model.requests) == MANY
 
 
@@ -173,7 +173,7 @@ def test_another_tenants_calls_are_not_to_be_found(
 ) -> None:
     model = scripted(REST, repeat=True)
     calls = asked_by(fleet, agents)
-    assert fulfil_calls(call_ids=calls, tenant_id=other_tenant.id, submit=submit) == 0
+    assert execute_calls(call_ids=calls, tenant_id=other_tenant.id, submit=submit) == 0
     assert model.requests == []
 
 
@@ -190,7 +190,7 @@ def test_a_reply_under_a_lost_lease_is_paid_for_and_not_stored(
 
     scripted(answer, repeat=True)
     calls += asked_by(fleet, agents)
-    assert fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY - 1
+    assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY - 1
     with tenant_transaction(agents[0].tenant_id):
         call = ExternalCall.objects.get(id=calls[2])
         assert (call.status, call.reply, call.attempts) == (CallStatus.PENDING, "", 2)
@@ -221,10 +221,10 @@ def test_a_call_that_has_waited_for_a_thread_renews_its_lease(
         with tenant_transaction(tenant_id):
             ExternalCall.objects.update(lease_until=Now() - timedelta(seconds=1))
             ExternalCall.objects.filter(id=calls[0]).update(attempts=2)
-        for each in waiting:
-            each()
+        for call in waiting:
+            call()
 
-    stored = fulfil_calls(call_ids=calls, tenant_id=tenant_id, submit=start_late)
+    stored = execute_calls(call_ids=calls, tenant_id=tenant_id, submit=start_late)
     assert (stored, len(model.requests)) == (MANY - 1, MANY - 1)
     assert leased == [True] * (MANY - 1)
 
@@ -246,7 +246,7 @@ def test_a_heartbeat_that_waits_is_given_as_long_as_its_model_may_take(
     scripted(answer, repeat=True)
     calls = asked_by(fleet, agents)
     lose_lease(agents[0])
-    assert fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
+    assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     assert min(leases) >= settings.ARBOR_QUEUE_LEASE.total_seconds() / 2
 
 
@@ -258,4 +258,4 @@ def test_a_pool_that_takes_nothing_new_leaves_the_calls_to_the_thread_that_lease
 
     scripted(ModelUnavailable("the provider is down"), repeat=True)
     calls = asked_by(fleet, agents)
-    assert fulfil_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=shut_down) == MANY
+    assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=shut_down) == MANY

@@ -15,7 +15,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState
-from apps.heartbeats.services.fetching import Asked, Fetcher
+from apps.heartbeats.services.fetching import Fetcher, OpenNeed
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Memory, Mind
 from apps.memories.services.embedding import embedding
@@ -108,7 +108,7 @@ def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
     fetcher = Fetcher(tenant.id, datetime.now(UTC))
 
     def answer(need: Any) -> Mapping[str, Any]:
-        (vectors,) = fetcher.embed([Asked(member=member, need=need)])
+        (vectors,) = fetcher.embed([OpenNeed(member=member, need=need)])
         return dict(vectors)
 
     return run_alone(step, answer).state
@@ -283,8 +283,14 @@ def test_a_batch_leaves_its_transaction_once_for_all_that_wait_for_vectors(
 
     assert remote.open == {False}
     # The leases are locked, let run on, and locked again.
-    assert sum("s.state IN ('queued', 'running')" in each for each in sent) == 2
-    assert sum("SET state = 'running', lease_until" in each and "json" not in each for each in sent) == 1
+    assert sum("s.state IN ('queued', 'running')" in statement for statement in sent) == 2
+    assert (
+        sum(
+            "SET state = 'running', lease_until" in statement and "json" not in statement
+            for statement in sent
+        )
+        == 1
+    )
     several.answer()
     while several.walk():
         several.answer()

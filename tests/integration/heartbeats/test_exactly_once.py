@@ -152,8 +152,8 @@ def test_ten_dispatchers_claim_each_agent_once(
     fleet: Fleet, tenant: Tenant, other_tenant: Tenant, new_agent: Callable[..., Agent]
 ) -> None:
     agents = [new_agent(owner, name=f"agent {n}") for n in range(6) for owner in (tenant, other_tenant)]
-    for each in agents:
-        make_due(each)
+    for agent in agents:
+        make_due(agent)
 
     def one_tick(_: int) -> list[str]:
         with captured() as messages:
@@ -164,7 +164,7 @@ def test_ten_dispatchers_claim_each_agent_once(
 
     with ThreadPoolExecutor(10) as pool:
         claimed = [agent_id for ids in pool.map(one_tick, range(10)) for agent_id in ids]
-    assert sorted(claimed) == sorted(str(each.id) for each in agents)
+    assert sorted(claimed) == sorted(str(agent.id) for agent in agents)
 
 
 def test_one_tenant_with_many_due_agents_does_not_keep_another_waiting(

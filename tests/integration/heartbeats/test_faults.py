@@ -1,4 +1,4 @@
-"""A heartbeat that cannot go on ends as failed, wherever it stands; it never stays under way for ever."""
+"""A heartbeat with an error ends as failed, at any node."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from django.db import connections
 
+import apps.heartbeats.services.walk as runner
 from apps import web
 from apps.agents.models import Agent, AgentState
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState
-from apps.heartbeats.services import walk
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.modes import CONSOLIDATION_EVERY
 from arbor.heartbeat.steps.registry import HANDLERS
@@ -44,7 +44,7 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     monkeypatch.setattr(web.settings, "ARBOR_SEARCH_URL", "http://search.invalid")
     monkeypatch.setattr(web.settings, "ARBOR_WEB_ALLOW", ["*"])
     scripted(INQUIRES if node == "work" else REST)
-    monkeypatch.setattr(walk, "HANDLERS", {**HANDLERS, node: fault})
+    monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, node: fault})
     with tenant_transaction(agent.tenant_id):
         # The next one tends the memory, and so passes every node but that of inquiries.
         AgentState.objects.filter(agent_id=agent.id).update(beats=CONSOLIDATION_EVERY - 1)
@@ -81,7 +81,7 @@ def test_a_heartbeat_whose_workers_die_before_it_has_a_row_is_given_up_too(
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing is caught, and the transaction is rolled back."""
+    """Simulates SIGKILL: nothing is caught, and the transaction is rolled back."""
 
 
 def test_a_heartbeat_of_which_every_worker_dies_in_its_first_transaction_is_given_up(
@@ -100,7 +100,7 @@ def test_a_heartbeat_of_which_every_worker_dies_in_its_first_transaction_is_give
     make_due(agent)
     fleet.dispatch()
     with monkeypatch.context() as patched:
-        patched.setattr(walk, "load_batch", killed)
+        patched.setattr(runner, "load_batch", killed)
         # The first one leaves no sign that it began; from then on each is counted.
         for _ in range(3):
             with pytest.raises(Killed):

@@ -1,4 +1,4 @@
-"""A heartbeat that goes on with what its actions brought, and the models that it asks."""
+"""Follow-up round trips of a heartbeat, and their models."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_what_was_recalled_is_read_in_the_same_beat_and_acted_on(
     assert "The lighthouse keeper is called Ines." in told
     assert "(turn 2 of at most 10)" in told
     assert (beat.status, beat.turns) == (HeartbeatStatus.DONE, 2)
-    assert [(each["action"], each.get("turn")) for each in beat.actions] == [
+    assert [(action["action"], action.get("turn")) for action in beat.actions] == [
         ("recall", None),
         ("remember", 2),
     ]
@@ -149,7 +149,7 @@ def test_what_each_turn_says_is_taken_once(agent: Agent, fleet: Fleet, scripted:
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=goal.id).fraction == 0.2
         assert set(Goal.objects.exclude(id=goal.id).values_list("title", flat=True)) == {
-            each["title"] for each in new
+            goal["title"] for goal in new
         }
         for text in ("Ada asked first.", "Ada asked again."):
             assert Memory.objects.filter(content=text).count() == 1
@@ -157,7 +157,7 @@ def test_what_each_turn_says_is_taken_once(agent: Agent, fleet: Fleet, scripted:
     assert mind["concerns"] == ["wind", "rain"]
     kinds = [change["kind"] for change in beat.goal_changes]
     assert (kinds.count("progressed"), kinds.count("created")) == (1, 3)
-    assert [(each["path"], each["value"]) for each in beat.dropped] == [("new_goals[1]", "Sail")]
+    assert [(item["path"], item["value"]) for item in beat.dropped] == [("new_goals[1]", "Sail")]
 
 
 def test_ten_turns_are_the_end(agent: Agent, fleet: Fleet, scripted: Script) -> None:
@@ -212,7 +212,7 @@ def test_a_worker_that_dies_between_two_turns_repeats_neither(
 
     (beat,) = beats_of(agent)
     assert (beat.status, beat.turns, len(model.requests)) == (HeartbeatStatus.DONE, 2, 2)
-    assert [each["action"] for each in beat.actions] == ["recall"]
+    assert [action["action"] for action in beat.actions] == ["recall"]
     assert beat.energy_end == 19.0
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.filter(content="Ada asked.").count() == 1
@@ -234,7 +234,7 @@ def test_a_further_turn_that_comes_to_nothing_leaves_what_was_done(
     beat = _beat(agent, fleet)
 
     assert (beat.status, beat.turns, beat.reason) == (HeartbeatStatus.DONE, 1, "")
-    assert [each["action"] for each in beat.actions] == ["recall"]
+    assert [action["action"] for action in beat.actions] == ["recall"]
     assert beat.dropped[-1]["path"] == "turn 2"
     assert "Who was it?" in beat.narrative
     with tenant_transaction(agent.tenant_id):
@@ -353,9 +353,9 @@ def test_an_agent_without_a_model_of_its_own_asks_the_installations_by_tier(
     settings.ARBOR_TIER_MODELS = parse_tier_models("strategic=openai/deep,standard=openai/usual")
     own = new_agent(tenant, name="Grace", model="openai/own")
     models = _Models(monkeypatch, deep=REST, own=REST)
-    for each in (agent, own):
-        _goal(each)
-        _beat(each, fleet)
+    for asking_agent in (agent, own):
+        _goal(asking_agent)
+        _beat(asking_agent, fleet)
 
     assert models.asked == ["openai/deep", "openai/own"]
 
@@ -383,6 +383,6 @@ def test_what_a_prompt_has_no_room_for_is_counted_in_it_and_in_the_trace(
     with tenant_transaction(agent.tenant_id):
         (call,) = trace_of(Heartbeat.objects.select_related("agent").get(id=beat.id))["calls"]
         shown = read_call(ExternalCall.objects.get(heartbeat_id=beat.id), None)
-    cut = {each["name"]: each["cut"] for each in call["sections"] if each["cut"]}
+    cut = {section["name"]: section["cut"] for section in call["sections"] if section["cut"]}
     assert cut
-    assert {each.name: each.cut for each in shown.sections if each.cut} == cut
+    assert {section.name: section.cut for section in shown.sections if section.cut} == cut

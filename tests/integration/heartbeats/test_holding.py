@@ -1,4 +1,4 @@
-"""What a beat hears is held for a day: the next beats see it where it fits, and what mattered is remembered."""
+"""Buffer items: kept for a day, shown where they fit, and promoted if they mattered."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""What a running heartbeat writes again and again touches no index, and what is looked for is found along one."""
+"""Frequent writes touch no index; frequent reads use one."""
 
 from __future__ import annotations
 
 import pytest
 from django.db import connections
 
+import apps.heartbeats.services.errand_prompts as maintenance_prompts
 from apps.agents.models import Agent
 from apps.heartbeats.models import CallStatus, ExternalCall
-from apps.heartbeats.services import errand_prompts, schedule
+from apps.heartbeats.services import schedule
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
 from tests.factories.heartbeats import ErrandFactory
@@ -75,7 +76,7 @@ def test_a_heartbeats_call_has_no_status_of_an_errand(fleet: Fleet, agent: Agent
         (schedule._ANY_DUE, "heartbeats_due"),
         (schedule._IN_FLIGHT, "heartbeats_in_flight"),
         (
-            f"SELECT ({errand_prompts._WAITING}) FROM tenants_tenant t".replace(
+            f"SELECT ({maintenance_prompts._WAITING}) FROM tenants_tenant t".replace(
                 "%(kept)s", "'1 day'"
             ).replace("%(passed)s", "'{}'"),
             "heartbeats_errand_prompts",

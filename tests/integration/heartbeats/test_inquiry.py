@@ -1,4 +1,4 @@
-"""Inquiries: from the decision to the web, to a memory, to the next prompt; whatever fails on the way is told."""
+"""Inquiries, from the decision to the web, a memory and the next prompt; failures are reported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from apps import web
 from apps.agents.models import Agent, AgentPolicy
 from apps.heartbeats.models import CallStatus, ExternalCall, HeartbeatStatus, LedgerEntry
-from apps.heartbeats.services import web_calls
+from apps.heartbeats.services import calls
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.models import Memory
 from apps.queues import Task
@@ -45,7 +45,7 @@ def asks(name: str = "inquire_shallow", **params: Any) -> str:
 
 
 class Web:
-    """The web in the test's hands."""
+    """A fake web."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
@@ -53,8 +53,8 @@ class Web:
 
     def open(self, results: dict[str, Any], pages: dict[str, str]) -> None:
         self.search, self.pages = ScriptedSearch(results), ScriptedPages(pages)
-        self._patch.setattr(web_calls.web, "search", lambda: self.search)
-        self._patch.setattr(web_calls.web, "fetch", lambda: self.pages)
+        self._patch.setattr(calls.web, "search", lambda: self.search)
+        self._patch.setattr(calls.web, "fetch", lambda: self.pages)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_shallow_inquiry_goes_to_the_web_to_a_model_to_a_memory_and_to_the_nex
         memory = Memory.objects.get(id=_action(agent)["memory_ids"][0])
         purposes = set(LedgerEntry.objects.values_list("purpose", flat=True))
     assert memory.content == f"{QUESTION} Eleven fathoms."
-    assert [each["reference"] for each in memory.detail["sources"]] == [REEF, HARBOUR]
+    assert [source["reference"] for source in memory.detail["sources"]] == [REEF, HARBOUR]
     assert memory.trust < 0.8
     assert purposes == {"think", "web", "answer"}
     asked = model.requests[1]

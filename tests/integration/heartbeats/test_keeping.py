@@ -1,4 +1,4 @@
-"""What a beat leaves in memory: how long it is kept, and how far it is trusted."""
+"""Memories of heartbeats: their retention and trust."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def test_a_beat_is_remembered_for_a_month_and_one_in_which_nothing_worked_for_tw
         first, second = Memory.objects.filter(agent_id=agent.id, session="heartbeats").order_by("position")
     assert (first.retention, second.retention) == ("task", "error")
     assert [
-        round((each.expires_at - each.created_at).total_seconds() / 86_400)
-        for each in (first, second)
-        if each.expires_at
+        round((memory.expires_at - memory.created_at).total_seconds() / 86_400)
+        for memory in (first, second)
+        if memory.expires_at
     ] == [30, 14]
     assert first.episode_id == second.episode_id
     assert (first.sequence, second.sequence) == (1, 2)
@@ -90,7 +90,7 @@ def test_what_is_learned_is_trusted_as_far_as_its_source_and_tied_to_the_beat(
         rows = {row.content: row for row in Memory.objects.filter(session="", source=source)}
         told = set(Edge.objects.filter(target_id=beat).values_list("source_id", "relation"))
     sources = {
-        content: [(each["kind"], each["trust"]) for each in row.detail.get("sources", [])]
+        content: [(source["kind"], source["trust"]) for source in row.detail.get("sources", [])]
         for content, row in rows.items()
         if row.type == "semantic"
     }

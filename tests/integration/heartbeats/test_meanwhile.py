@@ -1,4 +1,4 @@
-"""What others do to an agent while it beats: nothing of it is lost, and nothing counts twice (`arbor.heartbeat.merging`).
+"""Changes by others during a heartbeat: none is lost, none counts twice (`arbor.heartbeat.merging`).
 
 When an earlier beat is asked for, or the agent may no longer beat: `test_rhythm` and `test_exactly_once`.
 """

@@ -1,4 +1,4 @@
-"""What users write goes before whatever else reached an agent, and none of it waits for the timer."""
+"""Messages of users go first, and bring the heartbeat forward."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_message_goes_before_all_else_that_waits_and_what_is_urgent_comes_next
 
     (beat,) = beats_of(agent)
     seen = Situation.model_validate(beat.situation)
-    assert [each.content for each in seen.percepts] == [
+    assert [percept.content for percept in seen.percepts] == [
         "Snow 0.",
         "Snow 1.",
         "Snow 2.",

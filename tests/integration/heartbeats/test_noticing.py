@@ -1,4 +1,4 @@
-"""What is noticed reaches the operator from beats that fail as well."""
+"""Notices of failed heartbeats reach the operator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def beat(fleet: Fleet, agent: Agent) -> Heartbeat:
 def noticed(agent: Agent) -> dict[str, str]:
     with tenant_transaction(agent.tenant_id):
         notices = AgentState.objects.values_list("notices", flat=True).get(agent_id=agent.id)
-    return {each["kind"]: each["text"] for each in notices}
+    return {notice["kind"]: notice["text"] for notice in notices}
 
 
 def test_unreadable_replies_are_noticed_as_many_as_there_are(

@@ -1,4 +1,4 @@
-"""What heartbeats saw and asked, stored as compressed bytes: also what an older version stored as jsonb."""
+"""Situations and requests as compressed bytes, also migrated from jsonb."""
 
 from __future__ import annotations
 

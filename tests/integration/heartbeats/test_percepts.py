@@ -1,4 +1,4 @@
-"""What reached an agent is taken in by the beat whose prompt shows it, once, and by no other."""
+"""Each percept is taken in by the one heartbeat whose prompt shows it."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _taken_in(agent: Agent) -> dict[str, int | None]:
     with tenant_transaction(agent.tenant_id):
         found = Percept.objects.filter(agent_id=agent.id).order_by("at")
         return {
-            each.content.split()[0]: each.heartbeat and each.heartbeat.number
-            for each in found.select_related("heartbeat")
+            percept.content.split()[0]: percept.heartbeat and percept.heartbeat.number
+            for percept in found.select_related("heartbeat")
         }
 
 
@@ -58,8 +58,8 @@ def test_what_the_prompt_has_no_room_for_waits_for_the_next_beat(
         _beat(agent, fleet)
 
     shown = [
-        [name for name in first if f"environment: {name}" in each.messages[0].content]
-        for each in model.requests
+        [name for name in first if f"environment: {name}" in request.messages[0].content]
+        for request in model.requests
     ]
     assert 0 < len(shown[0]) < 4
     assert first == {name: 1 if name in shown[0] else None for name in first}

@@ -1,4 +1,4 @@
-"""From a reply's decision to reach out to the receiver, and back into the next prompt."""
+"""Messages of agents, from the decision to the receiver and into the next prompt."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_decision_to_write_is_posted_remembered_and_seen_at_the_next_beat(
     assert (message.kind, message.status, message.audience) == ("inbox", DeliveryStatus.SENT, "user")
     assert (message.content, message.subject) == ("The reef is charted.", "The reef is charted.")
     assert message.heartbeat_id == lived.id
-    (action,) = [each for each in lived.actions if each["action"] == "reach_out_user"]
+    (action,) = [action for action in lived.actions if action["action"] == "reach_out_user"]
     assert (action["outcome"], action["cost"]) == ("success", 5)
     assert action["summary"].startswith("decided to write to my user (by inbox): The reef")
     with tenant_transaction(agent.tenant_id):
@@ -118,7 +118,7 @@ def test_five_beats_that_all_want_to_write_produce_one_message(
 ) -> None:
     for day in range(5):
         beat(writing(f"Have you seen it? ({day})"))
-    assert [each.content for each in outbox(agent)] == ["Have you seen it? (0)"]
+    assert [message.content for message in outbox(agent)] == ["Have you seen it? (0)"]
     refused = [
         action
         for lived in beats_of(agent)[1:]
@@ -141,14 +141,14 @@ def test_after_four_hours_or_once_the_user_wrote_it_may_write_again(
     with tenant_transaction(agent.tenant_id):
         tell_agent(agent_id=agent.id, text="Tell me more.", actor="test")
     beat(writing("three"))
-    assert [each.content for each in outbox(agent)] == ["one", "two", "three"]
+    assert [message.content for message in outbox(agent)] == ["one", "two", "three"]
 
 
 def test_two_messages_in_one_reply_are_one(beat: Callable[..., str], agent: Agent) -> None:
     reply = json.loads(writing("first"))
     reply["actions"] += json.loads(writing("second"))["actions"]
     beat(json.dumps(reply))
-    assert [each.content for each in outbox(agent)] == ["first"]
+    assert [message.content for message in outbox(agent)] == ["first"]
 
 
 def test_a_step_that_the_action_itself_finds_too_soon_waits_on_and_is_not_counted_as_tried(
@@ -164,9 +164,9 @@ def test_a_step_that_the_action_itself_finds_too_soon_waits_on_and_is_not_counte
     wanted["actions"][0]["intent_id"] = str(step.id)
     for _ in range(4):
         beat(json.dumps(wanted))
-        (tried,) = [each for each in beats_of(agent)[-1].actions if each["action"] == "reach_out_user"]
+        (tried,) = [action for action in beats_of(agent)[-1].actions if action["action"] == "reach_out_user"]
         assert (tried["verdict"], tried["outcome"], tried["cost"]) == ("run", "blocked", 0)
-    assert [each.content for each in outbox(agent)] == ["first"]
+    assert [message.content for message in outbox(agent)] == ["first"]
     with tenant_transaction(agent.tenant_id):
         step.refresh_from_db()
     assert (step.status, step.attempts, step.ticks_used, step.last_error) == ("pending", 0, 0, "")
@@ -222,7 +222,7 @@ def test_a_message_that_cannot_be_delivered_is_heard_of_at_the_next_beat(
             actor="test",
         )
     beat(writing("The reef is charted."))
-    assert [each.status for each in outbox(agent)] == [DeliveryStatus.FAILED]
+    assert [message.status for message in outbox(agent)] == [DeliveryStatus.FAILED]
     assert "was not delivered by email: no mail server is set" in beat(REST)
 
 

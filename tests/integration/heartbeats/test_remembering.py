@@ -1,4 +1,4 @@
-"""What a beat recalls, remembers and connects is found again, and what comes to mind reaches the next prompt."""
+"""Memories and relations of a heartbeat are recalled, and reach the next prompt."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def change(beat: Heartbeat, **values: Any) -> None:
 def test_a_beat_that_is_replayed_comes_out_the_same(beaten: Heartbeat) -> None:
     made = again(beaten)
     assert made.differences == []
-    assert [(each.action, each.verdict.value) for each in made.decisions] == [
+    assert [(decision.action, decision.verdict.value) for decision in made.decisions] == [
         ("recall", "run"),
         ("fly", "unknown"),
         ("rest", "run"),
@@ -79,7 +79,7 @@ def test_what_differs_is_shown_where_it_does(beaten: Heartbeat) -> None:
     situation = {**beaten.situation, "name": "Somebody else"}
     actions = [{**beaten.actions[0], "verdict": "too_little_energy"}, *beaten.actions[1:]]
     change(beaten, situation=situation, actions=actions, repairs=["mended"])
-    found = {each.where: each for each in again(beaten).differences}
+    found = {difference.where: difference for difference in again(beaten).differences}
     assert set(found) == {"prompt: timing", "action 1: verdict", "repairs"}
     assert "+" in found["prompt: timing"].diff
     assert (found["action 1: verdict"].recorded, found["action 1: verdict"].replayed) == (
@@ -90,7 +90,7 @@ def test_what_differs_is_shown_where_it_does(beaten: Heartbeat) -> None:
 
 def test_another_energy_decides_otherwise(beaten: Heartbeat) -> None:
     change(beaten, situation={**beaten.situation, "energy": 0.0})
-    where = [each.where for each in again(beaten).differences]
+    where = [difference.where for difference in again(beaten).differences]
     assert "action 1: verdict" in where
 
 
@@ -102,7 +102,7 @@ def test_it_writes_nothing_and_could_not(
     monkeypatch.setattr(service, "model_for", lambda _handle: other)
     found = read_beat(heartbeat_id=beaten.id, tenant_id=beaten.tenant_id)
     asked = ask_other(found, model="openai/other")
-    assert [each.action for each in asked.decisions] == ["rest"]
+    assert [decision.action for decision in asked.decisions] == ["rest"]
     assert other.requests[0].messages[0].content == found.request.messages[0].content  # type: ignore[union-attr]
     assert rows(agent) == before
     with pytest.raises(InternalError, match="read-only"), tenant_transaction(agent.tenant_id):  # noqa: PT012

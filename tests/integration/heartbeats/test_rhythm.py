@@ -1,4 +1,4 @@
-"""When agents beat: idle beats, active hours, what brings a beat forward, what a day's budget allows, what is noticed."""
+"""Schedules: idle heartbeats, active hours, heartbeats brought forward, daily limits, notices."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_an_idle_beat_costs_few_statements(fleet: Fleet, content: Agent) -> None
     with counted() as sent:
         fleet.run()
     assert beats_of(content)[-1].status == HeartbeatStatus.SKIPPED
-    assert len(sent) <= 9, "\n".join(" ".join(each.split())[:100] for each in sent)
+    assert len(sent) <= 9, "\n".join(" ".join(statement.split())[:100] for statement in sent)
 
 
 def test_what_reaches_it_ends_the_idleness(fleet: Fleet, content: Agent) -> None:
@@ -179,7 +179,7 @@ def test_one_that_comes_while_it_beats_is_not_forgotten(fleet: Fleet, content: A
     fleet.run()
     assert fleet.dispatch().due == 1
     fleet.run()
-    assert [each.trigger for each in beats_of(content)] == [Trigger.TIMER, Trigger.EVENT]
+    assert [heartbeat.trigger for heartbeat in beats_of(content)] == [Trigger.TIMER, Trigger.EVENT]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_budget_that_runs_low_is_in_the_prompt_and_on_record_once(
     if not ran:
         assert "it goes on at" in done.reason
         assert not model.requests
-        kinds = [each["kind"] for each in state_of(agent).notices]
+        kinds = [notice["kind"] for notice in state_of(agent).notices]
         assert "budget" in kinds
     if level == "halt":
         tomorrow = renewed_at(datetime.now(UTC))
@@ -288,7 +288,7 @@ def test_the_goal_to_spend_less_saves_and_is_closed_when_the_budget_renews(
         assert (goal.rule, goal.state) == ("survival", "completed")
         assert not Satisfaction.objects.filter(goal_id=goal.id).exists()
     last = beats_of(content)[-1]
-    assert [(each["kind"], each["by_rule"]) for each in last.goal_changes] == [("completed", True)]
+    assert [(change["kind"], change["by_rule"]) for change in last.goal_changes] == [("completed", True)]
     # The agent had no part in it: it has rested, and feels so.
     assert "came to rest by itself: there is enough again" in last.narrative
     assert state_of(content).mood["valence"] == pytest.approx(0.1)
@@ -433,7 +433,7 @@ def test_what_goes_wrong_is_told_to_the_agent_and_kept(
     assert "## Noticed about yourself" in prompt
     assert f"no progress for a week on: {goal.title}" in prompt
     assert "What else might deserve attention?" in prompt
-    assert {each["kind"] for each in state_of(agent).notices} >= {"stagnation", "loop"}
+    assert {notice["kind"] for notice in state_of(agent).notices} >= {"stagnation", "loop"}
 
 
 def test_a_paused_agent_is_not_claimed_until_its_pause_is_over(fleet: Fleet, content: Agent) -> None:

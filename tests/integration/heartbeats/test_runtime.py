@@ -126,7 +126,7 @@ def test_a_goal_with_a_value_that_there_is_not_is_refused(
 def test_values_are_taken_as_their_texts(runtime: AgentRuntime, agent: Agent) -> None:
     goal: dict[str, Any] = {"layer": "task", "source": "user_request", "state": "queued"}
     made = runtime.inject_goal(agent.id, NewGoal(title="Answer Mia", **goal))
-    found = next(each for each in runtime.goals(agent.id).tasks if each.id == str(made))
+    found = next(task for task in runtime.goals(agent.id).tasks if task.id == str(made))
     assert (found.source, found.state) == (GoalSource.USER_REQUEST, GoalState.QUEUED)
     wanted: Any = "dead"
     with pytest.raises(Invalid, match=r"a status is one of created, active, .* got 'dead'"):
@@ -149,7 +149,7 @@ def test_without_servers_a_program_is_told_to_start_them(
 def test_goals_are_given_seen_by_layer_and_bounded(runtime: AgentRuntime, agent: Agent) -> None:
     goal = NewGoal(title="Answer Mia", layer=GoalLayer.TASK, source=GoalSource.USER_REQUEST)
     made = runtime.inject_goal(agent.id, goal)
-    assert str(made) in [each.id for each in runtime.goals(agent.id).tasks]
+    assert str(made) in [task.id for task in runtime.goals(agent.id).tasks]
     assert runtime.active_plan(agent.id) is None
     with pytest.raises(AlreadyExists):
         runtime.inject_goal(agent.id, goal)
@@ -240,13 +240,15 @@ def test_the_full_state_is_that_of_a_beat_as_of_now(
             mood={"valence": 0.8, "arousal": 0.9, "at": day_ago.isoformat()}
         )
     loaded = runtime.load(agent.id)
-    assert [each.content for each in loaded.percepts] == ["It snows."]
-    assert [(each.key, each.value) for each in loaded.preferences] == [("tone", "dry")]
+    assert [percept.content for percept in loaded.percepts] == ["It snows."]
+    assert [(preference.key, preference.value) for preference in loaded.preferences] == [("tone", "dry")]
     assert [plan.goal_id for plan in loaded.plans] == [str(goal.id)]
-    assert [each.action for each in loaded.experiences] == []
+    assert [experience.action for experience in loaded.experiences] == []
     assert loaded.proposals == []
-    assert [(each.action, each.attempts) for each in loaded.capabilities] == [("remember", 1)]
-    assert {each.name for each in loaded.drives} == set(Drive)
+    assert [(capability.action, capability.attempts) for capability in loaded.capabilities] == [
+        ("remember", 1)
+    ]
+    assert {drive.name for drive in loaded.drives} == set(Drive)
     assert loaded.mood.valence < 0.5
     assert loaded.stale_beats == 1
 

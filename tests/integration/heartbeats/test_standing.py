@@ -1,4 +1,4 @@
-"""A heartbeat that fails after its actions: what they cost, and what it has heard, stands with them."""
+"""Heartbeats that fail after their actions: cost and percepts are committed with the actions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
+import apps.heartbeats.services.walk as runner
 from apps.agents.models import Agent, AgentState
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept
-from apps.heartbeats.services import walk
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.schedule import tick_now
 from apps.memories.services.store.remember import remember
@@ -59,7 +59,7 @@ def _stands(agent: Agent, *, spent: float) -> Heartbeat:
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
         assert (state.energy, state.beats) == (20.0 - spent, 0)
-        assert [each.heartbeat_id for each in Percept.objects.filter(agent_id=agent.id)] == [beat.id]
+        assert [percept.heartbeat_id for percept in Percept.objects.filter(agent_id=agent.id)] == [beat.id]
     return beat
 
 
@@ -91,13 +91,13 @@ def test_a_fault_after_the_first_turn_leaves_what_the_first_did(
             raise ZeroDivisionError("on purpose")
         return act(beat)
 
-    monkeypatch.setattr(walk, "HANDLERS", {**HANDLERS, "act": act_once})
+    monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, "act": act_once})
     _tick(agent)
     fleet.run()
 
     beat = _stands(agent, spent=1)
     assert "ZeroDivisionError: on purpose" in beat.reason
-    assert ([each["action"] for each in beat.actions], beat.reasoning) == (["recall"], "Who was it?")
+    assert ([action["action"] for action in beat.actions], beat.reasoning) == (["recall"], "Who was it?")
 
 
 def test_workers_lost_while_an_inquiry_is_under_way_leave_its_cost(
@@ -113,7 +113,7 @@ def test_workers_lost_while_an_inquiry_is_under_way_leave_its_cost(
 
     beat = _stands(agent, spent=3)
     assert beat.reason.startswith("given up after 2 workers were lost")
-    assert [each["action"] for each in beat.actions] == ["inquire_shallow"]
+    assert [action["action"] for action in beat.actions] == ["inquire_shallow"]
 
 
 def test_a_fault_while_a_further_turn_inquires_keeps_both_turns_on_record(
@@ -125,7 +125,7 @@ def test_a_fault_while_a_further_turn_inquires_keeps_both_turns_on_record(
     fleet.run()
 
     beat = _stands(agent, spent=4)
-    assert [each["action"] for each in beat.actions] == ["recall", "inquire_shallow"]
+    assert [action["action"] for action in beat.actions] == ["recall", "inquire_shallow"]
     assert (beat.reasoning, beat.turns) == ("Who was it?", 2)
 
 
@@ -143,4 +143,4 @@ def test_a_node_visited_too_often_after_the_actions_leaves_them(
 
     beat = _stands(agent, spent=2)
     assert "node goals was visited 1 times" in beat.reason
-    assert [each["action"] for each in beat.actions] == ["recall", "recall"]
+    assert [action["action"] for action in beat.actions] == ["recall", "recall"]

@@ -44,11 +44,11 @@ class Together:
 
     @property
     def tenant_id(self) -> UUID:
-        """Return whose agents they are."""
+        """Return the id of the agents' tenant."""
         return self.agents[0].tenant_id
 
     def begin(self) -> None:
-        """Let the time of all agents come."""
+        """Make all agents due."""
         for agent in self.agents:
             make_due(agent)
         self._fleet.dispatch()
@@ -56,9 +56,9 @@ class Together:
     def leases(self, agents: Iterable[Agent] | None = None) -> list[tuple[UUID, int]]:
         """Take the messages that let these agents' heartbeats go on, or those of all."""
         wanted = {str(agent.id) for agent in (self.agents if agents is None else agents)}
-        taken = [each for each in self._fleet.messages if _walks(each, wanted)]
-        self._fleet.messages[:] = [each for each in self._fleet.messages if not _walks(each, wanted)]
-        return [(UUID(each.arguments["agent_id"]), each.arguments["epoch"]) for each in taken]
+        taken = [message for message in self._fleet.messages if _walks(message, wanted)]
+        self._fleet.messages[:] = [message for message in self._fleet.messages if not _walks(message, wanted)]
+        return [(UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in taken]
 
     def walk(self) -> set[UUID]:
         """Walk all heartbeats that can go on, in one batch."""
@@ -66,8 +66,10 @@ class Together:
 
     def answer(self) -> None:
         """Let the models answer all that waits for them."""
-        waiting = [each for each in self._fleet.messages if each.task is Task.FULFIL]
-        self._fleet.messages[:] = [each for each in self._fleet.messages if each.task is not Task.FULFIL]
+        waiting = [message for message in self._fleet.messages if message.task is Task.FULFIL]
+        self._fleet.messages[:] = [
+            message for message in self._fleet.messages if message.task is not Task.FULFIL
+        ]
         for message in waiting:
             self._fleet.deliver(message)
 
@@ -115,7 +117,7 @@ def counted(*, control: bool = False) -> Iterator[list[str]]:
 
 def shortly(statements: Iterable[str]) -> str:
     """Return statements one a line, their beginnings."""
-    return "\n".join(" ".join(each.split())[:110] for each in statements)
+    return "\n".join(" ".join(statement.split())[:110] for statement in statements)
 
 
 # --- Comparing -----------------------------------------------------------------------------------------

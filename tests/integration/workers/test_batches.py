@@ -1,4 +1,4 @@
-"""Messages that carry the work of several agents: what goes together, and that each is done by itself."""
+"""Messages that carry several agents of one tenant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.queues import (
     ALSO,
-    MOST_TOGETHER,
+    MAX_BATCH_SIZE,
     TENANT_HEADER,
     Message,
     Queue,
@@ -47,7 +47,7 @@ def _waiting(broker: redis.Redis) -> list[tuple[str, list[int]]]:
     for raw in reversed(broker.lrange(f"arbor:{Queue.HEARTBEAT}", 0, -1)):  # type: ignore[arg-type]
         message: dict[str, Any] = json.loads(raw)
         _args, kwargs, _embed = json.loads(base64.b64decode(message["body"]))
-        epochs = [kwargs["epoch"], *(each["epoch"] for each in kwargs.get(ALSO, ()))]
+        epochs = [kwargs["epoch"], *(arguments["epoch"] for arguments in kwargs.get(ALSO, ()))]
         found.append((message["headers"][TENANT_HEADER], epochs))
     return found
 
@@ -56,14 +56,14 @@ def test_what_is_enqueued_together_goes_together_and_tenants_take_turns(
     database: None, celery: Celery, broker: redis.Redis
 ) -> None:
     celery.set_current()
-    many = MOST_TOGETHER + 2
+    many = MAX_BATCH_SIZE + 2
     with transaction.atomic():
         enqueue(*(_hint(HERE, number) for number in range(many)), _hint(THERE, 99))
         assert _waiting(broker) == []
     assert _waiting(broker) == [
-        (str(HERE), list(range(MOST_TOGETHER))),
+        (str(HERE), list(range(MAX_BATCH_SIZE))),
         (str(THERE), [99]),
-        (str(HERE), list(range(MOST_TOGETHER, many))),
+        (str(HERE), list(range(MAX_BATCH_SIZE, many))),
     ]
 
 
@@ -105,8 +105,8 @@ def test_the_calls_of_a_message_are_asked_at_once_where_threads_are_at_hand(
         return REST
 
     scripted(wait_for_all, repeat=True)
-    for each in agents:
-        make_due(each)
+    for agent in agents:
+        make_due(agent)
     fleet.dispatch()
     for _ in agents:
         fleet.step()
@@ -119,7 +119,7 @@ def test_the_calls_of_a_message_are_asked_at_once_where_threads_are_at_hand(
             throw=True,
         )
     fleet.run()
-    assert [beat.status for each in agents for beat in beats_of(each)] == [HeartbeatStatus.DONE] * 3
+    assert [beat.status for agent in agents for beat in beats_of(agent)] == [HeartbeatStatus.DONE] * 3
 
 
 def test_the_calls_of_a_message_are_asked_in_turn_where_there_are_no_threads(

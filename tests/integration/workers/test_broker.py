@@ -1,4 +1,4 @@
-"""Talking to the broker: one client for a channel, task events in bundles."""
+"""The broker's transport: one client per channel, task events in batches."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import redis
 from apps.queues import Message, Task, publish
 from workers import broker as workers_broker
 from workers.app import app
-from workers.broker import BUNDLED_FOR_S, Consumer, Transport
+from workers.broker import EVENTS_BUFFERED_S, Consumer, Transport
 
 
 class Hub:
-    """Keeps what is to be done later."""
+    """Records calls to run later."""
 
     def __init__(self) -> None:
         self.later: list[tuple[float, Any]] = []
@@ -67,9 +67,9 @@ def test_task_events_wait_for_each_other_and_are_never_forgotten(monkeypatch: py
     consumer.hub = Hub()
     for _ in range(5):
         consumer.on_send_event_buffered()
-    assert [delay for delay, _ in consumer.hub.later] == [BUNDLED_FOR_S]
+    assert [delay for delay, _ in consumer.hub.later] == [EVENTS_BUFFERED_S]
     # The connection was lost, and the hub's timers with it: the next event makes another.
     consumer.hub.later.clear()
-    now[0] += BUNDLED_FOR_S
+    now[0] += EVENTS_BUFFERED_S
     consumer.on_send_event_buffered()
     assert len(consumer.hub.later) == 1

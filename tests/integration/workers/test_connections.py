@@ -15,7 +15,7 @@ from django.db import OperationalError, connections
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.calls import fulfil_call, fulfil_calls
+from apps.heartbeats.services.calls import execute_calls, fulfil_call
 from apps.queues import Task, captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -125,7 +125,7 @@ def test_messages_of_several_calls_share_a_few_connections(
 
         def fulfil(calls: Sequence[UUID]) -> int:
             with captured():
-                done = fulfil_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
+                done = execute_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
             connections[APP].close()
             return done
 
@@ -173,9 +173,13 @@ def test_a_connection_that_ended_during_a_task_fails_that_task_and_not_the_next(
 
 def test_a_new_child_forgets_its_parents_connections_without_closing_them(tenant: Tenant) -> None:
     first = _backend(tenant)
-    parents = {each.alias: each.connection for each in connections.all(initialized_only=True)}
+    parents = {
+        connection.alias: connection.connection for connection in connections.all(initialized_only=True)
+    }
     worker_process_init.send(sender=None)
-    assert [each.connection for each in connections.all(initialized_only=True)] == [None] * len(parents)
+    assert [connection.connection for connection in connections.all(initialized_only=True)] == [None] * len(
+        parents
+    )
     for alias, connection in parents.items():
         assert connection is None or not connection.closed
         connections[alias].connection = connection

@@ -1,4 +1,4 @@
-"""The sign of life of a process: written on a connection of its own, made as all others are."""
+"""Liveness rows of processes, written on their own connections."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import psycopg
 import pytest
 from django.db import connections
 
-from apps.heartbeats.services.processes import living_processes, say_alive
+from apps.heartbeats.services.processes import living_processes, write_liveness
 from apps.tenants.scope import APP
 
 
 def _say() -> None:
-    say_alive(
+    write_liveness(
         name="host:1",
         kind="worker",
         queues="llm",

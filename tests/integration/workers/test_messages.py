@@ -1,4 +1,4 @@
-"""What travels between the processes: task names, queues, tenants; ids and names, and nothing secret."""
+"""Contents of messages: task names, queues, tenants, ids and names, no secrets."""
 
 from __future__ import annotations
 

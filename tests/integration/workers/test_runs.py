@@ -1,4 +1,4 @@
-"""Each job notes its runs, whoever wrote it."""
+"""Runs of jobs are recorded."""
 
 from __future__ import annotations
 

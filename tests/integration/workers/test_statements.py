@@ -1,4 +1,4 @@
-"""What a heartbeat costs the database: held by number, for each statement is a round trip of every agent of the fleet."""
+"""The number of statements per heartbeat."""
 
 from __future__ import annotations
 
@@ -36,4 +36,6 @@ def test_a_reflex_beat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
             fleet.run()
         most = max(most, len(sent))
     assert {beat.status for beat in beats_of(agent)} == {HeartbeatStatus.DONE}
-    assert most <= MOST, f"{most} statements:\n" + "\n".join(" ".join(each.split())[:120] for each in sent)
+    assert most <= MOST, f"{most} statements:\n" + "\n".join(
+        " ".join(statement.split())[:120] for statement in sent
+    )

@@ -1,4 +1,4 @@
-"""What a pool reads before it forks, so that no child has to."""
+"""Data that a pool loads before it forks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arbor.pipeline import graph
 
 @pytest.fixture
 def cold() -> None:
-    """Forget what this process has read."""
+    """Clear the caches of this process."""
     graph._read.cache_clear()
     wordllama._load.cache_clear()
 

@@ -1,4 +1,4 @@
-"""The memory engine's bars, judged on figures as the benchmarks tell them."""
+"""Targets of the memory engine, compared with figures of benchmarks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_four_benchmarks_run_one_after_another_and_every_bar_is_judged() -> 
         ("locomo", ("--data", "dialogs.json")),
     ]
     assert told["reached"] is True
-    assert [each["figure"] for each in told["bars"]] == [REACHED[bar.benchmark][bar.key] for bar in BARS]
+    assert [bar["figure"] for bar in told["bars"]] == [REACHED[bar.benchmark][bar.key] for bar in BARS]
     assert told["figures"] == REACHED
 
 
@@ -59,12 +59,12 @@ def test_each_bar_can_be_missed(bar: Bar) -> None:
     worse = False if bar.sign == "is" else bar.limit + (0.01 if bar.sign in {"≤", "<"} else -0.01)
     told, _ = run_with({**REACHED, bar.benchmark: {**REACHED[bar.benchmark], bar.key: worse}})
     assert told["reached"] is False
-    assert [each["key"] for each in told["bars"] if not each["reached"]] == [bar.key]
+    assert [bar["key"] for bar in told["bars"] if not bar["reached"]] == [bar.key]
 
 
 def test_what_was_not_measured_is_not_reached() -> None:
     told, _ = run_with({**REACHED, "store": {}})
-    (missed,) = [each for each in told["bars"] if not each["reached"]]
+    (missed,) = [bar for bar in told["bars"] if not bar["reached"]]
     assert (missed["figure"], missed["bar"]) == (None, "≥ 2000")
 
 

@@ -1,4 +1,4 @@
-"""What each weight is worth: the same candidates, ranked with one weight changed at a time."""
+"""Rankings of the same candidates with one weight changed at a time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from arbor.memory.query import Reading
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.weights import DEFAULT_WEIGHTS, NAMES
 from bench.figures import table
-from bench.tuning import Asked, tune, variants
+from bench.tuning import JudgedQuestion, tune, variants
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def asked(*, words: float, lent: float) -> Asked:
+def asked(*, words: float, lent: float) -> JudgedQuestion:
     """Return a question whose answer, the second candidate, has these words and is lent this share of the third's fit."""
     fits = [0.5, words, 0.6]
     candidates = Candidates.of(
@@ -54,12 +54,12 @@ def asked(*, words: float, lent: float) -> Asked:
         session=[""] * 3,
         type=["episodic"] * 3,
     )
-    return Asked(query=query, found=found, hits=np.array([False, True, False]), evidence=1)
+    return JudgedQuestion(query=query, found=found, hits=np.array([False, True, False]), evidence=1)
 
 
 def test_each_weight_is_removed_halved_and_doubled_alone() -> None:
     for name, _, changed in variants(DEFAULT_WEIGHTS):
-        different = {each for each in NAMES if getattr(changed, each) != getattr(DEFAULT_WEIGHTS, each)}
+        different = {name for name in NAMES if getattr(changed, name) != getattr(DEFAULT_WEIGHTS, name)}
         assert different == {name}
     assert len(list(variants(DEFAULT_WEIGHTS))) == 3 * len(NAMES)
 

@@ -92,7 +92,7 @@ def test_what_the_template_does_not_allow_is_not_offered_and_refused_for_nothing
     prompt = beat(reply(*map(act, names[:10]))).requests[0].system
 
     assert "- recall (1): " not in prompt
-    assert {each["verdict"] for each in last_of(agent).actions} == {"not_permitted"}
+    assert {action["verdict"] for action in last_of(agent).actions} == {"not_permitted"}
     assert last_of(agent).energy_end == last_of(agent).energy_start
 
 
@@ -229,7 +229,7 @@ def test_energy_is_spent_as_the_example_turns_say(beat: Beat, agent: Agent) -> N
 
     assert (saving.energy_start, saving.energy_end) == (10, 6)
     assert (expensive.energy_start, expensive.energy_end) == (16, 1)
-    assert [each["verdict"] for each in expensive.actions] == [
+    assert [action["verdict"] for action in expensive.actions] == [
         "run",
         "run",
         "run",
@@ -248,9 +248,9 @@ def test_an_action_budget_gives_four_and_two_rests_earn_one_more(beat: Beat, age
     prompt = beat(reply(*five)).requests[0].messages[0].content
     third = last_of(agent)
 
-    assert [each["verdict"] for each in first.actions] == ["run"] * 4 + ["too_little_energy"]
+    assert [action["verdict"] for action in first.actions] == ["run"] * 4 + ["too_little_energy"]
     assert "## Energy\n5 of at most 5 actions." in prompt
-    assert [each["verdict"] for each in third.actions] == ["run"] * 5
+    assert [action["verdict"] for action in third.actions] == ["run"] * 5
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
     assert (state.bonus_actions, state.energy) == (0, 10)
@@ -268,4 +268,4 @@ def test_a_tick_budget_lasts_a_cycle_of_beats(beat: Beat, agent: Agent) -> None:
 
     # The second beat has one tick; the third finds none and begins a new cycle.
     assert left == [1, 0, 1]
-    assert [each["verdict"] for each in beats_of(agent)[1].actions] == ["run", "too_little_energy"]
+    assert [action["verdict"] for action in beats_of(agent)[1].actions] == ["run", "too_little_energy"]

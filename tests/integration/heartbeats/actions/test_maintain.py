@@ -1,4 +1,4 @@
-"""Memories, beliefs and themes, judged anew at a real beat."""
+"""Reviews of memories, beliefs and clusters at a real beat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.integration.heartbeats.conftest import last_of
 
 
 class TestMaintain:
-    """Memories, beliefs and themes, judged anew."""
+    """Reviews of memories, beliefs and clusters."""
 
     def test_without_a_verdict_the_memory_is_shown_and_nothing_changes(
         self, beat: Beat, agent: Agent
@@ -143,7 +143,7 @@ class TestMaintain:
             )
         )
 
-        assert [each["outcome"] for each in last_of(agent).actions[:3]] == ["success"] * 3
+        assert [action["outcome"] for action in last_of(agent).actions[:3]] == ["success"] * 3
         assert "The reef is ten fathoms deep." in last_of(agent).actions[0]["brought"]
         with tenant_transaction(agent.tenant_id):
             cluster = Cluster.objects.get(id=theme)

@@ -1,4 +1,4 @@
-"""What brings an agent a new goal, and how many at once."""
+"""Rules that create goals, and their limits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_role_opportunity_standing_and_exhaustion_bring_goals_but_three_at_most_
     assert rules == {"opportunity", "role", "mentoring"}
     assert "See what to make of: A ship is wrecked." in prompt
     assert "Go where nobody has looked" in prompt
-    reasons = [each["reason"] for each in last_done(agent).dropped]
+    reasons = [item["reason"] for item in last_done(agent).dropped]
     assert reasons == ["one heartbeat takes up at most 3 new goals"]
 
 
@@ -87,7 +87,7 @@ def test_a_goal_that_comes_by_itself_has_its_priority_and_place_in_the_same_beat
         "Sound the reef",
     ]
     # Seen by the next beat, it weighs the same.
-    assert [each for each in LISTED.findall(beat(REST)) if each[1] == "active"] == listed
+    assert [goal for goal in LISTED.findall(beat(REST)) if goal[1] == "active"] == listed
 
 
 def test_what_the_agent_is_like_and_has_experienced_weighs_in_a_goal_that_comes_by_itself(
@@ -120,7 +120,7 @@ def test_what_a_rule_closes_teaches_nothing_of_what_goals_are_worth(
             Heartbeat.objects.filter(agent_id=agent.id).update(energy_end=9)
         beat(REST)
         assert "there is enough again" in str(last_done(agent).goal_changes)
-    assert [each["Live within your means"] for each in seen] == [("queued", "2.17")] * 3
+    assert [goals["Live within your means"] for goals in seen] == [("queued", "2.17")] * 3
     with tenant_transaction(agent.tenant_id):
         assert not Satisfaction.objects.exists()
         closed = Goal.objects.filter(rule="survival").values_list("state", "abandonment_reason")

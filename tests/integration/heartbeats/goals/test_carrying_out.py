@@ -1,4 +1,4 @@
-"""Which action carries out a planned step: the one that it names, or one in its place where that is not to be had."""
+"""Actions that execute planned steps: the named one, or a substitute where that is unavailable."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_another_action_did_for_the_goal_is_effort_spent_on_it_and_no_step_
     thought = action("reflect", step.id, **OTHERS["reflect"])
     beat(reply_of(actions=[{**thought, "goal_id": str(goals[1].id)}]))
     assert _standing(step)[0] == IntentStatus.PENDING
-    assert [each["kind"] for each in last_done(agent).goal_changes] == ["refused", "progressed"]
+    assert [change["kind"] for change in last_done(agent).goal_changes] == ["refused", "progressed"]
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=goals[1].id).effort == 2
 
@@ -105,7 +105,7 @@ def test_where_a_steps_action_is_not_offered_another_stands_in_but_none_that_doe
     _may(agent, "observe")
     step = _planned(beat, goals[1], "inquire_deep", "ask the pilots")
     with tenant_transaction(agent.tenant_id):
-        allowed = [each for each in agent.allowed_actions if each != "inquire_deep"]
+        allowed = [action for action in agent.allowed_actions if action != "inquire_deep"]
         Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)
     beat(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
     assert _standing(step)[0] == status
@@ -122,7 +122,7 @@ def test_the_rule_policy_does_the_nearest_thing_it_can_and_the_step_is_done(
         step: Intent = Intent.objects.get(goal_id=goals[1].id)
         tick_now(agent_id=agent.id)
     fleet.run()
-    assert [(each["action"], each["intent_id"]) for each in last_done(agent).actions] == [
+    assert [(action["action"], action["intent_id"]) for action in last_done(agent).actions] == [
         ("reflect", str(step.id))
     ]
     assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)

@@ -115,7 +115,10 @@ def test_over_five_beats_a_goal_is_planned_pursued_and_reached_and_its_parent_wi
     with tenant_transaction(agent.tenant_id):
         states = set(Goal.objects.filter(agent_id=agent.id).values_list("state", flat=True))
         reef.refresh_from_db()
-        signals = {each.goal_id: each for each in Satisfaction.objects.filter(agent_id=agent.id)}
+        signals = {
+            satisfaction.goal_id: satisfaction
+            for satisfaction in Satisfaction.objects.filter(agent_id=agent.id)
+        }
         links = set(GoalMemoryLink.objects.values_list("goal_id", "memory_id", "kind"))
     assert states == {GoalState.COMPLETED}
     assert reef.effort == 5

@@ -1,4 +1,4 @@
-"""What a beat does for its goals by actions that are no planned steps, and how it looks through all of them."""
+"""Actions that serve goals without being planned steps, and the review of goals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_action_for_a_goal_is_effort_spent_on_it_touches_it_and_ties_the_beat
         )
     )
     done = last_done(agent)
-    assert [(each["title"], each["kind"], each["change"]) for each in done.goal_changes] == [
+    assert [(change["title"], change["kind"], change["change"]) for change in done.goal_changes] == [
         ("Sound the reef", "progressed", "by remember, reflect")
     ]
     with tenant_transaction(agent.tenant_id):
@@ -67,7 +67,7 @@ def test_several_turns_for_one_goal_are_one_heartbeat_spent_on_it_and_told_once(
     again = serving(reef.id, "remember", content="Nine at the south end.")
     beat(reply_of(actions=[kept, action("observe")]), reply_of(actions=[again]))
     assert last_done(agent).turns == 2
-    assert [each["kind"] for each in last_done(agent).goal_changes] == ["progressed"]
+    assert [change["kind"] for change in last_done(agent).goal_changes] == ["progressed"]
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=reef.id).effort == 1
 
@@ -80,7 +80,7 @@ def test_what_is_said_of_a_goal_stands_in_place_of_what_was_done_for_it(
     beat(reply_of(actions=[kept], goal_updates=[{"goal_id": str(reef.id), "state": "completed"}]))
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=reef.id).effort == 1
-    kinds = [(each["title"], each["kind"]) for each in last_done(agent).goal_changes]
+    kinds = [(change["title"], change["kind"]) for change in last_done(agent).goal_changes]
     assert kinds == [("Sound the reef", "completed"), ("Chart the coast", "completed")]
 
 
@@ -123,8 +123,8 @@ def test_an_action_for_a_goal_that_is_not_open_is_done_and_the_goal_listed_as_no
     kept = [serving(of, "remember", content=f"For {of}.") for of in (reef.id, "the-reef")]
     beat(reply_of(actions=kept))
     done = last_done(agent)
-    assert [each["outcome"] for each in done.actions] == ["success", "success"]
-    assert [(each["path"], each["reason"]) for each in done.dropped] == [
+    assert [action["outcome"] for action in done.actions] == ["success", "success"]
+    assert [(item["path"], item["reason"]) for item in done.dropped] == [
         ("actions[0].goal_id", f"there is no open goal {reef.id}"),
         ("actions[1].goal_id", "there is no open goal the-reef"),
     ]
@@ -137,8 +137,8 @@ def test_work_for_a_goal_counts_though_the_step_that_it_names_is_not_open(
     closed, done = str(uuid4()), action("remember", None, content="The reef is at twelve fathoms.")
     beat(reply_of(actions=[{**done, "intent_id": closed, "goal_id": str(goals[1].id)}]))
     account = last_done(agent)
-    assert [each["path"] for each in account.dropped] == ["actions[0].intent_id"]
-    assert [each["kind"] for each in account.goal_changes] == ["refused", "progressed"]
+    assert [item["path"] for item in account.dropped] == ["actions[0].intent_id"]
+    assert [change["kind"] for change in account.goal_changes] == ["refused", "progressed"]
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=goals[1].id).effort == 1
         assert GoalMemoryLink.objects.filter(goal=goals[1]).exists()
@@ -170,7 +170,7 @@ def test_review_goals_brings_every_open_goal_and_a_further_turn_may_use_their_id
     first, second = (request.messages[-1].content for request in model.requests)
     assert "Queued besides these: 1." in first
     assert "On the backburner: 2." in first
-    assert not any(str(each.id) in first for each in (sixth, some_day))
+    assert not any(str(goal.id) in first for goal in (sixth, some_day))
     for shown in (
         f"[{goals[1].id}] Sound the reef (active, 0% done, part of {goals[0].id})",
         f"[{sixth.id}] Find the wreck (queued, 0% done)",

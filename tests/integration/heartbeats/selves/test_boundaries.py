@@ -179,7 +179,7 @@ def test_the_words_of_a_goals_update_and_of_steps_are_held_against_the_boundarie
             decompositions=[{"goal_id": str(goal.id), "intentions": [intention]}],
         )
     )
-    assert [each["path"] for each in last_of(agent).dropped] == ["goal_updates[0]", "decompositions[0]"]
+    assert [item["path"] for item in last_of(agent).dropped] == ["goal_updates[0]", "decompositions[0]"]
     with tenant_transaction(agent.tenant_id):
         goal.refresh_from_db()
         assert not Intent.objects.filter(goal_id=goal.id).exists()
@@ -233,14 +233,14 @@ def test_each_item_keeps_its_place_and_is_noted_once_whatever_is_not_taken_befor
         )
     )
     keys = ("memory_notes", "goal_updates", "new_goals", "decompositions", "identity_insights")
-    paths = [each["path"] for each in last_of(agent).dropped]
-    assert {each for each in paths if "note" not in each or "goal" in each} == {
+    paths = [item["path"] for item in last_of(agent).dropped]
+    assert {path for path in paths if "note" not in path or "goal" in path} == {
         f"{key}[{place}]" for key in keys[1:] for place in (0, 1)
     }
-    assert [each for each in paths if each.startswith("memory")] == ["memory_notes[0]", "memory_notes[2]"]
+    assert [path for path in paths if path.startswith("memory")] == ["memory_notes[0]", "memory_notes[2]"]
     with tenant_transaction(agent.tenant_id):
         messages = AuditEvent.objects.filter(action=AuditAction.BOUNDARY).values_list("message", flat=True)
-        noted = sorted(each.split(" (")[0] for each in messages)
+        noted = sorted(message.split(" (")[0] for message in messages)
     assert noted == sorted(
         [
             *(f"{key}[0] not taken at no_deception" for key in keys),

@@ -1,4 +1,4 @@
-"""Contact with people, wherever it was: what it does to drives and mood, and to when the agent beats."""
+"""Effects of contact with people on drives, mood and schedule."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_a_decision_about_nothing_is_dropped_with_its_reason(
             ]
         )
     )
-    assert [each["path"] for each in last_of(agent).dropped] == [
+    assert [item["path"] for item in last_of(agent).dropped] == [
         "proposal_decisions[0]",
         "proposal_decisions[1]",
     ]
@@ -121,7 +121,7 @@ def test_an_insight_becomes_a_proposal_for_a_later_beat(beater: Beater, agent: A
         {"aspect": "self_concept"},
         [own],
     )
-    assert [each["path"] for each in last_of(agent).dropped] == [
+    assert [item["path"] for item in last_of(agent).dropped] == [
         "identity_insights[1]",
         "identity_insights[2]",
     ]

@@ -1,4 +1,4 @@
-"""Drives, mood and experiences: how they move at a beat, and what of them the next one sees."""
+"""Drives, mood and experiences: changes by a heartbeat, and their place in the next situation."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_acting_taught_is_stored_and_shown_failures_first(beater: Beater, a
         )
     )
     with tenant_transaction(agent.tenant_id):
-        rows = {each.action: each for each in Experience.objects.filter(agent_id=agent.id)}
+        rows = {experience.action: experience for experience in Experience.objects.filter(agent_id=agent.id)}
     assert rows.keys() == {"reflect", "connect"}
     assert (rows["reflect"].outcome, rows["connect"].outcome) == ("success", "failure")
     assert "Fog comes at dawn." in rows["reflect"].about

@@ -1,4 +1,4 @@
-"""Whom an agent deals with: known by dealing with them, forgotten where it never did."""
+"""Peers of an agent: created by dealings, deleted without any."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason
             tenant_id=agent.tenant_id, agent=agent, person="user:Dora", started_at=now, last_at=now
         )
         PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Eve")
-    beater.beat(reply_of(peer_notes=[note_of(each) for each in ("Zoe", "cy", "dora", "EVE")]))
+    beater.beat(reply_of(peer_notes=[note_of(name) for name in ("Zoe", "cy", "dora", "EVE")]))
     with tenant_transaction(agent.tenant_id):
         found = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
     assert found == {"dora": 1, "Eve": 1}
-    assert [(each["path"], each["reason"]) for each in last_of(agent).dropped] == [
+    assert [(item["path"], item["reason"]) for item in last_of(agent).dropped] == [
         ("peer_notes[0]", "Zoe never wrote to you nor talked with you"),
         ("peer_notes[1]", "cy never wrote to you nor talked with you"),
     ]
@@ -114,7 +114,7 @@ def test_of_several_notes_about_one_peer_one_counts_and_the_others_are_dropped_w
         assert PeerModel.objects.get(agent_id=agent.id).interactions == 1
     dropped = last_of(agent).dropped
     assert len(dropped) == 2
-    assert {each["reason"] for each in dropped} == {"another note of this beat about Bo counts"}
+    assert {item["reason"] for item in dropped} == {"another note of this beat about Bo counts"}
 
 
 def test_of_many_peers_those_never_dealt_with_are_forgotten_first(

@@ -1,4 +1,4 @@
-"""What settles, recurs or speaks against a belief is proposed, and moves the self only by decision."""
+"""Proposals from settled, recurring or contradicting evidence, which change the self only by decision."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_consolidation_proposes_what_has_settled_and_what_is_habit(beater: Beate
     prompt = beater.beat(REST)
     assert last_of(agent).mode == "consolidation"
     with tenant_transaction(agent.tenant_id):
-        found = {each.kind: each for each in Proposal.objects.filter(agent_id=agent.id)}
+        found = {proposal.kind: proposal for proposal in Proposal.objects.filter(agent_id=agent.id)}
     assert found["belief"].content == "Eels leave the river in autumn."
     assert found["learning"].content.startswith("What works for me: ")
     assert str(found["belief"].id) in prompt
@@ -136,7 +136,7 @@ def test_a_habit_is_learned_only_where_it_always_worked_and_becomes_a_skill(agen
                     action=action,
                     outcome=outcome,
                 )
-        assert [each.kind for each in found_at_once(agent)] == ["pattern"]
+        assert [proposal.kind for proposal in found_at_once(agent)] == ["pattern"]
         Proposal.objects.all().delete()
         Experience.objects.update(outcome="success")
         (learned,) = found_at_once(agent)
@@ -158,7 +158,7 @@ def test_actions_between_which_others_failed_did_not_follow_each_other(agent: Ag
                 action=action,
                 outcome="success" if worked else "failure",
             )
-        assert [each.kind for each in found_at_once(agent)] == ["pattern"]
+        assert [proposal.kind for proposal in found_at_once(agent)] == ["pattern"]
 
 
 def test_a_large_theme_is_an_insight_once_and_becomes_a_fact(agent: Agent) -> None:
@@ -178,9 +178,12 @@ def test_what_comes_to_mind_without_being_looked_for_is_proposed(agent: Agent) -
     with tenant_transaction(agent.tenant_id):
         HeartbeatFactory(agent=agent)
         now = datetime.now(UTC) + timedelta(minutes=1)
-        for each, level in ((eels, 0.6), (cod, 0.3)):
+        for memory_id, level in ((eels, 0.6), (cod, 0.3)):
             Activation.objects.update_or_create(
-                memory_id=each, tenant_id=agent.tenant_id, agent=agent, defaults={"level": level, "at": now}
+                memory_id=memory_id,
+                tenant_id=agent.tenant_id,
+                agent=agent,
+                defaults={"level": level, "at": now},
             )
         (found,) = found_at_once(agent)
         assert (found.kind, found.confidence, found.evidence) == ("preconscious", 0.6, [eels])
@@ -192,5 +195,7 @@ def test_what_nobody_decides_about_for_a_month_expires(agent: Agent) -> None:
     old, young = proposed(agent), proposed(agent, content="Storms please me, and I seek them.")
     with tenant_transaction(agent.tenant_id):
         Proposal.objects.filter(id=old.id).update(created_at=datetime.now(UTC) - timedelta(days=31))
-        assert [each.id for each in look_for_proposals(agent_id=agent.id).proposed.expired] == [old.id]
+        assert [proposal.id for proposal in look_for_proposals(agent_id=agent.id).proposed.expired] == [
+            old.id
+        ]
     assert (again(agent, old).status, again(agent, young).status) == ("expired", "pending")

@@ -1,4 +1,4 @@
-"""How an agent has been living, read from beats on record."""
+"""Recent activity of an agent, read from recorded heartbeats."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from apps.agents.models import Agent
 from apps.fleet.policy import set_policy
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.pulse import exhausted_of, glances_of, spending_of
-from apps.heartbeats.services.sight import see
+from apps.heartbeats.services.recent_activity import exhausted_of, glances_of, spending_of
+from apps.heartbeats.services.sight import load_situation
 from apps.memories.models import Episode
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -36,7 +36,7 @@ def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
 
 
 def noticed(agent: Agent) -> dict[NoticeKind, str]:
-    pulse = see(agent.id)["pulse"]
+    pulse = load_situation(agent.id)["pulse"]
     found = notices_of(Pulse(beats=glances_of(pulse), energy=spending_of(pulse)))
     return {notice.kind: notice.text for notice in found}
 
@@ -72,7 +72,7 @@ def test_a_topic_that_comes_back_is_seen_in_every_action(
 def test_queries_count_each_and_what_was_refused_does_not(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         asked = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
-        live(agent, [acted("inquire_shallow", each) for each in asked])
+        live(agent, [acted("inquire_shallow", question) for question in asked])
         assert "“tides”" in noticed(agent)[NoticeKind.LOOP]
         live(agent, [acted("inquire_deep", {"question": "tides"}, "too_little_energy")])
         assert NoticeKind.LOOP not in noticed(agent)
@@ -101,11 +101,11 @@ def test_what_waits_to_be_summed_up_is_counted_however_much_waits_of_others(
     with tenant_transaction(agent.tenant_id):
         Episode.objects.filter(agent_id=agent.id).delete()
         Episode.objects.bulk_create(waiting(other, 210, days_ago=9))
-        assert see(agent.id)["pulse"]["unsummarized"] == 0
+        assert load_situation(agent.id)["pulse"]["unsummarized"] == 0
         # Those of long ago are summed up.
         Episode.objects.bulk_create(waiting(agent, 60, days_ago=8, summarized=True))
         Episode.objects.bulk_create(waiting(agent, UNSUMMARIZED_EPISODES, days_ago=1))
-        assert see(agent.id)["pulse"]["unsummarized"] == UNSUMMARIZED_EPISODES
+        assert load_situation(agent.id)["pulse"]["unsummarized"] == UNSUMMARIZED_EPISODES
 
 
 def test_unused_energy_is_noticed_over_receipts(agent: Agent) -> None:
@@ -118,10 +118,10 @@ def test_unused_energy_is_noticed_over_receipts(agent: Agent) -> None:
 def test_another_budget_knows_neither_unused_nor_exhausted_energy(agent: Agent, budget: str) -> None:
     with tenant_transaction(agent.tenant_id):
         live(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
-        assert exhausted_of(see(agent.id)["pulse"]) == 3
+        assert exhausted_of(load_situation(agent.id)["pulse"]) == 3
         assert NoticeKind.HOARDING in noticed(agent)
         set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
-        assert exhausted_of(see(agent.id)["pulse"]) == 0
+        assert exhausted_of(load_situation(agent.id)["pulse"]) == 0
         assert NoticeKind.HOARDING not in noticed(agent)
 
 
@@ -129,7 +129,7 @@ def test_what_cycles_paid_with_is_no_energy(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         lived = {"energy_start": 20.0, "energy_end": 12.0}
         live(agent, [lived, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
-        found = see(agent.id)
+        found = load_situation(agent.id)
         assert exhausted_of(found["pulse"]) == 0
         assert spending_of(found["pulse"]) == [(20.0, 12.0)] * 24
         assert NoticeKind.HOARDING not in noticed(agent)

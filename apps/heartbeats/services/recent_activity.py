@@ -1,4 +1,4 @@
-"""How an agent has been living, as a beat sees it: a column of the one statement of `sight`, and values made of it."""
+"""Read an agent's recent activity: a column of the statement of `sight`, and values from it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ from arbor.heartbeat.failure_modes import (
 from arbor.heartbeat.rhythm import ActiveHours, Rhythm
 from arbor.heartbeat.usage import Amounts
 
-#: A step that was taken up so long ago is stuck: a beat lasts minutes.
+#: Age of a locked intent that counts as stuck: a heartbeat lasts minutes.
 STUCK_AFTER = timedelta(hours=1)
-#: A user who was in touch so lately is still there.
+#: Time after the last contact for which a user counts as present.
 PRESENT_FOR = timedelta(minutes=15)
-#: Counting stops here: more need not be told apart.
+#: The bound of counts.
 _COUNTED = 100
-#: Of an agent's episodes so many of the latest are looked at: what waits to be summed up is among them.
+#: Latest episodes searched for unsummarized ones.
 _EPISODES = 3 * UNSUMMARIZED_EPISODES
-#: So much of a story tells whether it is the same one.
+#: Characters of a narrative and a reason that are compared.
 _NARRATIVE = 600
 _REASON = 60
 
-#: Parameters of actions that name what a beat turned to: it recalled, asked, wrote about, reflected on or looked at it again.
+#: Parameters of actions that name a topic.
 _TOPICS = frozenset({"query", "queries", "question", "topic", "focus", "id"})
 
-# `a` is the agent's row, `s` its state, `p` its policy, `t` its tenant, `schedule` its schedule, `waiting` what it has not
-# taken in. Stories and actions are large, and stored apart: only those of the latest few beats are fetched; receipts have
-# none. A beat is an array, in the order in which `glances_of` unpacks it. Other budgets, and cycles, count in the columns
-# of energy what is no energy.
-PULSE_SEEN = """
+# Aliases: `a` agent, `s` state, `p` policy, `t` tenant, `schedule`, and `waiting` for counts of pending percepts. Large
+# columns are fetched for the latest few heartbeats only. A heartbeat is an array in the order of `glances_of`. `energy` is
+# null under other budgets, whose amounts share its columns.
+RECENT_ACTIVITY = """
     json_build_object(
         'interval_s', schedule.interval_s, 'talks', coalesce(schedule.paused_until > now(), false),
         'policy', CASE WHEN p.agent_id IS NOT NULL THEN json_build_object(
@@ -79,8 +78,8 @@ PULSE_SEEN = """
 """
 
 
-def pulse_values() -> dict[str, Any]:
-    """Return the statement's values."""
+def recent_activity_values() -> dict[str, Any]:
+    """Return the parameters of RECENT_ACTIVITY."""
     return {
         "pulse_counted": _COUNTED,
         "pulse_episodes": _EPISODES,
@@ -94,14 +93,14 @@ def pulse_values() -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What an agent and its tenant may use in a day; `of_tenant` is None where the tenant has no limit."""
+    """Daily limits of an agent and its tenant; `of_tenant` is None for a tenant without limits."""
 
     own: Amounts
     of_tenant: Amounts | None
 
 
 def presence_of(pulse: Mapping[str, Any], *, last_contact: datetime | None, now: datetime) -> dict[str, Any]:
-    """Return the fields of `Environment` that say whether users are there, and when they last heard of the agent."""
+    """Return the fields of `Environment` about the presence of users and the last message to them."""
     reached = pulse["reached_out_at"]
     return {
         "user_present": pulse["talks"] or (last_contact is not None and now - last_contact < PRESENT_FOR),
@@ -112,7 +111,7 @@ def presence_of(pulse: Mapping[str, Any], *, last_contact: datetime | None, now:
 
 
 def glances_of(pulse: Mapping[str, Any]) -> list[BeatGlance]:
-    """Return the latest beats, newest first."""
+    """Return the latest heartbeats, newest first."""
     return [
         BeatGlance(
             status=status,
@@ -126,24 +125,24 @@ def glances_of(pulse: Mapping[str, Any]) -> list[BeatGlance]:
 
 
 def _topics(params: Mapping[str, Any]) -> list[str]:
-    """Return what an action with these parameters turned to."""
+    """Return the topics in an action's parameters."""
     values = [value for name, value in params.items() if name in _TOPICS]
     listed = [text for value in values for text in (value if isinstance(value, list) else [value])]
     return [text for text in listed if isinstance(text, str)]
 
 
 def spending_of(pulse: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """Return the energy at start and end of the latest beats that were lived, newest first; none under another budget."""
+    """Return energy at start and end of the latest completed heartbeats, newest first; empty under another budget."""
     return [(start, end) for start, end in pulse["energy"] or () if start is not None and end is not None]
 
 
 def exhausted_of(pulse: Mapping[str, Any]) -> int:
-    """Return how many of the latest beats that were lived ended without energy; none under another budget."""
+    """Count the latest completed heartbeats that ended without energy; 0 under another budget."""
     return sum(end is not None and end < 1 for _, end in (pulse["energy"] or ())[:EXHAUSTED_BEATS])
 
 
 def rhythm_of(pulse: Mapping[str, Any]) -> Rhythm:
-    """Return how the agent beats."""
+    """Return the agent's interval and active hours."""
     policy = pulse["policy"] or {}
     start, end = policy.get("active_from"), policy.get("active_until")
     hours = None
@@ -157,7 +156,7 @@ def rhythm_of(pulse: Mapping[str, Any]) -> Rhythm:
 
 
 def limits_of(pulse: Mapping[str, Any]) -> Limits:
-    """Return what may be used today."""
+    """Return today's limits."""
     tenant = pulse["tenant"]
     return Limits(own=_limits(pulse["policy"] or {}), of_tenant=_limits(tenant) if tenant else None)
 
