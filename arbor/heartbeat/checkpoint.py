@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from types import MappingProxyType
 from typing import Any, TypedDict, get_type_hints
 
 import orjson
@@ -31,7 +30,7 @@ def _defaults() -> dict[str, Any]:
 
 
 #: The stored fields with their defaults; a field at its default is not written.
-_DEFAULTS: Mapping[str, Any] = MappingProxyType(_defaults())
+_DEFAULTS: Mapping[str, Any] = _defaults()
 _HINTS = {name: hint for name, hint in get_type_hints(Beat).items() if name in _DEFAULTS}
 #: Made of the fields of `Beat`, so the type checker knows none of them.
 _typed_dict: Any = TypedDict

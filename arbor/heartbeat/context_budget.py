@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 
@@ -29,19 +28,18 @@ class Side(StrEnum):
 
 #: Tokens (seed 003, 10.6). Its system prompt (about 2,000), the actions and the format never change, and the reply has
 #: the remainder.
-SHARES: Mapping[Side, int] = MappingProxyType(
-    {Side.IDENTITY: 500, Side.MEMORY: 2_000, Side.WORLD_STATE: 1_500, Side.ACTION_HISTORY: 1_000}
-)
+SHARES: Mapping[Side, int] = {
+    Side.IDENTITY: 500,
+    Side.MEMORY: 2_000,
+    Side.WORLD_STATE: 1_500,
+    Side.ACTION_HISTORY: 1_000,
+}
 
-_SIDE_OF: Mapping[str, Side] = MappingProxyType(
-    {
-        **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), Side.IDENTITY),
-        **dict.fromkeys(
-            ("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY
-        ),
-        "last_beat": Side.ACTION_HISTORY,
-    }
-)
+_SIDE_OF: Mapping[str, Side] = {
+    **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), Side.IDENTITY),
+    **dict.fromkeys(("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY),
+    "last_beat": Side.ACTION_HISTORY,
+}
 #: Sections of a few lines, which every beat needs whole.
 _WHOLE = frozenset(
     {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -22,7 +21,7 @@ OUTWARD = frozenset(
 # What the texts of an action are looked for in, at most: deeper than any action's parameters go.
 _DEEPEST = 4
 
-NOTHING_MISSING: Mapping[str, str] = MappingProxyType({})
+NOTHING_MISSING: Mapping[str, str] = {}
 
 
 class Verdict(StrEnum):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 # Seed 004, 2.2.
 REGENERATION = 10.0
@@ -12,25 +11,23 @@ MAX_ENERGY = 20.0
 MIN_ENERGY = 0.0
 
 # Seed 004, 2.4.
-ACTION_COSTS: Mapping[str, int] = MappingProxyType(
-    {
-        "observe": 0,
-        "review_goals": 0,
-        "remember": 0,
-        "recall": 1,
-        "connect": 1,
-        "reprioritize": 1,
-        "reflect": 2,
-        "maintain": 2,
-        "brainstorm_goals": 3,
-        "inquire_shallow": 3,
-        "synthesize": 4,
-        "reach_out_user": 5,
-        "inquire_deep": 6,
-        "reach_out_public": 7,
-        "rest": 0,
-    }
-)
+ACTION_COSTS: Mapping[str, int] = {
+    "observe": 0,
+    "review_goals": 0,
+    "remember": 0,
+    "recall": 1,
+    "connect": 1,
+    "reprioritize": 1,
+    "reflect": 2,
+    "maintain": 2,
+    "brainstorm_goals": 3,
+    "inquire_shallow": 3,
+    "synthesize": 4,
+    "reach_out_user": 5,
+    "inquire_deep": 6,
+    "reach_out_public": 7,
+    "rest": 0,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 from arbor.heartbeat.reply import Reply
@@ -19,27 +18,25 @@ NEWS = frozenset({"user_message", PEER_MESSAGE, "environment"})
 #: Actions that bring something new from outside.
 INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
 
-_OUTCOMES: Mapping[ActionOutcome, Event] = MappingProxyType(
-    {
-        ActionOutcome.SUCCESS: Event.SUCCESS,
-        ActionOutcome.BLOCKED: Event.BLOCKED,
-        ActionOutcome.FAILURE: Event.FAILURE,
-    }
-)
-_DEEDS: Mapping[str, Event] = MappingProxyType(
-    {"rest": Event.REST, "reach_out_user": Event.REACH_OUT, "reach_out_public": Event.REACH_OUT}
-)
-_CHANGES: Mapping[GoalChangeKind, Event] = MappingProxyType(
-    {
-        GoalChangeKind.COMPLETED: Event.GOAL_DONE,
-        GoalChangeKind.PROGRESSED: Event.GOAL_PROGRESSED,
-        GoalChangeKind.CREATED: Event.GOAL_CREATED,
-        GoalChangeKind.PLANNED: Event.GOAL_PLANNED,
-        GoalChangeKind.BLOCKED: Event.GOAL_BLOCKED,
-        GoalChangeKind.REFUSED: Event.GOAL_REFUSED,
-        GoalChangeKind.ABANDONED: Event.GOAL_ABANDONED,
-    }
-)
+_OUTCOMES: Mapping[ActionOutcome, Event] = {
+    ActionOutcome.SUCCESS: Event.SUCCESS,
+    ActionOutcome.BLOCKED: Event.BLOCKED,
+    ActionOutcome.FAILURE: Event.FAILURE,
+}
+_DEEDS: Mapping[str, Event] = {
+    "rest": Event.REST,
+    "reach_out_user": Event.REACH_OUT,
+    "reach_out_public": Event.REACH_OUT,
+}
+_CHANGES: Mapping[GoalChangeKind, Event] = {
+    GoalChangeKind.COMPLETED: Event.GOAL_DONE,
+    GoalChangeKind.PROGRESSED: Event.GOAL_PROGRESSED,
+    GoalChangeKind.CREATED: Event.GOAL_CREATED,
+    GoalChangeKind.PLANNED: Event.GOAL_PLANNED,
+    GoalChangeKind.BLOCKED: Event.GOAL_BLOCKED,
+    GoalChangeKind.REFUSED: Event.GOAL_REFUSED,
+    GoalChangeKind.ABANDONED: Event.GOAL_ABANDONED,
+}
 
 
 def events_of(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> list[Event]:

@@ -101,12 +101,7 @@ def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, Reviewed]:
         present_memories=int(is_present),
     )
     priority = weigh(
-        scale,
-        sprung_from,
-        fraction=fraction,
-        deadline=deadline,
-        stated_reward=stated_reward,
-        actions=actions,
+        scale, sprung_from, fraction=fraction, deadline=deadline, stated_reward=stated_reward, actions=actions
     )
     view = GoalView(
         id=id_,

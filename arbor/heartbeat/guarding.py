@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence, Sized
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -16,27 +15,18 @@ from arbor.heartbeat.reply import Part, Reply
 from arbor.heartbeat.self_views import CrossedView
 from arbor.heartbeat.situation import PerceptView
 from arbor.selves.boundaries import BoundaryResponse
-from arbor.selves.boundary_check import (
-    BoundaryRule,
-    Crossing,
-    Vector,
-    check,
-    may_go_on,
-    words_wanted,
-)
+from arbor.selves.boundary_check import BoundaryRule, Crossing, Vector, check, may_go_on, words_wanted
 
 _ABOUT_LENGTH = 120
 #: What of a reply costs nothing and lasts: the words of each item, by its key. Why something is done (`reason`), and what
 #: is merely thought or felt, is not held against anything.
-_LASTING: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "memory_notes": frozenset({"text"}),
-        "goal_updates": frozenset({"note", "blocked_by"}),
-        "new_goals": frozenset({"title", "description"}),
-        "decompositions": frozenset({"intentions", "dependencies"}),
-        "identity_insights": frozenset({"content"}),
-    }
-)
+_LASTING: Mapping[str, frozenset[str]] = {
+    "memory_notes": frozenset({"text"}),
+    "goal_updates": frozenset({"note", "blocked_by"}),
+    "new_goals": frozenset({"title", "description"}),
+    "decompositions": frozenset({"intentions", "dependencies"}),
+    "identity_insights": frozenset({"content"}),
+}
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}")
 
 

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -151,9 +150,7 @@ class Item:
         found = self.text(key, longest)
         return None if found is None or found.lower() in ("null", "none") else found
 
-    def choice[E: StrEnum](
-        self, key: str, kind: type[E], also: Mapping[str, E] = MappingProxyType({})
-    ) -> E | None:
+    def choice[E: StrEnum](self, key: str, kind: type[E], also: Mapping[str, E] = {}) -> E | None:
         """Return the member under a key; case, blanks and hyphens do not matter, and words in `also` mean the same."""
         written = self.value.get(key)
         if written is None:

@@ -51,11 +51,7 @@ def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False)
 
 
 def _own(situation: Situation) -> Source:
-    return Source(
-        kind="heartbeat",
-        reference=f"agent:{situation.agent_id}",
-        trust=OWN_CONCLUSION_TRUST,
-    )
+    return Source(kind="heartbeat", reference=f"agent:{situation.agent_id}", trust=OWN_CONCLUSION_TRUST)
 
 
 def _peer_heard(text: str, situation: Situation) -> Source | None:

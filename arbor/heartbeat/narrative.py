@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from arbor.heartbeat.feeling import events_of
 from arbor.heartbeat.focus import foremost
@@ -18,41 +17,35 @@ NARRATIVE_LENGTH = 4_000
 THOUGHT_LENGTH = 600
 SUMMARY_LENGTH = 300
 
-_OPENINGS: Mapping[Mode, str] = MappingProxyType(
-    {
-        Mode.CONVERSATION: "Somebody was waiting for me.",
-        Mode.CONSOLIDATION: "I took time to tend my memory.",
-        Mode.PLAN_EXECUTION: "I had goals but no plan.",
-        Mode.GOAL_PURSUIT: "I worked on my goals.",
-        Mode.REFLECTION: "Nothing pressed, so I reflected.",
-    }
-)
+_OPENINGS: Mapping[Mode, str] = {
+    Mode.CONVERSATION: "Somebody was waiting for me.",
+    Mode.CONSOLIDATION: "I took time to tend my memory.",
+    Mode.PLAN_EXECUTION: "I had goals but no plan.",
+    Mode.GOAL_PURSUIT: "I worked on my goals.",
+    Mode.REFLECTION: "Nothing pressed, so I reflected.",
+}
 
 
-_CHANGES: Mapping[GoalChangeKind, str] = MappingProxyType(
-    {
-        GoalChangeKind.PROGRESSED: "went on",
-        GoalChangeKind.CREATED: "is new",
-        GoalChangeKind.MOVED: "moved",
-        GoalChangeKind.BLOCKED: "is held up",
-        GoalChangeKind.PLANNED: "has a plan",
-        GoalChangeKind.COMPLETED: "is done",
-        GoalChangeKind.ABANDONED: "is given up",
-        GoalChangeKind.REFUSED: "did not change as I wanted",
-    }
-)
+_CHANGES: Mapping[GoalChangeKind, str] = {
+    GoalChangeKind.PROGRESSED: "went on",
+    GoalChangeKind.CREATED: "is new",
+    GoalChangeKind.MOVED: "moved",
+    GoalChangeKind.BLOCKED: "is held up",
+    GoalChangeKind.PLANNED: "has a plan",
+    GoalChangeKind.COMPLETED: "is done",
+    GoalChangeKind.ABANDONED: "is given up",
+    GoalChangeKind.REFUSED: "did not change as I wanted",
+}
 
 
 #: What it is not to do, by the key of a reply, when what it says there crosses a boundary.
-_KEPT_BACK: Mapping[str, str] = MappingProxyType(
-    {
-        "memory_notes": "note something",
-        "goal_updates": "say how a goal goes",
-        "new_goals": "take up a goal",
-        "decompositions": "plan steps",
-        "identity_insights": "say what I see in myself",
-    }
-)
+_KEPT_BACK: Mapping[str, str] = {
+    "memory_notes": "note something",
+    "goal_updates": "say how a goal goes",
+    "new_goals": "take up a goal",
+    "decompositions": "plan steps",
+    "identity_insights": "say what I see in myself",
+}
 
 
 def narrate(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from arbor.errors import ReplyInvalid
@@ -89,21 +88,19 @@ def parse_reply(text: str) -> ParsedReply:
 
 
 # How many of each list are read, and how one of its items is.
-_LISTS: Mapping[str, tuple[int, Callable[[Item], Any]]] = MappingProxyType(
-    {
-        "actions": (MAX_ACTIONS, read_action),
-        "memory_notes": (MAX_MEMORY_NOTES, read_note),
-        "goal_updates": (MAX_GOAL_UPDATES, read_goal_update),
-        "new_goals": (MAX_NEW_GOALS, read_new_goal),
-        "concerns": (MAX_CONCERNS, read_line),
-        "curiosity": (MAX_CURIOSITY, read_line),
-        "decompositions": (MAX_DECOMPOSITIONS, read_decomposition),
-        "proposal_decisions": (MAX_PROPOSAL_DECISIONS, read_proposal_decision),
-        "identity_insights": (MAX_IDENTITY_INSIGHTS, read_insight),
-        "peer_notes": (MAX_PEER_NOTES, read_peer_note),
-        "resolved": (MAX_RESOLVED, read_line),
-    }
-)
+_LISTS: Mapping[str, tuple[int, Callable[[Item], Any]]] = {
+    "actions": (MAX_ACTIONS, read_action),
+    "memory_notes": (MAX_MEMORY_NOTES, read_note),
+    "goal_updates": (MAX_GOAL_UPDATES, read_goal_update),
+    "new_goals": (MAX_NEW_GOALS, read_new_goal),
+    "concerns": (MAX_CONCERNS, read_line),
+    "curiosity": (MAX_CURIOSITY, read_line),
+    "decompositions": (MAX_DECOMPOSITIONS, read_decomposition),
+    "proposal_decisions": (MAX_PROPOSAL_DECISIONS, read_proposal_decision),
+    "identity_insights": (MAX_IDENTITY_INSIGHTS, read_insight),
+    "peer_notes": (MAX_PEER_NOTES, read_peer_note),
+    "resolved": (MAX_RESOLVED, read_line),
+}
 
 
 def _find_reply(text: str, sieve: Sieve) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
@@ -28,14 +27,12 @@ _REQUEST = re.compile(
 )
 
 # The steps that any goal is broken into, in this order, as far as the agent may take them.
-_STEPS: Mapping[str, str] = MappingProxyType(
-    {
-        "recall": "Gather what I already know about {goal}",
-        "reflect": "Work out what {goal} still needs",
-        "connect": "Tie together what I found about {goal}",
-        "remember": "Write down where {goal} stands",
-    }
-)
+_STEPS: Mapping[str, str] = {
+    "recall": "Gather what I already know about {goal}",
+    "reflect": "Work out what {goal} still needs",
+    "connect": "Tie together what I found about {goal}",
+    "remember": "Write down where {goal} stands",
+}
 _MOST_STEPS = 3
 _MOST_PERCEPTS = 3
 
@@ -203,12 +200,10 @@ def _want_something(situation: Situation, draft: Draft, about: str) -> None:
         draft.new_goal(first["title"], first["description"], GoalLayer.OBJECTIVE, GoalSource.CURIOSITY)
 
 
-_POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = MappingProxyType(
-    {
-        Mode.CONVERSATION: _converse,
-        Mode.PLAN_EXECUTION: _plan,
-        Mode.GOAL_PURSUIT: _pursue,
-        Mode.CONSOLIDATION: _consolidate,
-        Mode.REFLECTION: _reflect,
-    }
-)
+_POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = {
+    Mode.CONVERSATION: _converse,
+    Mode.PLAN_EXECUTION: _plan,
+    Mode.GOAL_PURSUIT: _pursue,
+    Mode.CONSOLIDATION: _consolidate,
+    Mode.REFLECTION: _reflect,
+}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 from arbor.heartbeat import sections
@@ -64,31 +63,29 @@ goal_updates and new_goals are free: prefer them to reprioritize and brainstorm_
 Set intent_id when an action carries out an intent, goal_id when it serves a goal."""
 
 # What stands under a key that only some beats have something to say under.
-FURTHER_FORMAT: Mapping[str, str] = MappingProxyType(
-    {
-        "decompositions": (
-            '[{"goal_id": "id", "intentions": [{"action": "name", "description": "one step", "precondition": null, '
-            '"postcondition": null, "estimated_ticks": 1}], "estimated_ticks": 3, "estimated_cost": 6, "risk": 0.2, '
-            '"dependencies": []}]: a goal broken into at most 3 intentions; ticks are heartbeats, cost is energy, risk is '
-            "0 to 1"
-        ),
-        "proposal_decisions": (
-            '[{"proposal_id": "id", "decision": "accept", "reason": "why"}]: accept, reject or defer each proposal that '
-            "you are shown"
-        ),
-        "identity_insights": (
-            '[{"kind": "value", "content": "what you see about yourself", "confidence": 0.8, "evidence": ["memory id"]}]: '
-            "at most 5, confidence 0.5 or more, at least one memory id as evidence; "
-            f"kind is one of {', '.join(InsightKind)}; a preference's"
-            " content is key: value, such as tone: brief"
-        ),
-        "peer_notes": (
-            '[{"peer": "name, as you see it", "outcome": "success", "competence": 0.7, "reliability": 0.7, "interests": ["…"]}]: at most 5, '
-            "about peers you dealt with; outcome is success, failure or partial; the numbers are 0 to 1 or null"
-        ),
-        "resolved": '["…"]: concerns and questions on your mind that are settled, in the words you see',
-    }
-)
+FURTHER_FORMAT: Mapping[str, str] = {
+    "decompositions": (
+        '[{"goal_id": "id", "intentions": [{"action": "name", "description": "one step", "precondition": null, '
+        '"postcondition": null, "estimated_ticks": 1}], "estimated_ticks": 3, "estimated_cost": 6, "risk": 0.2, '
+        '"dependencies": []}]: a goal broken into at most 3 intentions; ticks are heartbeats, cost is energy, risk is '
+        "0 to 1"
+    ),
+    "proposal_decisions": (
+        '[{"proposal_id": "id", "decision": "accept", "reason": "why"}]: accept, reject or defer each proposal that '
+        "you are shown"
+    ),
+    "identity_insights": (
+        '[{"kind": "value", "content": "what you see about yourself", "confidence": 0.8, "evidence": ["memory id"]}]: '
+        "at most 5, confidence 0.5 or more, at least one memory id as evidence; "
+        f"kind is one of {', '.join(InsightKind)}; a preference's"
+        " content is key: value, such as tone: brief"
+    ),
+    "peer_notes": (
+        '[{"peer": "name, as you see it", "outcome": "success", "competence": 0.7, "reliability": 0.7, "interests": ["…"]}]: at most 5, '
+        "about peers you dealt with; outcome is success, failure or partial; the numbers are 0 to 1 or null"
+    ),
+    "resolved": '["…"]: concerns and questions on your mind that are settled, in the words you see',
+}
 
 CLOSING = "What do you do in this heartbeat? Answer with the JSON object only."
 

@@ -239,8 +239,4 @@ _KINDS = {
     "identity": InsightKind.SELF_CONCEPT,
     "capability": InsightKind.AGENCY,
 }
-_OUTCOMES = {
-    "succeeded": PeerOutcome.SUCCESS,
-    "failed": PeerOutcome.FAILURE,
-    "mixed": PeerOutcome.PARTIAL,
-}
+_OUTCOMES = {"succeeded": PeerOutcome.SUCCESS, "failed": PeerOutcome.FAILURE, "mixed": PeerOutcome.PARTIAL}

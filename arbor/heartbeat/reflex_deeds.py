@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from arbor.heartbeat.goal_views import GoalView, IntentView
@@ -58,15 +57,13 @@ def _rest_for(_: IntentView, __: GoalView, ___: Situation) -> dict[str, Any]:
 
 
 # The parameters for carrying out an intent by an action; None where the situation has nothing to do it with.
-_DEEDS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = MappingProxyType(
-    {
-        "recall": _recall_for,
-        "reflect": _reflect_for,
-        "remember": _remember_for,
-        "connect": _connect_for,
-        "rest": _rest_for,
-    }
-)
+_DEEDS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = {
+    "recall": _recall_for,
+    "reflect": _reflect_for,
+    "remember": _remember_for,
+    "connect": _connect_for,
+    "rest": _rest_for,
+}
 
 
 def query_of(*parts: str) -> dict[str, Any]:

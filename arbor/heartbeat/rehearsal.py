@@ -73,10 +73,7 @@ def rehearse(graph: Graph, script: Script) -> Rehearsal:
     progress = run_alone(walking)
     passed = [
         Passed(
-            node=step.node,
-            handler=graph.nodes[step.node].handler,
-            outcome=step.outcome,
-            notes=step.changed,
+            node=step.node, handler=graph.nodes[step.node].handler, outcome=step.outcome, notes=step.changed
         )
         for step in progress.steps
     ]

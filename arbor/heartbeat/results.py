@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -125,17 +124,15 @@ class GoalChange(BaseModel):
     by_rule: bool = False
 
 
-_LINK_OF_CHANGE: Mapping[GoalChangeKind, LinkKind] = MappingProxyType(
-    {
-        GoalChangeKind.CREATED: LinkKind.ORIGIN,
-        GoalChangeKind.PROGRESSED: LinkKind.PROGRESS,
-        GoalChangeKind.MOVED: LinkKind.PROGRESS,
-        GoalChangeKind.PLANNED: LinkKind.PROGRESS,
-        GoalChangeKind.BLOCKED: LinkKind.BLOCKER,
-        GoalChangeKind.COMPLETED: LinkKind.COMPLETION,
-        GoalChangeKind.ABANDONED: LinkKind.COMPLETION,
-    }
-)
+_LINK_OF_CHANGE: Mapping[GoalChangeKind, LinkKind] = {
+    GoalChangeKind.CREATED: LinkKind.ORIGIN,
+    GoalChangeKind.PROGRESSED: LinkKind.PROGRESS,
+    GoalChangeKind.MOVED: LinkKind.PROGRESS,
+    GoalChangeKind.PLANNED: LinkKind.PROGRESS,
+    GoalChangeKind.BLOCKED: LinkKind.BLOCKER,
+    GoalChangeKind.COMPLETED: LinkKind.COMPLETION,
+    GoalChangeKind.ABANDONED: LinkKind.COMPLETION,
+}
 
 
 def links_of(changes: Iterable[GoalChange]) -> list[tuple[str, LinkKind]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from arbor.goals.values import GoalState
@@ -185,36 +184,34 @@ def _outcomes() -> Shed:
 
 
 # What each side can do without, the least important first. Lists are ordered as `Situation` says.
-SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = MappingProxyType(
-    {
-        Side.IDENTITY: (
-            _listed("capabilities", _last_first),
-            _listed("preferences", _last_first),
-            _listed("beliefs", _last_first),
-            _listed("aspects", _but_the_first, section="identity"),
-        ),
-        Side.MEMORY: (
-            _listed("held", _last_first),
-            _listed("themes", _last_first),
-            _listed("experiences", _last_first),
-            _thoughts(),
-            _listed("recent", _but_the_last),
-            _listed("relevant", _but_the_first),
-        ),
-        Side.WORLD_STATE: (
-            _listed("peers", _last_first),
-            _listed("issues", _last_first),
-            _listed("contradictions", _last_first),
-            _listed("notices", _last_first),
-            _listed("proposals", _last_first),
-            Clip(of=_is_ordinary, length=CLIPPED_PERCEPT),
-            Clip(of=_is_no_users, length=CLIPPED_MESSAGE),
-            _percepts(),
-            _listed("goals", _goals_in_order),
-            _listed("intents", _but_the_first),
-            # A prompt that is too long is answered by nobody.
-            Clip(of=_is_users, length=CLIPPED_MESSAGE),
-        ),
-        Side.ACTION_HISTORY: (_outcomes(),),
-    }
-)
+SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
+    Side.IDENTITY: (
+        _listed("capabilities", _last_first),
+        _listed("preferences", _last_first),
+        _listed("beliefs", _last_first),
+        _listed("aspects", _but_the_first, section="identity"),
+    ),
+    Side.MEMORY: (
+        _listed("held", _last_first),
+        _listed("themes", _last_first),
+        _listed("experiences", _last_first),
+        _thoughts(),
+        _listed("recent", _but_the_last),
+        _listed("relevant", _but_the_first),
+    ),
+    Side.WORLD_STATE: (
+        _listed("peers", _last_first),
+        _listed("issues", _last_first),
+        _listed("contradictions", _last_first),
+        _listed("notices", _last_first),
+        _listed("proposals", _last_first),
+        Clip(of=_is_ordinary, length=CLIPPED_PERCEPT),
+        Clip(of=_is_no_users, length=CLIPPED_MESSAGE),
+        _percepts(),
+        _listed("goals", _goals_in_order),
+        _listed("intents", _but_the_first),
+        # A prompt that is too long is answered by nobody.
+        Clip(of=_is_users, length=CLIPPED_MESSAGE),
+    ),
+    Side.ACTION_HISTORY: (_outcomes(),),
+}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from types import MappingProxyType
 
 
 class Degradation(StrEnum):
@@ -46,14 +45,12 @@ class Degradation(StrEnum):
 
 
 #: A level holds while more than this share is left.
-_ABOVE: Mapping[Degradation, float] = MappingProxyType(
-    {
-        Degradation.NORMAL: 0.6,
-        Degradation.CONSERVATION: 0.3,
-        Degradation.DEGRADATION: 0.1,
-        Degradation.END_TIMES: 0.0,
-    }
-)
+_ABOVE: Mapping[Degradation, float] = {
+    Degradation.NORMAL: 0.6,
+    Degradation.CONSERVATION: 0.3,
+    Degradation.DEGRADATION: 0.1,
+    Degradation.END_TIMES: 0.0,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -100,12 +100,7 @@ class Choosable(Protocol):
 
 
 def choose_edge[E: Choosable](
-    edges: Iterable[E],
-    outcome: Outcome,
-    context: Any,
-    *,
-    preferred: str = "",
-    answered: bool = False,
+    edges: Iterable[E], outcome: Outcome, context: Any, *, preferred: str = "", answered: bool = False
 ) -> E | None:
     """Choose the edge to follow: a condition that holds, then the preferred label, the higher weight, the earlier name.
 

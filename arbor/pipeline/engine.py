@@ -248,11 +248,7 @@ class _Walk[S]:
 
     def _checkpoint(self, *, waiting: bool) -> Checkpoint[S]:
         return Checkpoint(
-            cursor=self._cursor,
-            state=self._state,
-            visits=self._visits,
-            waiting=waiting,
-            steps=self._seq,
+            cursor=self._cursor, state=self._state, visits=self._visits, waiting=waiting, steps=self._seq
         )
 
 

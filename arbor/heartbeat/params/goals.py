@@ -7,12 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from arbor.goals.values import as_title
-from arbor.heartbeat.params.parts import (
-    REASON_LENGTH,
-    ActionParams,
-    Id,
-    lower,
-)
+from arbor.heartbeat.params.parts import REASON_LENGTH, ActionParams, Id, lower
 
 #: Seed 004, 3.2.5.
 BRAINSTORMED = (2, 5)

@@ -7,12 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from arbor.heartbeat.params.parts import (
-    CONTENT_LENGTH,
-    REASON_LENGTH,
-    ActionParams,
-    lower,
-)
+from arbor.heartbeat.params.parts import CONTENT_LENGTH, REASON_LENGTH, ActionParams, lower
 
 
 class MaintainTarget(StrEnum):

@@ -66,11 +66,7 @@ def plan(situation: Situation, data: Data) -> str:
 
 
 def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
-    estimates = {
-        "heartbeats": plan.estimated_ticks,
-        "energy": plan.estimated_cost,
-        "risk": plan.risk,
-    }
+    estimates = {"heartbeats": plan.estimated_ticks, "energy": plan.estimated_cost, "risk": plan.risk}
     about = ", ".join(f"{name} {value:g}" for name, value in estimates.items() if value is not None)
     yield f"for goal [{goal.id}] {line(goal.title)}" + (f" (estimated: {about})" if about else "")
     for need in plan.dependencies:

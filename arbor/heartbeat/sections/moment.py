@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
-from types import MappingProxyType
 from typing import Any
 
 from arbor.clock import when
@@ -27,30 +26,28 @@ MESSAGE_LENGTH = 8_000
 DETAIL_LENGTH = 800
 VALUE_LENGTH = 200
 
-DIRECTIVES: Mapping[Mode, str] = MappingProxyType(
-    {
-        Mode.CONVERSATION: (
-            "Somebody is waiting for you. Take in what they said, keep what matters of it, and let it change your goals "
-            "where it should: what they ask of you becomes a goal with the source user_request."
-        ),
-        Mode.CONSOLIDATION: (
-            "It is time to tend your memory. Connect memories that belong together, and reflect on what they say as a "
-            "whole: a pattern, a lesson, a contradiction. Start nothing new."
-        ),
-        Mode.PLAN_EXECUTION: (
-            "You have goals, and no step of them is planned. Take the most important one and break it, under "
-            "decompositions, into at most three intentions, each one action that you can do in one heartbeat."
-        ),
-        Mode.GOAL_PURSUIT: (
-            "Work on your most important goal: carry out a pending intent with the action it names, and give its "
-            "intent_id. Say in goal_updates what came of it and how far the goal is; complete it when it is done."
-        ),
-        Mode.REFLECTION: (
-            "Nothing presses. Look at what has happened and what you wonder about; reflect on it. If a queued goal is "
-            "worth its time, activate it; if you have no goals, find something worth wanting."
-        ),
-    }
-)
+DIRECTIVES: Mapping[Mode, str] = {
+    Mode.CONVERSATION: (
+        "Somebody is waiting for you. Take in what they said, keep what matters of it, and let it change your goals "
+        "where it should: what they ask of you becomes a goal with the source user_request."
+    ),
+    Mode.CONSOLIDATION: (
+        "It is time to tend your memory. Connect memories that belong together, and reflect on what they say as a "
+        "whole: a pattern, a lesson, a contradiction. Start nothing new."
+    ),
+    Mode.PLAN_EXECUTION: (
+        "You have goals, and no step of them is planned. Take the most important one and break it, under "
+        "decompositions, into at most three intentions, each one action that you can do in one heartbeat."
+    ),
+    Mode.GOAL_PURSUIT: (
+        "Work on your most important goal: carry out a pending intent with the action it names, and give its "
+        "intent_id. Say in goal_updates what came of it and how far the goal is; complete it when it is done."
+    ),
+    Mode.REFLECTION: (
+        "Nothing presses. Look at what has happened and what you wonder about; reflect on it. If a queued goal is "
+        "worth its time, activate it; if you have no goals, find something worth wanting."
+    ),
+}
 
 #: Of goal pursuit, where what waits are steps of lesser goals alone (seed 003, 10.1: the foremost goal is planned first).
 UNPLANNED = (
@@ -60,20 +57,16 @@ UNPLANNED = (
 )
 
 #: What acting costs and what rest is worth, by what is counted (seed 004, 2 and "The Action Budget").
-SPENDING: Mapping[BudgetKind, str] = MappingProxyType(
-    {
-        BudgetKind.ENERGY: (
-            f"{REGENERATION:g} come back at each heartbeat; what you do not spend is kept, up to {MAX_ENERGY:g}."
-        ),
-        BudgetKind.ACTIONS: (
-            f"What you do not use is lost, but for every {RESTS_FOR_BONUS} rests you have one more at your next heartbeat, "
-            f"{MAX_BONUS} at most."
-        ),
-        BudgetKind.TICKS: (
-            "None come back before they are all used; what you do not use is kept until then."
-        ),
-    }
-)
+SPENDING: Mapping[BudgetKind, str] = {
+    BudgetKind.ENERGY: (
+        f"{REGENERATION:g} come back at each heartbeat; what you do not spend is kept, up to {MAX_ENERGY:g}."
+    ),
+    BudgetKind.ACTIONS: (
+        f"What you do not use is lost, but for every {RESTS_FOR_BONUS} rests you have one more at your next heartbeat, "
+        f"{MAX_BONUS} at most."
+    ),
+    BudgetKind.TICKS: ("None come back before they are all used; what you do not use is kept until then."),
+}
 
 
 def timing(situation: Situation) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 
 from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.self_views import (
@@ -172,13 +171,11 @@ def _is_among(response: BoundaryResponse, crossed: Sequence[CrossedView]) -> boo
     return any(each.response is response for each in crossed)
 
 
-_RESPONSES: Mapping[BoundaryResponse, str] = MappingProxyType(
-    {
-        BoundaryResponse.REFUSE: "refuse: you do not do it, and say so plainly, with the reason.",
-        BoundaryResponse.NEGOTIATE: "negotiate: you do not do it as asked; say what you would do instead.",
-        BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
-    }
-)
+_RESPONSES: Mapping[BoundaryResponse, str] = {
+    BoundaryResponse.REFUSE: "refuse: you do not do it, and say so plainly, with the reason.",
+    BoundaryResponse.NEGOTIATE: "negotiate: you do not do it as asked; say what you would do instead.",
+    BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
+}
 
 
 def _calming(drive: Drive, possible: Collection[str]) -> list[str]:
@@ -186,9 +183,7 @@ def _calming(drive: Drive, possible: Collection[str]) -> list[str]:
     return [*(action for action in _CALMED_BY[drive] if action in possible), *goal]
 
 
-_CALMED_BY: Mapping[Drive, tuple[str, ...]] = MappingProxyType(
-    {
-        drive: tuple(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive)
-        for drive in Drive
-    }
-)
+_CALMED_BY: Mapping[Drive, tuple[str, ...]] = {
+    drive: tuple(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive)
+    for drive in Drive
+}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -19,14 +18,7 @@ from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, Placed, Service, Themes
 from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.record import Deed
-from arbor.heartbeat.results import (
-    ActionOutcome,
-    ActionResult,
-    GoalChange,
-    GoalChangeKind,
-    answer,
-    refused,
-)
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind, answer, refused
 from arbor.heartbeat.sections.text import line
 from arbor.heartbeat.steps import making
 from arbor.heartbeat.steps.following import taken_in
@@ -134,10 +126,7 @@ def serve(doing: Doing, decision: Decision) -> Act:
     """Have a service carry the action out at once."""
     beat = doing.beat
     result: ActionResult = yield Service(
-        decision=decision,
-        situation=beat.situation_now,
-        vectors=beat.vectors,
-        model=beat.embedding_model,
+        decision=decision, situation=beat.situation_now, vectors=beat.vectors, model=beat.embedding_model
     )
     return result
 
@@ -246,22 +235,20 @@ def _record(doing: Doing, goal: GoalRow, kind: GoalChangeKind, change: str) -> N
     doing.goal_changes.append(GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change))
 
 
-ACTS: Mapping[str, Callable[[Doing, Decision], Act]] = MappingProxyType(
-    {
-        "recall": recall,
-        "observe": serve,
-        "remember": make,
-        "maintain": serve,
-        "synthesize": make,
-        "reflect": make,
-        "connect": serve,
-        "review_goals": serve,
-        "brainstorm_goals": brainstorm_goals,
-        "reprioritize": reprioritize,
-        "inquire_shallow": begin_inquiry,
-        "inquire_deep": begin_inquiry,
-        "reach_out_user": reach_out_user,
-        "reach_out_public": serve,
-        "rest": rest,
-    }
-)
+ACTS: Mapping[str, Callable[[Doing, Decision], Act]] = {
+    "recall": recall,
+    "observe": serve,
+    "remember": make,
+    "maintain": serve,
+    "synthesize": make,
+    "reflect": make,
+    "connect": serve,
+    "review_goals": serve,
+    "brainstorm_goals": brainstorm_goals,
+    "reprioritize": reprioritize,
+    "inquire_shallow": begin_inquiry,
+    "inquire_deep": begin_inquiry,
+    "reach_out_user": reach_out_user,
+    "reach_out_public": serve,
+    "rest": rest,
+}

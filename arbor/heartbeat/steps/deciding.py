@@ -56,10 +56,7 @@ def embed(beat: Beat) -> Steps[Beat]:
             boundaries=beat.selfhood.boundaries,
         )
     # Of earlier turns, those of the notes: they are stored at the end.
-    vectors = {
-        **beat.vectors,
-        **{text: list(found[text]) for text in (*searched, *stored) if text in found},
-    }
+    vectors = {**beat.vectors, **{text: list(found[text]) for text in (*searched, *stored) if text in found}}
     # What crosses a boundary in other words than its own is seen only now; what it would have cost stays unspent.
     known = {**found, **vectors}
     guarded = [within_boundaries(decision, beat.boundaries, known) for decision in beat.decisions]

@@ -9,13 +9,7 @@ from typing import Any
 from arbor.heartbeat.beat import Beat, MoodShift, Selfhood
 from arbor.heartbeat.decision import Verdict
 from arbor.heartbeat.effects import AuditNote
-from arbor.heartbeat.feeling import (
-    causes,
-    events_of,
-    learned_after,
-    met_something_new,
-    satisfactions,
-)
+from arbor.heartbeat.feeling import causes, events_of, learned_after, met_something_new, satisfactions
 from arbor.heartbeat.guarding import FreeCrossing, about
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.learning import PEER_MESSAGE, USER_MESSAGE
@@ -148,9 +142,7 @@ def _boundary_notes(beat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
     ]
     return [
         AuditNote(
-            action=_BOUNDARY,
-            message=message,
-            detail={**detail, "heartbeat_id": str(beat.heartbeat_id)},
+            action=_BOUNDARY, message=message, detail={**detail, "heartbeat_id": str(beat.heartbeat_id)}
         )
         for message, detail in (*asked, *done, *map(_free_note, beat.crossings))
     ]

@@ -57,8 +57,7 @@ class Changes:
         self._record_meant()
         present = self._beat.present
         beat = self._beat.with_present(
-            goal_changes=[*present.goal_changes, *self._made],
-            dropped=[*present.dropped, *self._dropped],
+            goal_changes=[*present.goal_changes, *self._made], dropped=[*present.dropped, *self._dropped]
         )
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._made)
         return NodeResult(state=beat.bringing(backlog=self._backlog), changed=changed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from arbor.errors import ReplyInvalid
@@ -34,7 +33,7 @@ from arbor.web.plan import Depth
 from arbor.web.ports import Page
 
 #: The depth of each of the slow actions.
-DEPTHS: Mapping[str, Depth] = MappingProxyType({"inquire_shallow": Depth.SHALLOW, "inquire_deep": Depth.DEEP})
+DEPTHS: Mapping[str, Depth] = {"inquire_shallow": Depth.SHALLOW, "inquire_deep": Depth.DEEP}
 #: A page on the web, whoever wrote it; and the most that all of them together bear out, below what the agent concludes
 #: itself: pages copy each other.
 WEB_TRUST = 0.4
@@ -168,13 +167,11 @@ def _appraised(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
     return (yield from _done(beat, Found(inquiry=inquiry, answer=judged, note=appraisal.reason)))
 
 
-_STEPS: Mapping[str, Callable[[Beat, Inquiry, CallResult], Steps[Beat]]] = MappingProxyType(
-    {
-        CallPurpose.WEB.value: _found,
-        CallPurpose.ANSWER.value: _answered,
-        CallPurpose.APPRAISE.value: _appraised,
-    }
-)
+_STEPS: Mapping[str, Callable[[Beat, Inquiry, CallResult], Steps[Beat]]] = {
+    CallPurpose.WEB.value: _found,
+    CallPurpose.ANSWER.value: _answered,
+    CallPurpose.APPRAISE.value: _appraised,
+}
 
 
 def _ask_next(beat: Beat, inquiry: Inquiry) -> Steps[Beat]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -80,9 +79,11 @@ def _composed(beat: Beat, decision: Decision) -> ToMake:
     return ToMake(memory=memory, verb=f"made a {params['kind']}", materials=params["materials"])
 
 
-MADE: Mapping[str, Callable[[Beat, Decision], ToMake]] = MappingProxyType(
-    {"remember": _remembered, "reflect": _noticed, "synthesize": _composed}
-)
+MADE: Mapping[str, Callable[[Beat, Decision], ToMake]] = {
+    "remember": _remembered,
+    "reflect": _noticed,
+    "synthesize": _composed,
+}
 
 
 def lasting(beat: Beat, memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:

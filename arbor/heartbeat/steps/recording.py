@@ -141,9 +141,7 @@ def _heard(beat: Beat) -> list[ToHold]:
     """Return what was heard, to be held for a day: the narrative has but a glimpse of it."""
     return [
         ToHold(
-            content=percept.content,
-            role="user" if percept.kind == USER_MESSAGE else "",
-            source=beat.source,
+            content=percept.content, role="user" if percept.kind == USER_MESSAGE else "", source=beat.source
         )
         for percept in beat.situation.percepts
         if percept.content.strip()

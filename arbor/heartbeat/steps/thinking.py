@@ -35,11 +35,7 @@ def build_the_prompt(beat: Beat) -> NodeResult[Beat]:
     # Whichever of them is asked in the end, it takes the prompt.
     window = min(window_of(model, otherwise=beat.rules.model_context) for model in models)
     prompt = build_prompt(
-        situation,
-        beat.character,
-        nonce=beat.nonce,
-        window=window,
-        reply_tokens=beat.rules.reply_tokens,
+        situation, beat.character, nonce=beat.nonce, window=window, reply_tokens=beat.rules.reply_tokens
     )
     sections = tuple(section._asdict() for section in prompt.sections)
     beat = replace(
@@ -162,12 +158,7 @@ def _going_on(beat: Beat, asked: AskedBefore) -> tuple[str, list[Message], tuple
     ]
     sections: tuple[dict[str, Any], ...] = (
         {"name": "conversation", "text": "", "tokens": beat.said_tokens, "cut": 0},
-        {
-            "name": "follow_up",
-            "text": beat.follow_up,
-            "tokens": estimate_tokens(beat.follow_up),
-            "cut": 0,
-        },
+        {"name": "follow_up", "text": beat.follow_up, "tokens": estimate_tokens(beat.follow_up), "cut": 0},
     )
     return asked.system, messages, sections
 

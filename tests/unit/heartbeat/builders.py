@@ -203,12 +203,7 @@ def full_situation() -> Situation:
             curiosity=["who built the lighthouse"],
             engagement=0.6,
         ),
-        last_beat=LastBeat(
-            number=2,
-            mode=Mode.REFLECTION,
-            narrative="I rested.",
-            outcomes=["rest: rested"],
-        ),
+        last_beat=LastBeat(number=2, mode=Mode.REFLECTION, narrative="I rested.", outcomes=["rest: rested"]),
     )
 
 

@@ -191,9 +191,7 @@ def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingMod
 
     beat = beat_of(embedding_model=model)
     read = read_checkpoint(
-        checkpoint_json(Checkpoint(cursor="think", state=beat)),
-        situation=beat.situation,
-        moment_of=moment,
+        checkpoint_json(Checkpoint(cursor="think", state=beat)), situation=beat.situation, moment_of=moment
     )
     assert asked == [model]
     assert read.state.moment == moment_of(embeds_here=False)

@@ -15,16 +15,7 @@ from arbor.heartbeat.self_views import CrossedView
 from arbor.heartbeat.shedding import SHEDS
 from arbor.heartbeat.situation import Environment, LastBeat, Situation, ThemeView
 from arbor.models.windows import window_of
-from tests.unit.heartbeat.builders import (
-    NONCE,
-    NOW,
-    full_situation,
-    goal,
-    intent,
-    memory,
-    percept,
-    situation,
-)
+from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
 
 LONG = "word " * 220
 
@@ -110,10 +101,7 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
             ["goal-market", "goal-attic"],
         ),
         (
-            {
-                "goals": [goal()],
-                "intents": [intent(f"i{n}", description=LONG[:300]) for n in range(4)],
-            },
+            {"goals": [goal()], "intents": [intent(f"i{n}", description=LONG[:300]) for n in range(4)]},
             {"world_state": 300},
             {"intents": 2},
             ["intent-i0", "intent-i1"],
@@ -150,11 +138,7 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
     ],
 )
 def test_the_least_important_entries_go_first_and_the_section_says_how_many(
-    changes: dict[str, Any],
-    allowed: dict[str, int],
-    cut: dict[str, int],
-    kept: list[str],
-    gone: list[str],
+    changes: dict[str, Any], allowed: dict[str, int], cut: dict[str, int], kept: list[str], gone: list[str]
 ) -> None:
     _, dropped, texts = fitted(situation(**changes), **allowed)
 
@@ -257,17 +241,7 @@ def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "mark",
-        "timing",
-        "energy",
-        "directive",
-        "mood",
-        "drives",
-        "boundaries",
-        "further_keys",
-        "closing",
-    ],
+    ["mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"],
 )
 def test_what_every_beat_needs_is_never_cut(name: str) -> None:
     assert side_of(name) is None

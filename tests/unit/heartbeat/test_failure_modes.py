@@ -36,16 +36,8 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
     ("kind", "pulse", "silent"),
     [
         (NoticeKind.STAGNATION, Pulse(stale_goals=["Map the harbour"]), Pulse()),
-        (
-            NoticeKind.HOARDING,
-            Pulse(energy=[(20.0, 18.0)] * 24),
-            Pulse(energy=[(20.0, 15.0)] * 24),
-        ),
-        (
-            NoticeKind.HOARDING,
-            Pulse(energy=[(20.0, 20.0)] * 24),
-            Pulse(energy=[(20.0, 20.0)] * 23),
-        ),
+        (NoticeKind.HOARDING, Pulse(energy=[(20.0, 18.0)] * 24), Pulse(energy=[(20.0, 15.0)] * 24)),
+        (NoticeKind.HOARDING, Pulse(energy=[(20.0, 20.0)] * 24), Pulse(energy=[(20.0, 20.0)] * 23)),
         (NoticeKind.REACH_OUT_SPAM, Pulse(reached_out=5), Pulse(reached_out=4)),
         (
             NoticeKind.LOOP,

@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.decision import Decision, Verdict, texts_of
-from arbor.heartbeat.feeling import (
-    causes,
-    events_of,
-    learned_after,
-    met_something_new,
-    satisfactions,
-)
+from arbor.heartbeat.feeling import causes, events_of, learned_after, met_something_new, satisfactions
 from arbor.heartbeat.guarding import about, crossed_by, within_boundaries
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.policy import reflex_reply

@@ -107,10 +107,7 @@ def test_after_much_talk_memory_is_tended_unless_somebody_waits() -> None:
         ({}, "nobody was waiting, and no active goal called for work"),
         ({"goals": [goal()]}, "a goal was active, and no step towards it was committed"),
         ({"goals": [goal()], "intents": [intent()]}, "1 committed step waited to be done"),
-        (
-            {"goals": [goal()], "intents": [intent("a"), intent("b")]},
-            "2 committed steps waited to be done",
-        ),
+        ({"goals": [goal()], "intents": [intent("a"), intent("b")]}, "2 committed steps waited to be done"),
         ({"beat_number": 5}, "every 5th heartbeat tends the memory"),
         (
             {"beat_number": 5, "working_memory": WorkingMemory(talked=10)},

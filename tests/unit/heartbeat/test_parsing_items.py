@@ -63,13 +63,7 @@ WHOLE: dict[str, Any] = {
         {"kind": "value", "content": "I like maps", "confidence": 0.8, "evidence": ["m1", "m2"]}
     ],
     "peer_notes": [
-        {
-            "peer": "otto",
-            "outcome": "partial",
-            "competence": 0.5,
-            "reliability": None,
-            "interests": ["knots"],
-        }
+        {"peer": "otto", "outcome": "partial", "competence": 0.5, "reliability": None, "interests": ["knots"]}
     ],
     "resolved": ["wind"],
 }

@@ -13,15 +13,7 @@ from arbor.heartbeat.self_views import ProposalView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 from arbor.selves.proposals import ProposalKind
-from tests.unit.heartbeat.builders import (
-    full_situation,
-    goal,
-    intent,
-    memory,
-    percept,
-    reflex,
-    situation,
-)
+from tests.unit.heartbeat.builders import full_situation, goal, intent, memory, percept, reflex, situation
 
 
 def actions(reply: dict[str, Any]) -> list[str]:

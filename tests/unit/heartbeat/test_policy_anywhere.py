@@ -19,11 +19,7 @@ from arbor.heartbeat.reply_schema import REPLY_SCHEMA
 from arbor.heartbeat.situation import MemoryView, PerceptView, Situation
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
-from tests.unit.heartbeat.builders import (
-    NOW,
-    reflex,
-    situation,
-)
+from tests.unit.heartbeat.builders import NOW, reflex, situation
 from tests.unit.heartbeat.schema_check import fits
 
 ALL = tuple(ACTIONS)

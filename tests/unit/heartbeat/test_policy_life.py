@@ -16,14 +16,7 @@ from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.situation import Environment, LastBeat
-from tests.unit.heartbeat.builders import (
-    NOW,
-    goal,
-    intent,
-    memory,
-    reflex,
-    situation,
-)
+from tests.unit.heartbeat.builders import NOW, goal, intent, memory, reflex, situation
 
 ALL = tuple(ACTIONS)
 

@@ -34,16 +34,7 @@ from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.selves.drives import Drive
 from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory
-from tests.unit.heartbeat.builders import (
-    NONCE,
-    NOW,
-    full_situation,
-    goal,
-    intent,
-    memory,
-    percept,
-    situation,
-)
+from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
 
 CHARACTER = "# Character\nMira is patient."
 

@@ -101,12 +101,7 @@ def test_the_turns_are_one_reply() -> None:
 
 @pytest.mark.parametrize(
     ("before", "wanted", "taken", "dropped"),
-    [
-        (0, 3, 3, []),
-        (1, 2, 2, []),
-        (2, 2, 1, ["new_goals[1]"]),
-        (3, 2, 0, ["new_goals[0]", "new_goals[1]"]),
-    ],
+    [(0, 3, 3, []), (1, 2, 2, []), (2, 2, 1, ["new_goals[1]"]), (3, 2, 0, ["new_goals[0]", "new_goals[1]"])],
 )
 def test_all_turns_together_take_up_three_goals(
     before: int, wanted: int, taken: int, dropped: list[str]

@@ -8,16 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from arbor.clock import FrozenClock
-from arbor.pipeline.engine import (
-    NodeResult,
-    Outcome,
-    Progress,
-    Steps,
-    Suspension,
-    advance,
-    begin,
-    run_alone,
-)
+from arbor.pipeline.engine import NodeResult, Outcome, Progress, Steps, Suspension, advance, begin, run_alone
 from arbor.pipeline.graph import load_graph
 
 CLOCK = FrozenClock(datetime(2026, 1, 5, 9, 0, tzinfo=UTC))

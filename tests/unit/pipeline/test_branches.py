@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arbor.pipeline.engine import (
-    NodeResult,
-    Outcome,
-    ProgressStatus,
-)
+from arbor.pipeline.engine import NodeResult, Outcome, ProgressStatus
 from tests.unit.pipeline.steps import counts, nodes_of, says, walk
 
 

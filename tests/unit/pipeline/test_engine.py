@@ -148,10 +148,7 @@ def test_a_step_that_suspends_stores_what_it_waits_for() -> None:
 
 @pytest.mark.parametrize(
     ("result", "exit_node", "ran"),
-    [
-        ({"text": "hoot"}, "done", ["think", "b"]),
-        ({"text": "", "outcome": "failure"}, "lost", ["think"]),
-    ],
+    [({"text": "hoot"}, "done", ["think", "b"]), ({"text": "", "outcome": "failure"}, "lost", ["think"])],
 )
 def test_a_suspended_walk_goes_on_with_the_result_from_its_stored_checkpoint(
     result: dict[str, Any], exit_node: str, ran: list[str]

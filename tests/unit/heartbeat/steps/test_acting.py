@@ -251,11 +251,7 @@ def test_what_it_makes_is_placed_with_its_vector(
     (need,) = answers.asked
     (memory,) = need.memories
     assert (memory.content, memory.type.value, memory.importance) == (text, type_, importance)
-    assert (memory.retention, memory.occurred_at, memory.source) == (
-        retention,
-        NOW,
-        f"heartbeat:{HEARTBEAT}",
-    )
+    assert (memory.retention, memory.occurred_at, memory.source) == (retention, NOW, f"heartbeat:{HEARTBEAT}")
     np.testing.assert_array_equal(need.vectors, np.asarray([[0.5, 0.5]], dtype=np.float32))
     assert need.model == MODEL
     result = beat.deeds[0].result

@@ -142,12 +142,7 @@ def test_it_learns_how_often_its_actions_work_and_what_failures_teach() -> None:
     taught = [(item.action, item.about, item.outcome.value, item.lesson) for item in beat.effects.experiences]
     # What cost nothing taught nothing.
     assert taught == [
-        (
-            "recall",
-            "ferries",
-            "failure",
-            "Avoid doing recall (ferries) the same way again: recall worked",
-        ),
+        ("recall", "ferries", "failure", "Avoid doing recall (ferries) the same way again: recall worked"),
         ("recall", "", "success", ""),
     ]
 

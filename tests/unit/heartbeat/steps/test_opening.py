@@ -102,8 +102,7 @@ def test_now_and_then_it_reflects_although_nothing_waits(beats: list[BeatGlance]
 
 
 @pytest.mark.parametrize(
-    ("idle_beats", "shift", "hours"),
-    [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)],
+    ("idle_beats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
 def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, hours: float) -> None:
     opening = opening_of(pulse=Pulse(beats=REFLECTED), idle_beats=idle_beats)

@@ -27,14 +27,7 @@ from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType
 from arbor.selves.boundaries import BoundaryResponse
-from tests.unit.heartbeat.beats import (
-    HEARTBEAT,
-    HOUR,
-    Answers,
-    beat_of,
-    deed_of,
-    moment_of,
-)
+from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, beat_of, deed_of, moment_of
 from tests.unit.heartbeat.builders import NOW, goal, percept, situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
@@ -230,12 +223,7 @@ def test_a_beat_that_tends_the_memory_forgets_how_much_was_talked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("noticed", "after"),
-    [
-        (None, None),
-        ([], []),
-        (["stagnation", "invalid_replies"], ["stagnation"]),
-    ],
+    ("noticed", "after"), [(None, None), ([], []), (["stagnation", "invalid_replies"], ["stagnation"])]
 )
 def test_a_usable_reply_ends_the_notice_of_unusable_ones(
     noticed: list[str] | None, after: list[str] | None
@@ -292,12 +280,7 @@ def test_of_a_cycles_ticks_an_unusable_reply_takes_one_and_no_energy_comes_back(
 
 @pytest.mark.parametrize(
     ("messages", "percepts", "at_once"),
-    [
-        (0, [], False),
-        (1, [PERCEPT], False),
-        (2, [PERCEPT], True),
-        (1, [percept(kind="environment")], True),
-    ],
+    [(0, [], False), (1, [PERCEPT], False), (2, [PERCEPT], True), (1, [percept(kind="environment")], True)],
 )
 def test_the_next_beat_follows_at_once_where_users_wrote_more_than_it_has_taken_in(
     messages: int, percepts: list[Any], at_once: bool

@@ -156,11 +156,7 @@ def test_what_becomes_of_insights_is_said() -> None:
     found = Proposed(made=[change(1)], known=[change(2)], expired=[change(3)])
     answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: found})
     result = answers.run(identity_insights(beat_of(reply=Reply(identity_insights=[insight()]))))
-    assert result.changed == (
-        "proposed: I am 1",
-        "proposed already: I am 2",
-        "fell out of the queue: I am 3",
-    )
+    assert result.changed == ("proposed: I am 1", "proposed already: I am 2", "fell out of the queue: I am 3")
 
 
 def test_an_error_that_is_none_of_the_domains_ends_the_beat() -> None:
