@@ -1,4 +1,4 @@
-"""What an agent sees of its goals and plans at a heartbeat: parts of its situation."""
+"""The parts of a situation about goals and plans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.heartbeat.seen import Fraction, Seen
 
 
 class GoalView(Seen):
-    """A goal as the agent sees it; the last three progress notes, oldest first."""
+    """A goal with its last three progress notes, oldest first."""
 
     id: str
     title: str
@@ -26,20 +26,20 @@ class GoalView(Seen):
     deadline: datetime | None = None
     #: `arbor.goals.review.GoalFlag` values.
     flags: list[str] = []
-    #: The goal that it is a part of.
+    #: Its parent goal.
     parent_id: str | None = None
-    #: What it waits for and is still so.
+    #: The blocker, while it lasts.
     blocked_by: str = ""
     #: Heartbeats spent on it.
     effort: int = 0
-    #: How the agent feels about it, -1 to 1.
+    #: -1 to 1.
     emotional_valence: float = 0.0
-    #: The rule that made it, if one did.
+    #: The goal rule that created it, if any.
     rule: str = ""
 
 
 class IntentView(Seen):
-    """A step the agent is committed to; `attempts` counts those that failed, ticks are heartbeats."""
+    """An intent; `attempts` counts failures, ticks are heartbeats."""
 
     id: str
     goal_id: str
@@ -52,7 +52,7 @@ class IntentView(Seen):
 
 
 class StepView(Seen):
-    """A step of a plan, and how far it has come."""
+    """A step of a plan."""
 
     position: int
     action: str
@@ -63,7 +63,7 @@ class StepView(Seen):
 
 
 class PlanView(Seen):
-    """A plan that is carried out, or a draft; estimates in heartbeats and energy, risk from 0 to 1."""
+    """An active plan or a draft; estimates in heartbeats and energy, risk 0 to 1."""
 
     id: str
     goal_id: str
@@ -76,7 +76,7 @@ class PlanView(Seen):
 
 
 class IssueView(Seen):
-    """Something the review of the goals found; `goal_id` is empty when it is about none."""
+    """A finding of the review; `goal_id` may be empty."""
 
     advice: Advice
     text: str

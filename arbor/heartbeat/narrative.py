@@ -1,4 +1,4 @@
-"""A heartbeat told by the agent that lived it, and how it felt. Only what really happened is told."""
+"""The narrative of a heartbeat in the first person, and its emotional valence."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CHANGES: Mapping[GoalChangeKind, str] = {
 }
 
 
-#: What it is not to do, by the key of a reply, when what it says there crosses a boundary.
+#: Phrases for items that a boundary refused, by the key of the reply.
 _KEPT_BACK: Mapping[str, str] = {
     "memory_notes": "note something",
     "goal_updates": "say how a goal goes",
@@ -56,13 +56,10 @@ def narrate(
     *,
     kept_back: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Tell the beat in the first person, in at most 4,000 characters; the same input gives the same story.
-
-    `kept_back` are the items of the reply that were not taken at a boundary: the path of each, and why.
-    """
+    """Return the narrative, deterministic, at most 4,000 characters; `kept_back` are (path, reason) of refused items."""
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
-    if heard := foremost(situation.percepts):
-        sentences.append(f"I heard: {quoted(_short(heard.content))}.")
+    if percept := foremost(situation.percepts):
+        sentences.append(f"I heard: {quoted(_short(percept.content))}.")
     if reply.thinking:
         sentences.append(f"I thought: {quoted(clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
     sentences.extend(_deeds(results))
@@ -77,7 +74,7 @@ def narrate(
 
 
 def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> float:
-    """Return how the beat felt, from -1 (bad) to 1 (good): the sum of what happened, kept in range."""
+    """Return the emotional valence, -1 to 1: the clipped sum of the events."""
     return felt(events_of(reply, results, changes))
 
 
