@@ -1,4 +1,4 @@
-"""How the reflex policy carries out an intent: by its action, or by the nearest one that is possible."""
+"""Execution of intents by the reflex policy: by their action, or the nearest possible one."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from arbor.heartbeat.reflex_memories import closest, gist
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.memory.relations import Relation
 
-#: What it does where it cannot do what a step names, the nearest first.
+#: Substitutes for an impossible action, the nearest first.
 STAND_INS = ("reflect", "remember", "recall")
 
 
 def carry_out(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
-    """Do what an intent says, or the nearest thing that is possible; False if nothing is."""
+    """Execute an intent by its action or a substitute; False if none is possible."""
     for name in dict.fromkeys((intent.action, *STAND_INS)):
-        params = _DEEDS[name](intent, goal, situation) if name in _DEEDS else None
+        params = _PARAMS[name](intent, goal, situation) if name in _PARAMS else None
         if params is None or not draft.may(name):
             continue
-        # What cannot be afforded now is worth waiting for.
+        # An action that is too expensive now is worth waiting for.
         return draft.act(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
     return False
 
@@ -56,8 +56,8 @@ def _rest_for(_: IntentView, __: GoalView, ___: Situation) -> dict[str, Any]:
     return {}
 
 
-# The parameters for carrying out an intent by an action; None where the situation has nothing to do it with.
-_DEEDS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = {
+# By action, the parameters for an intent; None where the situation lacks the material.
+_PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = {
     "recall": _recall_for,
     "reflect": _reflect_for,
     "remember": _remember_for,
@@ -67,11 +67,11 @@ _DEEDS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] 
 
 
 def query_of(*parts: str) -> dict[str, Any]:
-    """Return what a recall takes that looks for these words."""
+    """Return the parameters of a recall about these words."""
     return {"query": excerpt(" ".join(parts), 400) or "anything", "limit": None}
 
 
 def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
-    """Return what tying two memories together takes."""
+    """Return the parameters that connect two memories."""
     relation = Relation.ASSOCIATED if first.type is second.type else Relation.SUPPORTS
     return {"from_id": first.id, "to_id": second.id, "relation": relation.value}

@@ -1,4 +1,4 @@
-"""What the reflex policy does in every mode: it decides proposals by their confidence, and thinks of goals by a pattern."""
+"""Decisions of the reflex policy about proposals, and its potential goals."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from arbor.heartbeat.reflex_draft import Draft, excerpt
 from arbor.heartbeat.reply import ProposalChoice
 from arbor.heartbeat.self_views import ProposalView
 
-#: A rule cannot judge what it is told of itself: it goes by how sure whoever proposed it was. Ours.
+#: A rule cannot judge a proposal, so its confidence decides.
 SURE_ENOUGH = 0.8
 
 
 def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:
-    """Accept what is sure, put off the rest once, then reject it."""
+    """Accept confident proposals, defer others once, then reject them."""
     for proposal in proposals:
         choice, reason = _choice(proposal)
         draft.decide(proposal.id, choice, reason)
@@ -29,7 +29,7 @@ def _choice(proposal: ProposalView) -> tuple[ProposalChoice, str]:
 
 
 def potential_goals(about: str) -> list[dict[str, Any]]:
-    """Return two goals that might be worth wanting, about one thing: to find out, and to put in order."""
+    """Return two potential goals about a subject: to find out more, and to sort what is known."""
     subject = excerpt(about, 100).rstrip("?.!")
     return [
         {

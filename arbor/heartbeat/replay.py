@@ -1,4 +1,4 @@
-"""A recorded heartbeat decided once more: from what it saw and what its model answered, to what it did, or what differs."""
+"""Replay of a recorded heartbeat from its stored situation and replies."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from arbor.heartbeat.situation import Environment, Situation
 from arbor.heartbeat.turns import merge_replies, within_beat
 from arbor.selves.boundary_check import BoundaryRule
 
-#: What of a decision is compared; its results are not decided, they happened.
+#: The compared fields of a decision; results are no decisions.
 _COMPARED = ("action", "params", "verdict", "reason", "goal_id", "intent_id")
-#: Lines around a difference between two texts that are shown.
+#: Lines of context in a diff.
 _AROUND = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedBeat:
-    """All that is kept of a heartbeat, as far as deciding it again needs it."""
+    """The stored inputs and decisions of a heartbeat."""
 
     situation: Situation
-    #: The prompt's sections as they were sent: [(name, text)].
+    #: The sections of the sent prompt: [(name, text)].
     sections: Sequence[tuple[str, str]]
-    #: What its model answered, in order; also what could not be read.
+    #: The model's texts in order, also unreadable ones.
     replies: Sequence[str]
     #: `Heartbeat.actions`, `dropped` and `repairs`.
     actions: Sequence[Mapping[str, Any]]
     dropped: Sequence[Mapping[str, Any]]
     repairs: Sequence[str]
-    #: The model's window and what its reply may take of it, in tokens.
+    #: Tokens of the model's window and of its longest reply.
     window: int
     reply_tokens: int
-    #: Its own boundaries and those that every agent has.
+    #: Own and default boundaries.
     boundaries: Sequence[BoundaryRule] = ()
-    #: Why it was too soon to reach out, by action, in a situation.
+    #: Reasons why it was too soon, by action.
     cooling: Callable[[Environment], Mapping[str, str]] = field(default=lambda _: {})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Something that came out otherwise; `diff` is for a person."""
+    """A difference between record and replay."""
 
     #: `prompt: NAME`, `action 2: verdict`, `dropped`, `repairs`, `replies`.
     where: str
@@ -68,21 +68,21 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What came of deciding a beat again."""
+    """The result of a replay."""
 
     differences: Sequence[Difference]
     decisions: Sequence[Decision]
-    #: What could not be compared, or was taken as recorded, and why.
+    #: What was not compared, and why.
     notes: Sequence[str]
 
     @property
     def is_same(self) -> bool:
-        """Tell whether everything that was compared came out as recorded."""
+        """Return whether there is no difference."""
         return not self.differences
 
 
 def replay(beat: RecordedBeat) -> Replay:
-    """Build the prompt, read the replies and decide again, and compare each with what is on record. It changes nothing."""
+    """Build the prompt, parse the replies and decide again, and compare each with the record."""
     notes: list[str] = []
     differences = [*_compare_prompt(beat, notes)]
     turns, dropped, repairs, unreadable = _read(beat.replies, beat.boundaries)
@@ -90,8 +90,8 @@ def replay(beat: RecordedBeat) -> Replay:
         notes.append(f"{unreadable} replies could not be read, and were asked for again, as in the beat")
     decisions = [*_decide_turns(beat, turns, notes)]
     differences += _compare_decisions(beat.actions, decisions)
-    lost = [each for each in dropped if each not in beat.dropped]
-    later = [each for each in beat.dropped if each not in dropped]
+    lost = [item for item in dropped if item not in beat.dropped]
+    later = [item for item in beat.dropped if item not in dropped]
     if lost:
         differences.append(_differing("dropped", _listed(beat.dropped), _listed(dropped)))
     elif later:
@@ -102,12 +102,12 @@ def replay(beat: RecordedBeat) -> Replay:
 
 
 def decide_reply(beat: RecordedBeat, text: str) -> tuple[Decision, ...]:
-    """Return what would be decided about another reply to the beat's prompt. Raises ReplyInvalid."""
-    return _decide(beat, parse_reply(text).reply, beat.situation.energy, taken=())
+    """Return the decisions about another reply to the prompt. Raises ReplyInvalid."""
+    return _decide(beat, parse_reply(text).reply, beat.situation.energy, entries=())
 
 
 def prompt_of(beat: RecordedBeat) -> Prompt | None:
-    """Return the prompt built anew with the recorded mark; None when the record has none."""
+    """Return the prompt rebuilt with the recorded mark; None without one."""
     recorded = dict(beat.sections)
     mark = recorded.get("mark", "").rpartition(" ")[2].rstrip(".")
     if not mark:
@@ -122,10 +122,7 @@ def prompt_of(beat: RecordedBeat) -> Prompt | None:
 
 
 def _as_offered(situation: Situation) -> Situation:
-    """Return the situation as its prompt was made from: with what had no room in it, and today's order of parameters.
-
-    A record keeps no order of them.
-    """
+    """Return the situation before its prompt was cut, with parameters in today's order: JSON keeps none."""
     offers = []
     for offer in situation.actions:
         spec = ACTIONS.get(offer.name)
@@ -154,7 +151,7 @@ def _compare_prompt(beat: RecordedBeat, notes: list[str]) -> list[Difference]:
 def _read(
     replies: Sequence[str], boundaries: Sequence[BoundaryRule]
 ) -> tuple[list[Reply], list[dict[str, Any]], list[str], int]:
-    """Return the readable replies, one per turn, with what was dropped from and mended in them."""
+    """Return the readable replies, dropped items, repairs, and the number of unreadable replies."""
     turns: list[Reply] = []
     earlier: Reply | None = None
     dropped: list[dict[str, Any]] = []
@@ -169,8 +166,8 @@ def _read(
         reply, left_over = within_beat(earlier, parsed.reply)
         reply, crossings = reply_within_boundaries(reply, boundaries)
         dropped += [
-            {"path": each.path, "value": each.value, "reason": each.reason}
-            for each in (*parsed.dropped, *left_over, *not_taken(crossings))
+            {"path": item.path, "value": item.value, "reason": item.reason}
+            for item in (*parsed.dropped, *left_over, *not_taken(crossings))
         ]
         repairs += parsed.repairs
         turns.append(reply)
@@ -179,22 +176,24 @@ def _read(
 
 
 def _decide_turns(beat: RecordedBeat, turns: Sequence[Reply], notes: list[str]) -> list[Decision]:
-    """Decide each turn with the energy that the recorded actions of the turns before it have left."""
+    """Decide each round trip with the energy after the recorded actions of earlier ones."""
     decisions: list[Decision] = []
     left = beat.situation.energy
     for reply in turns:
         start = len(decisions)
-        taken = beat.actions[start : start + len(reply.actions)]
-        made = _decide(beat, reply, left, taken=taken)
-        if any(each.verdict is Verdict.BOUNDARY and each.crossed for each in made) and _by_meaning(taken):
-            notes.append("a boundary crossed by meaning is taken as recorded: nothing is embedded here")
+        entries = beat.actions[start : start + len(reply.actions)]
+        made = _decide(beat, reply, left, entries=entries)
+        if any(
+            decision.verdict is Verdict.BOUNDARY and decision.crossed for decision in made
+        ) and _by_meaning(entries):
+            notes.append("a boundary crossed by meaning is entries as recorded: nothing is embedded here")
         decisions += made
-        left = max(0.0, left - sum(float(each.get("cost") or 0) for each in taken))
+        left = max(0.0, left - sum(float(entry.get("cost") or 0) for entry in entries))
     return decisions
 
 
 def _decide(
-    beat: RecordedBeat, reply: Reply, energy: float, *, taken: Sequence[Mapping[str, Any]]
+    beat: RecordedBeat, reply: Reply, energy: float, *, entries: Sequence[Mapping[str, Any]]
 ) -> tuple[Decision, ...]:
     terms = beat.situation.terms
     decisions = decide(
@@ -208,13 +207,13 @@ def _decide(
         guarded=partial(within_boundaries, boundaries=beat.boundaries, vectors={}),
     )
     return tuple(
-        _as_meant(decision, taken[place] if place < len(taken) else {})
+        _as_recorded(decision, entries[place] if place < len(entries) else {})
         for place, decision in enumerate(decisions)
     )
 
 
-def _as_meant(decision: Decision, entry: Mapping[str, Any]) -> Decision:
-    """Return the decision, refused if the record says that it crossed a boundary by its meaning."""
+def _as_recorded(decision: Decision, entry: Mapping[str, Any]) -> Decision:
+    """Return the decision, refused if the record has a boundary match by meaning."""
     if (
         not decision.runs
         or entry.get("verdict") != Verdict.BOUNDARY
@@ -226,8 +225,8 @@ def _as_meant(decision: Decision, entry: Mapping[str, Any]) -> Decision:
     )
 
 
-def _by_meaning(taken: Sequence[Mapping[str, Any]]) -> bool:
-    return any(entry.get("verdict") == Verdict.BOUNDARY for entry in taken)
+def _by_meaning(entries: Sequence[Mapping[str, Any]]) -> bool:
+    return any(entry.get("verdict") == Verdict.BOUNDARY for entry in entries)
 
 
 def _compare_decisions(
@@ -258,4 +257,4 @@ def _text(value: Any) -> str:
 
 
 def _listed(items: Sequence[Mapping[str, Any]]) -> str:
-    return "\n".join(f"{each.get('path')}: {each.get('reason')}" for each in items)
+    return "\n".join(f"{item.get('path')}: {item.get('reason')}" for item in items)

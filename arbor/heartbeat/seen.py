@@ -1,4 +1,4 @@
-"""What every part of a situation has in common."""
+"""The base of all parts of a situation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Seen(BaseModel):
-    """A part of a situation. An unknown key is ignored: a beat may be resumed by an older or newer Arbor."""
+    """A part of a situation. Unknown keys are ignored: another version of Arbor may resume a heartbeat."""
 
     model_config = ConfigDict(frozen=True)

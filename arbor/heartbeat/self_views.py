@@ -1,4 +1,4 @@
-"""What an agent sees of itself at a heartbeat: parts of its situation."""
+"""The parts of a situation about the self."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.selves.values import AspectKind, BeliefCategory, Standing
 
 
 class AspectView(Seen):
-    """One side of who the agent takes itself to be."""
+    """An aspect."""
 
     id: str
     kind: AspectKind
@@ -23,7 +23,7 @@ class AspectView(Seen):
 
 
 class BeliefView(Seen):
-    """Something the agent holds to be so."""
+    """A belief."""
 
     id: str
     category: BeliefCategory
@@ -33,7 +33,7 @@ class BeliefView(Seen):
 
 
 class DriveView(Seen):
-    """A drive and how high it stands."""
+    """A drive and its level."""
 
     name: Drive
     level: Fraction
@@ -41,26 +41,26 @@ class DriveView(Seen):
 
 
 class MoodView(Seen):
-    """How the agent feels: valence from -1, bad, to 1, good; arousal from 0, still, to 1, stirred."""
+    """The mood: valence -1 to 1, arousal 0 to 1."""
 
     valence: Annotated[float, Field(ge=-1, le=1)] = 0.0
     arousal: Fraction = 0.0
 
 
 class CrossedView(Seen):
-    """A boundary that something crosses: `why` says what in it, `about` names the percept, if it was one."""
+    """A boundary match: `why` names the matched words, `about` the percept, if any."""
 
     boundary: str
     response: BoundaryResponse
     description: str = ""
     why: str
     about: str = ""
-    #: Words that a decision owes the boundary if it is negotiable; none if it is not.
+    #: Words of reasoning that a negotiable boundary requires; None if it is not negotiable.
     words_wanted: int | None = None
 
 
 class ProposalView(Seen):
-    """A change to the self that waits for a decision; `evidence` counts the memories it rests on."""
+    """A pending proposal; `evidence` counts memories."""
 
     id: str
     kind: ProposalKind
@@ -71,14 +71,14 @@ class ProposalView(Seen):
 
 
 class PreferenceView(Seen):
-    """A way the agent wants to behave."""
+    """A preference."""
 
     key: str
     value: str
 
 
 class CapabilityView(Seen):
-    """How often an action was tried, and how often it worked."""
+    """Attempts and successes of an action."""
 
     action: str
     attempts: int
@@ -86,12 +86,11 @@ class CapabilityView(Seen):
 
     @property
     def share(self) -> float:
-        """Return the share that worked."""
         return self.successes / self.attempts if self.attempts else 0.0
 
 
 class ExperienceView(Seen):
-    """What an action taught."""
+    """An experience."""
 
     action: str
     about: str = ""
@@ -101,10 +100,10 @@ class ExperienceView(Seen):
 
 
 class PeerView(Seen):
-    """What the agent thinks of somebody it deals with; `trust` is that of now."""
+    """A peer; `trust` is the current one."""
 
     name: str
-    #: Whether something of theirs is among the percepts.
+    #: Whether one of the percepts is theirs.
     present: bool = False
     trust: Fraction
     competence: Fraction = 0.5
@@ -114,7 +113,7 @@ class PeerView(Seen):
 
 
 class ContradictionView(Seen):
-    """A memory that speaks against something the agent believes, and that it has not faced yet."""
+    """A memory that contradicts a belief, not settled yet."""
 
     belief_id: str
     statement: str

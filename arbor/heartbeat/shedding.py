@@ -1,7 +1,7 @@
-"""What of a situation can be left out or clipped when its prompt has no room for it, the least important first.
+"""Reductions of a situation that exceeds its prompt, the least important entries first.
 
-Whole entries are left out. Of what reached the agent, long entries are clipped first; what somebody wrote and what is
-urgent is clipped at most, and whatever is left out of it waits for the next heartbeat.
+Whole entries are dropped, long percepts are clipped first. Messages and urgent percepts are only clipped; other percepts
+wait for the next heartbeat.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from arbor.heartbeat.context_budget import Side, estimate_tokens
 from arbor.heartbeat.sections.text import line
 from arbor.heartbeat.situation import PerceptView, Situation
 
-# What an entry's id, date and punctuation take, in tokens.
+# Tokens of an entry's id, date and punctuation.
 _ENTRY_OVERHEAD = 20
-# No entry is shown in more than about this; see `arbor.heartbeat.sections`.
+# The most tokens that a section shows of an entry (`arbor.heartbeat.sections`).
 _ENTRY_TOKENS = 320
-#: To how many characters a percept is clipped before one is left out, and a message before a person's is. Ours.
+#: Characters of a clipped percept, and of a clipped message.
 CLIPPED_PERCEPT = 600
 CLIPPED_MESSAGE = 2_000
 
@@ -29,16 +29,16 @@ PEER_MESSAGE = "peer_message"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shed:
-    """A list of the situation that can be shortened: which section shows it, and which of its entries matter least."""
+    """A list of the situation that can be shortened, and the section that shows it."""
 
     section: str
     entries: Callable[[Situation], list[Any]]
     put: Callable[[Situation, list[Any]], Situation]
-    #: The places of the entries that may go, the least important first.
+    #: The indexes of droppable entries, the least important first.
     order: Callable[[list[Any]], Sequence[int]]
 
     def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
-        """Leave out as many entries as the excess of tokens wants, at least one; return how many went."""
+        """Drop entries for the excess of tokens, at least one; return their number."""
         entries = self.entries(situation)
         gone: set[int] = set()
         for place in self.order(entries):
@@ -54,19 +54,19 @@ class Shed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clip:
-    """Shortens the longest percepts of some kind; none is left out."""
+    """Clips the longest percepts of some kind."""
 
     section: str = "percepts"
     of: Callable[[PerceptView], bool]
     length: int
 
     def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
-        """Clip as many percepts as the excess of tokens wants, the longest first."""
+        """Clip percepts for the excess of tokens, the longest first."""
         percepts = list(situation.percepts)
         long = [
             place
-            for place, each in enumerate(percepts)
-            if self.of(each) and len(each.content) > self.length + _CLIP_NOTE
+            for place, percept in enumerate(percepts)
+            if self.of(percept) and len(percept.content) > self.length + _CLIP_NOTE
         ]
         for place in sorted(long, key=lambda place: -len(percepts[place].content)):
             whole = percepts[place]
@@ -77,7 +77,7 @@ class Clip:
         return (situation.model_copy(update={"percepts": percepts}) if long else situation), 0
 
 
-# What `line` adds to a text that it cuts is shorter.
+# Longer than the note that `line` adds to a cut text.
 _CLIP_NOTE = 60
 
 
@@ -85,7 +85,7 @@ def _is_ordinary(percept: PerceptView) -> bool:
     return not percept.urgent and percept.kind not in (USER_MESSAGE, PEER_MESSAGE)
 
 
-def _is_no_users(percept: PerceptView) -> bool:
+def _is_not_users(percept: PerceptView) -> bool:
     return not _is_users(percept)
 
 
@@ -94,7 +94,7 @@ def _is_users(percept: PerceptView) -> bool:
 
 
 def _size(entry: Any) -> int:
-    """Return about how many tokens an entry takes where it is shown."""
+    """Return the estimated tokens of an entry."""
     texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
     return min(sum(estimate_tokens(text) for text in texts), _ENTRY_TOKENS) + _ENTRY_OVERHEAD
 
@@ -116,15 +116,12 @@ def _but_the_last(entries: list[Any]) -> Sequence[int]:
 
 
 def _ordinary_last_first(entries: list[Any]) -> Sequence[int]:
-    """What somebody wrote and what is urgent stays; of the rest, what came last waits for the next heartbeat.
-
-    The first of all stays too: however small the window, everything has its turn.
-    """
+    """Drop the newest ordinary percepts; the first of all stays, so that each is shown some time."""
     return [place for place in _but_the_first(entries) if _is_ordinary(entries[place])]
 
 
 def _goals_in_order(entries: list[Any]) -> Sequence[int]:
-    """Queued goals before active ones, those of the lowest priority first; the most important one stays."""
+    """Drop queued goals before active ones, by priority; the most important one stays."""
     shown = [
         (goal.state is GoalState.ACTIVE, goal.priority, place)
         for place, goal in enumerate(entries)
@@ -134,7 +131,7 @@ def _goals_in_order(entries: list[Any]) -> Sequence[int]:
 
 
 def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str = "") -> Shed:
-    """Return the shed of a list of the situation, which the section of the same name shows unless another one does."""
+    """Return the reduction of a list of the situation, shown by the section of the same name by default."""
     return Shed(
         section=section or name,
         entries=lambda situation: list(getattr(situation, name)),
@@ -144,11 +141,11 @@ def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str
 
 
 def _percepts() -> Shed:
-    """Return the shed of what reached the agent; boundaries that are touched by what waits are not spoken of yet."""
+    """Return the reduction of the percepts and of their boundary matches."""
 
     def put(situation: Situation, kept: list[Any]) -> Situation:
-        gone = {each.id for each in situation.percepts} - {each.id for each in kept}
-        crossed = [each for each in situation.crossed if each.about not in gone]
+        gone = {percept.id for percept in situation.percepts} - {percept.id for percept in kept}
+        crossed = [crossing for crossing in situation.crossed if crossing.about not in gone]
         return situation.model_copy(update={"percepts": kept, "crossed": crossed})
 
     return Shed(
@@ -183,7 +180,7 @@ def _outcomes() -> Shed:
     )
 
 
-# What each side can do without, the least important first. Lists are ordered as `Situation` says.
+# The reductions of each side, the least important first.
 SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
     Side.IDENTITY: (
         _listed("capabilities", _last_first),
@@ -206,11 +203,11 @@ SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
         _listed("notices", _last_first),
         _listed("proposals", _last_first),
         Clip(of=_is_ordinary, length=CLIPPED_PERCEPT),
-        Clip(of=_is_no_users, length=CLIPPED_MESSAGE),
+        Clip(of=_is_not_users, length=CLIPPED_MESSAGE),
         _percepts(),
         _listed("goals", _goals_in_order),
         _listed("intents", _but_the_first),
-        # A prompt that is too long is answered by nobody.
+        # Last resort: no model accepts a prompt that is too long.
         Clip(of=_is_users, length=CLIPPED_MESSAGE),
     ),
     Side.ACTION_HISTORY: (_outcomes(),),

@@ -1,4 +1,4 @@
-"""What brings a heartbeat about, as the steps need to know it; `apps.heartbeats.models.Trigger` has the rows' choices."""
+"""Triggers of a heartbeat that steps refer to; the choices are `apps.heartbeats.models.Trigger`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ DRIVE = "drive"
 CYCLE = "cycle"
 MESSAGE = "message"
 
-#: Brought about by nobody's request.
+#: Without a request.
 BY_ITSELF = frozenset({TIMER, DRIVE})
-#: A cycle is asked for, but ends where nothing is left to do.
+#: A cycle is requested, but ends when idle.
 ENDS_WHEN_IDLE = BY_ITSELF | {CYCLE}

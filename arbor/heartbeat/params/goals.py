@@ -1,4 +1,4 @@
-"""What the actions take that are about what an agent wants."""
+"""Parameters of the actions on goals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BRAINSTORMED = (2, 5)
 
 
 class ReprioritizeParams(ActionParams):
-    """Which goal goes where in the backlog."""
+    """A goal and its new state."""
 
     goal_id: Annotated[Id, Field(description="id of the goal")]
     state: Annotated[
@@ -29,7 +29,7 @@ def _as_title(value: object) -> object:
 
 
 class PotentialGoal(ActionParams):
-    """Something that might be worth wanting."""
+    """A potential goal."""
 
     title: Annotated[str, StringConstraints(min_length=1, max_length=300), BeforeValidator(_as_title)]
     description: Annotated[str, StringConstraints(max_length=2_000)] = ""
@@ -52,7 +52,7 @@ _BRAINSTORM = "2 to 5 goals you might want: title, description (what done looks 
 
 
 class BrainstormGoalsParams(ActionParams):
-    """What might be worth wanting."""
+    """Potential goals."""
 
     goals: Annotated[
         tuple[PotentialGoal, ...],

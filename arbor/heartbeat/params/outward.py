@@ -1,4 +1,4 @@
-"""What the actions that reach beyond the agent take: inquiries on the web, and messages."""
+"""Parameters of inquiries and messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arbor.heartbeat.params.parts import QUERY_LENGTH, REASON_LENGTH, ActionPara
 #: Seed 004, 3.2.4: queries of a shallow and of a deep inquiry, at most.
 SHALLOW_QUERIES = 2
 DEEP_QUERIES = 5
-#: What a message to users may hold, and its subject line. Ours.
+#: Characters of a message to users, and of its subject line.
 MESSAGE_LENGTH = 4_000
 SUBJECT_LENGTH = 150
 
@@ -19,13 +19,13 @@ Query = Annotated[str, StringConstraints(min_length=1, max_length=QUERY_LENGTH)]
 
 
 class InquireParams(ActionParams):
-    """What is to be found out."""
+    """A question."""
 
     question: Annotated[str, needed_text("what you want to know", most=QUERY_LENGTH)]
 
 
 class InquireShallowParams(InquireParams):
-    """A question, and what to search for."""
+    """A question and its searches."""
 
     queries: Annotated[
         tuple[Query, ...],
@@ -35,7 +35,7 @@ class InquireShallowParams(InquireParams):
 
 
 class InquireDeepParams(InquireParams):
-    """A question, and what to search for."""
+    """A question and its searches."""
 
     queries: Annotated[
         tuple[Query, ...],
