@@ -1,4 +1,4 @@
-"""The prompt's parts about this very moment: when and where it is, what has just happened."""
+"""Sections about the time, the environment, percepts and the directive."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from arbor.heartbeat.situation import Environment, LastBeat, PerceptView, Situat
 # Percepts: the origin of seed 000.
 SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
-#: The longest message that reaches an agent; it is shown whole. A document is a matter for `arbor ingest`.
+#: The longest message to an agent, shown whole; `arbor ingest` takes documents.
 MESSAGE_LENGTH = 8_000
-#: Of all that goes with a percept, and of one value among it.
+#: Characters of a percept's data, and of one value.
 DETAIL_LENGTH = 800
 VALUE_LENGTH = 200
 
@@ -49,14 +49,14 @@ DIRECTIVES: Mapping[Mode, str] = {
     ),
 }
 
-#: Of goal pursuit, where what waits are steps of lesser goals alone (seed 003, 10.1: the foremost goal is planned first).
+#: Goal pursuit without a step of the most important goal (seed 003, 10.1: that goal is planned first).
 UNPLANNED = (
     "No step of your most important goal is planned. Break it, under decompositions, into at most three intentions, each "
     "one action that you can do in one heartbeat. With the energy that is left, carry out a pending intent of another goal "
     "with the action it names, and give its intent_id. Say in goal_updates what came of it and how far the goal is."
 )
 
-#: What acting costs and what rest is worth, by what is counted (seed 004, 2 and "The Action Budget").
+#: The rules of each budget (seed 004, 2 and "The Action Budget").
 SPENDING: Mapping[BudgetKind, str] = {
     BudgetKind.ENERGY: (
         f"{REGENERATION:g} come back at each heartbeat; what you do not spend is kept, up to {MAX_ENERGY:g}."
@@ -147,7 +147,7 @@ def directive(situation: Situation) -> str:
 
 
 def _foremost_is_unplanned(situation: Situation) -> bool:
-    """Tell whether the most important goal that calls for work could be broken into steps, and has none."""
+    """Return whether the most important goal that calls for work is unblocked and has no intents."""
     work = (goal for goal in situation.active_goals if calls_for_work(goal.layer, goal.rule))
     foremost = next(work, None)
     if foremost is None or foremost.blocked_by:

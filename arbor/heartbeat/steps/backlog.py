@@ -1,4 +1,4 @@
-"""Steps on the backlog: goals that rules make, plans, intents that are being carried out, and the reply's changes."""
+"""Steps on the backlog: goals of rules, plans, intents, and the reply's changes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
 
-#: `PerceptKind` of what happens around an agent.
+#: The `PerceptKind` of events.
 _ENVIRONMENT = "environment"
-#: Put off, not tried: the intent waits on, and the try does not count.
+#: Verdicts that leave an intent pending, without counting an attempt.
 _PUT_OFF = (Verdict.TOO_LITTLE_ENERGY, Verdict.TOO_MANY, Verdict.TOO_SOON, Verdict.UNAVAILABLE)
 
 
 def inject_goals(beat: Beat) -> Steps[Beat]:
-    """Add the goals that the rules make, if any, and close the one that is over (seed 003, 10.1: orient)."""
+    """Add the goals that rules create, and close the survival goal when recovered (seed 003, 10.1: orient)."""
     if beat.opening is None:
-        # Later than the first leg, which a graph of the operator's own may do.
+        # A custom graph may run this step after the first leg.
         return NodeResult(state=beat)
     situation, opening = beat.situation, beat.opening
     circumstances = _circumstances(beat, opening.circumstances)
@@ -56,26 +56,28 @@ def inject_goals(beat: Beat) -> Steps[Beat]:
             left_out.append(f"{injected.title}: not taken up, for {error}")
     result = changes.result()
     open_goals = [goal for goal in situation.goals if goal not in over]
-    # In order, as the beat saw the others.
+    # Most important first, as in the situation.
     goals = sorted([*open_goals, *made], key=lambda goal: (-goal.priority, goal.id))
     return replace(result, state=result.state.with_view(goals=goals), changed=(*result.changed, *left_out))
 
 
 def store_decompositions(beat: Beat) -> Steps[Beat]:
-    """Make plans of the reply's decompositions, and lock the intents that its actions are going to carry out."""
+    """Store the reply's decompositions as plans, and lock the intents that its actions execute."""
     wanted = [
         intent_id
         for decision in beat.decisions
         if decision.runs and (intent_id := read_id(decision.intent_id))
     ]
     decompositions = beat.said.decompositions
-    # None of this turn, whatever an earlier one counted.
+    # Reset from the previous round trip.
     beat = replace(beat, counted=[])
     if not (wanted or decompositions):
         return NodeResult(state=beat)
     backlog: Backlog = yield OpenBacklog()
     if wanted:
-        backlog.take_in_hand(wanted, again=[found for each in beat.served if (found := read_id(each))])
+        backlog.take_in_hand(
+            wanted, again=[found for intent_id in beat.served if (found := read_id(intent_id))]
+        )
         counted = [key for key in dict.fromkeys(map(str, wanted)) if key not in beat.served]
         beat = replace(beat, served=[*beat.served, *counted], counted=counted)
     changes = Changes(beat, backlog)
@@ -86,12 +88,12 @@ def store_decompositions(beat: Beat) -> Steps[Beat]:
 
 
 def goals(beat: Beat) -> Steps[Beat]:
-    """Apply the reply's goal updates and new goals, the outcome of intents, and what other actions did for a goal."""
+    """Apply the reply's goal updates and new goals, outcomes of intents, and actions for goals."""
     reply, results = beat.said, beat.present.results
     decisions = [deed.decision for deed in beat.deeds]
     tried, put_off = _tried(results, decisions), _put_off(results, decisions)
-    meant = [result for result in results if not result.intent_id and is_work(result)]
-    if not (tried or put_off or meant or reply.goal_updates or reply.new_goals):
+    for_goals = [result for result in results if not result.intent_id and is_work(result)]
+    if not (tried or put_off or for_goals or reply.goal_updates or reply.new_goals):
         return NodeResult(state=beat)
     backlog: Backlog = yield OpenBacklog()
     changes = Changes(beat, backlog)
@@ -99,7 +101,7 @@ def goals(beat: Beat) -> Steps[Beat]:
         changes.apply(f"actions[{result.index}].intent_id", changes.intent, result)
     for result in put_off:
         changes.apply(f"actions[{result.index}].intent_id", changes.put_off, result)
-    for result in meant:
+    for result in for_goals:
         changes.serve(result)
     paths = paths_of("new_goals", reply.new_goals, beat.untaken)
     for path, goal in zip(paths, reply.new_goals, strict=True):
@@ -112,7 +114,7 @@ def goals(beat: Beat) -> Steps[Beat]:
 
 
 def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
-    """Return the results of intents that were tried: successes first, for a step that fails may end its plan."""
+    """Return the results of attempted intents: successes first, for a failed step may end its plan."""
     put_off = {decision.index for decision in decisions if decision.verdict in _PUT_OFF}
     put_off |= {result.index for result in _put_off(results, decisions)}
     tried = [result for result in results if result.intent_id and result.index not in put_off]
@@ -120,7 +122,7 @@ def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> li
 
 
 def _put_off(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
-    """Return the results of intents that were to be carried out, and whose action then found that it is too soon."""
+    """Return the results of intents whose running action was blocked."""
     ran = {decision.index for decision in decisions if decision.runs}
     return [
         result

@@ -1,4 +1,4 @@
-"""Deciding: which of the proposed actions run, and the vectors of the texts that they search for and store."""
+"""Deciding: decisions about proposed actions, and vectors of their texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from arbor.values import replace
 
 
 def decide(beat: Beat) -> NodeResult[Beat]:
-    """Choose which of the proposed actions run: known, permitted, well-formed, affordable, within the boundaries."""
+    """Decide about the proposed actions."""
     environment = beat.situation.environment
     decisions = decide_actions(
         beat.said.actions,
@@ -27,7 +27,7 @@ def decide(beat: Beat) -> NodeResult[Beat]:
         energy=beat.energy,
         budget=beat.budget,
         missing=beat.missing,
-        # An action's place in its beat names it: a further turn counts on.
+        # The index of an action is unique in its heartbeat.
         first=len(beat.earlier.deeds),
         cooling=refusals(
             hours_since_reach_out=environment.hours_since_reach_out,
@@ -41,10 +41,10 @@ def decide(beat: Beat) -> NodeResult[Beat]:
 
 
 def embed(beat: Beat) -> Steps[Beat]:
-    """Embed what the actions search for and store, and check it against the boundaries by its meaning."""
+    """Embed queries and stored texts, and check them against the boundaries by meaning."""
     searched = texts_to_search(beat.decisions)
     stored = texts_to_store(beat.decisions, beat.said)
-    # What goes out is embedded to be checked against boundaries, and for nothing else.
+    # Outward texts are embedded for the boundary check only.
     checked = [text for text in texts_to_check(beat.decisions) if text not in searched and text not in stored]
     found: Mapping[str, Vector] = {}
     if searched or stored or checked:
@@ -55,9 +55,9 @@ def embed(beat: Beat) -> Steps[Beat]:
             stored=stored,
             boundaries=beat.selfhood.boundaries,
         )
-    # Of earlier turns, those of the notes: they are stored at the end.
+    # Includes vectors of notes of earlier round trips, which are stored at the end.
     vectors = {**beat.vectors, **{text: list(found[text]) for text in (*searched, *stored) if text in found}}
-    # What crosses a boundary in other words than its own is seen only now; what it would have cost stays unspent.
+    # A match by meaning is found only now; a refused action costs nothing.
     known = {**found, **vectors}
     guarded = [within_boundaries(decision, beat.boundaries, known) for decision in beat.decisions]
     beat = replace(beat, vectors=vectors, decisions=guarded)
@@ -65,13 +65,9 @@ def embed(beat: Beat) -> Steps[Beat]:
 
 
 def _within(beat: Beat, *, vectors: Mapping[str, Vector] | None) -> Beat:
-    """Return the beat with its reply checked against the boundaries.
-
-    What is not taken is dropped, on record; `untaken` are the paths of this turn's items that are left out, by which the
-    others keep the places they had.
-    """
+    """Return the state with the reply's items checked against the boundaries; `untaken` collects the dropped paths."""
     reply, crossings = reply_within_boundaries(beat.said, beat.boundaries, vectors, untaken=beat.untaken)
-    # What is taken nevertheless was recorded by its words already when it is looked at by its meaning.
+    # Accepted matches by words are recorded already when the check by meaning finds them again.
     new = [crossing for crossing in crossings if crossing.reason or crossing not in beat.crossings]
     if not new:
         return beat

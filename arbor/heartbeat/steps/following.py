@@ -1,4 +1,4 @@
-"""Following up: decide whether the beat goes on with what its actions brought."""
+"""Following up: go on to a further round trip, or end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arbor.values import replace
 
 
 def follow_up(beat: Beat) -> NodeResult[Beat]:
-    """Go on to a further turn with a message of what was brought, or end with all turns as one."""
+    """Go on to a further round trip with the results, or end with all round trips merged."""
     if beat.failure:
         return NodeResult(state=_failed(beat), changed=(f"turn {beat.turn} came to nothing",))
     results = beat.present.results
@@ -49,26 +49,26 @@ def follow_up(beat: Beat) -> NodeResult[Beat]:
 
 
 def taken_in(beat: Beat) -> Beat:
-    """Return the beat with the percepts that its prompt showed marked as taken in, once."""
+    """Mark the percepts of the prompt as taken in, once."""
     if beat.heard or not beat.situation.percepts:
         return beat
-    heard = [UUID(percept.id) for percept in beat.situation.percepts]
-    return replace(beat.bringing(heard=heard), heard=True)
+    percept_ids = [UUID(percept.id) for percept in beat.situation.percepts]
+    return replace(beat.bringing(heard=percept_ids), heard=True)
 
 
 def _room(beat: Beat) -> int:
-    """Return how many tokens a prompt may take for the reply to have its share of the model's window."""
+    """Return the most tokens of a prompt that leave the reply its share of the window."""
     window = window_of(beat.model, otherwise=beat.rules.model_context)
     return window - min(beat.rules.reply_tokens, int(window * REPLY_SHARE))
 
 
 def _whole(beat: Beat) -> Beat:
-    """Return the beat with all turns as one, for those who look at the whole of it."""
+    """Return the state with all replies merged."""
     return replace(beat, goes_on=False, reply=merge_replies(beat.earlier_reply, beat.said))
 
 
 def _failed(beat: Beat) -> Beat:
-    """Return the beat with the turns before: what they did is done, and that the last one failed is on record."""
+    """Return the state of the earlier round trips, with the failure of the last one on record."""
     lost = Dropped(path=f"turn {beat.turn}", value="", reason=beat.failure)
     return replace(
         beat,

@@ -1,4 +1,4 @@
-"""Inquiries: they take the web and models, one call after the other, each durable."""
+"""Inquiries: a chain of durable calls to the web and to models."""
 
 from __future__ import annotations
 
@@ -32,46 +32,45 @@ from arbor.web.lookup import Findings
 from arbor.web.plan import Depth
 from arbor.web.ports import Page
 
-#: The depth of each of the slow actions.
+#: The depth of each inquiry.
 DEPTHS: Mapping[str, Depth] = {"inquire_shallow": Depth.SHALLOW, "inquire_deep": Depth.DEEP}
-#: A page on the web, whoever wrote it; and the most that all of them together bear out, below what the agent concludes
-#: itself: pages copy each other.
+#: Trust in a web page, and in all pages together: pages copy each other.
 WEB_TRUST = 0.4
 MOST_WEB_TRUST = OWN_CONCLUSION_TRUST - 0.1
-#: What took work to find out matters more than what was merely noted, the deep more than the shallow.
+#: Above the importance of notes.
 _IMPORTANCE = {Depth.SHALLOW: 0.6, Depth.DEEP: 0.7}
-#: A deep inquiry recalls so many memories besides (seed 004, 3.2.4).
+#: Memories that a deep inquiry recalls (seed 004, 3.2.4).
 _RECALLED = 5
 _GLIMPSE = 160
 _FAILURES_LENGTH = 600
-#: Steps at which a model is asked.
+#: Steps with a call to a model.
 _ASKING = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """The end of an inquiry: its answer, and whether somebody judged it."""
+    """The answer of an inquiry and its review."""
 
     inquiry: Inquiry
     answer: Answer
-    #: The judgement in words.
+    #: The review in words.
     note: str = ""
-    #: A deep inquiry's answer that nobody could judge is only part of what was wanted.
+    #: False if the review of a deep inquiry failed.
     appraised: bool = True
 
     @property
     def cited(self) -> list[dict[str, str]]:
-        """Return the pages that the answer rests on."""
+        """Return the cited pages."""
         return [self.inquiry.pages[place] for place in self.answer.sources]
 
 
 def inquire(decision: Decision) -> ActionResult:
-    """Begin an inquiry: its end is known when `work` has done it."""
+    """Begin an inquiry, which `work` completes."""
     return answer(decision, ActionOutcome.UNKNOWN, f"looking up {decision.params['question']!r}")
 
 
 def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult]) -> list[Inquiry]:
-    """Return the inquiries that have begun."""
+    """Return the begun inquiries."""
     return [
         Inquiry(
             place=place,
@@ -85,15 +84,14 @@ def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult])
 
 
 class Work:
-    """Carries on what the actions began; runs again while `work_left` is above 0.
+    """Continues the inquiries; runs again while `work_left` is above 0.
 
-    An inquiry asks the web, then a model for the answer, then, if deep, a model for the confidence; where that model is
-    out of reach, the next of the beat's tier. Whatever call fails, the action has failed with its reason, its energy is
-    spent, and nothing is made up.
+    An inquiry calls the web, then a model for the answer, then, if deep, a model for the review, or the next model of
+    the tier if that is unavailable. A failed call fails the action, whose energy is spent.
     """
 
     def __call__(self, beat: Beat) -> NodeResult[Beat]:
-        """Begin the first of the inquiries that are left: ask the web."""
+        """Begin the first of the remaining inquiries with a call to the web."""
         if not beat.work:
             return NodeResult(state=beat)
         inquiry = beat.work[0]
@@ -102,7 +100,7 @@ class Work:
         return _waiting(beat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 
     def resume(self, beat: Beat, result: CallResult) -> Steps[Beat]:
-        """Go on with the answer of the call: to the next call, or to the end of the inquiry."""
+        """Continue with the result of the call."""
         inquiry = beat.work[0]
         if not result.complete:
             out_of_reach = result.error_kind in OUT_OF_REACH and bool(beat.models_left)
@@ -175,7 +173,7 @@ _STEPS: Mapping[str, Callable[[Beat, Inquiry, CallResult], Steps[Beat]]] = {
 
 
 def _ask_next(beat: Beat, inquiry: Inquiry) -> Steps[Beat]:
-    """Put the same question to the next model of the tier; the beat goes on with it."""
+    """Ask the next model of the tier."""
     following = with_next_model(beat)
     pages = yield from _pages_of(inquiry)
     asked = _asking(following, inquiry, pages)
@@ -183,7 +181,7 @@ def _ask_next(beat: Beat, inquiry: Inquiry) -> Steps[Beat]:
 
 
 def _unanswered(beat: Beat, inquiry: Inquiry, result: CallResult, reason: str) -> Steps[Beat]:
-    """End an inquiry whose call failed: an answer that nobody could judge is kept, half as sure; else it has failed."""
+    """End an inquiry whose call failed; an answer without a review counts, with half its confidence."""
     if inquiry.step == CallPurpose.APPRAISE:
         assert inquiry.answer is not None
         half = _answer_in(inquiry, confidence=inquiry.answer["confidence"] / 2)
@@ -197,11 +195,11 @@ def _unanswered(beat: Beat, inquiry: Inquiry, result: CallResult, reason: str) -
 
 
 def _done(beat: Beat, found: Found) -> Steps[Beat]:
-    """Store the answer, if it is worth it, and end the inquiry with it as something to read; a deep one is always kept."""
-    inquiry, said = found.inquiry, found.answer.text
+    """End an inquiry with its answer, which is stored if deep or worth keeping."""
+    inquiry, text = found.inquiry, found.answer.text
     began = _began(beat, inquiry)
     read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
-    if not said:
+    if not text:
         summary = f"{read} on {inquiry.question!r} do not answer it"
         ended = began.model_copy(
             update={"outcome": ActionOutcome.PARTIAL, "summary": summary, "brought": summary}
@@ -209,7 +207,7 @@ def _done(beat: Beat, found: Found) -> Steps[Beat]:
         return _ended(beat, inquiry, ended)
     kept: list[str] = []
     if inquiry.depth == Depth.DEEP or found.answer.worth_keeping:
-        # Not embedded here, for its text is known only now: maintenance embeds it, and until then its words find it.
+        # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
         placed: Placed = yield Placing(
             memories=[_memory(beat, found)], vectors=None, model=beat.embedding_model
         )
@@ -217,7 +215,7 @@ def _done(beat: Beat, found: Found) -> Steps[Beat]:
     ended = began.model_copy(
         update={
             "outcome": ActionOutcome.SUCCESS if found.appraised else ActionOutcome.PARTIAL,
-            "summary": f"found out about {inquiry.question!r} from {read}: {clip(said, _GLIMPSE)}",
+            "summary": f"found out about {inquiry.question!r} from {read}: {clip(text, _GLIMPSE)}",
             "memory_ids": kept,
             "brought": _read_out(found),
         }
@@ -230,7 +228,7 @@ def _began(beat: Beat, inquiry: Inquiry) -> ActionResult:
 
 
 def _ended(beat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Beat]:
-    """Put the result in its place; the next inquiry is on."""
+    """Store the result, and remove the inquiry."""
     deeds: list[Deed] = [*beat.deeds]
     deeds[inquiry.place] = replace(deeds[inquiry.place], result=result)
     beat = replace(beat.with_present(deeds=deeds), work=beat.work[1:])
@@ -238,7 +236,7 @@ def _ended(beat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Bea
 
 
 def _asking(beat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[Beat]:
-    """Ask the model for the answer, or for its worth, as far as the inquiry is."""
+    """Ask the model for the answer or the review, by the step of the inquiry."""
     nonce, for_rule = beat.nonce, beat.model.startswith(f"{REFLEX}/")
     window = window_of(beat.model, otherwise=beat.rules.model_context)
     request: ModelRequest
@@ -268,7 +266,7 @@ def _waiting(beat: Beat, inquiry: Inquiry, question: Question) -> NodeResult[Bea
 
 
 def _pages_of(inquiry: Inquiry) -> Any:
-    """Return the pages that were read: the call that read them has them, and no checkpoint carries them along."""
+    """Return the pages from the result of the web call; checkpoints do not have them."""
     assert inquiry.call_id is not None
     read: str = yield CallReply(call_id=inquiry.call_id)
     return Findings.from_json(json.loads(read)).pages
@@ -303,7 +301,7 @@ def _memory(beat: Beat, found: Found) -> NewMemory:
 
 
 def _read_out(found: Found) -> str:
-    """Return what the agent reads: the answer, how sure it is, its sources, the pages that could not be read."""
+    """Return the answer, its confidence, its sources and the errors, as text."""
     sure = f"{found.answer.confidence:.2f}{f' ({found.note})' if found.note else ''}"
     lines = [
         found.inquiry.question,

@@ -1,4 +1,4 @@
-"""Memories that an agent makes by its actions: what it remembers, notices, and composes."""
+"""Memories that actions create."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.values import replace
 
-#: A lesson the agent drew itself is worth more to it than a thing it merely noted.
+#: Above the importance of notes.
 INSIGHT_IMPORTANCE = 0.7
-#: So is a work of its own.
 ARTIFACT_IMPORTANCE = 0.7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToMake:
-    """A memory that an action makes, the verb of its result, and the ids of the memories it is made from."""
+    """A new memory, the verb of its result, and the ids of its sources."""
 
     memory: NewMemory
     verb: str
@@ -46,7 +45,7 @@ def _remembered(beat: Beat, decision: Decision) -> ToMake:
         source=beat.source,
     )
     memory = learned(memory, situation=beat.situation)
-    # What the agent chose to keep lasts; that something failed is soon stale.
+    # A chosen memory lasts, except for errors.
     return ToMake(memory=lasting(beat, memory, but={Retention.ERROR}), verb="kept")
 
 
@@ -87,10 +86,7 @@ MADE: Mapping[str, Callable[[Beat, Decision], ToMake]] = {
 
 
 def lasting(beat: Beat, memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
-    """Return a memory that lasts, or is permanent when its text asks for it: the agent chose to keep it.
-
-    A retention that was given stays as it is; `but` are appraised retentions that stay, too.
-    """
+    """Return a memory with at least lasting retention; a given one, or an appraised one in `but`, is unchanged."""
     if memory.retention is not None:
         return memory
     found = appraise(memory.content, role=memory.role, type=memory.type, lists=beat.rules.word_lists)
@@ -98,7 +94,7 @@ def lasting(beat: Beat, memory: NewMemory, *, but: Collection[Retention] = ()) -
 
 
 def placing(beat: Beat, *memories: NewMemory) -> Placing:
-    """Return the need to store memories of a beat, with the vectors that it has of all of them, or with none."""
+    """Return the need to place memories, with vectors for all of them or none."""
     return Placing(
         memories=memories,
         vectors=vectors_of([memory.content for memory in memories], beat.vectors),
@@ -107,7 +103,7 @@ def placing(beat: Beat, *memories: NewMemory) -> Placing:
 
 
 def vectors_of(texts: Sequence[str], known: Mapping[str, Sequence[float]]) -> npt.NDArray[np.float32] | None:
-    """Return the texts' vectors, or none if one is missing: maintenance embeds what is stored without."""
+    """Return the vectors of all texts, or None if one is missing: maintenance embeds the others."""
     if any(text not in known for text in texts):
         return None
     return np.asarray([known[text] for text in texts], dtype=np.float32)

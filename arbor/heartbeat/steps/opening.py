@@ -1,4 +1,4 @@
-"""The opening of a beat: look at the situation, notice what is wrong, and end at once where there is nothing to do."""
+"""The opening of a heartbeat: detect problems, and end an idle heartbeat."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from arbor.values import replace
 
 
 def observe(beat: Beat) -> NodeResult[Beat]:
-    """Begin the record of the beat with the energy there is."""
+    """Record the initial energy."""
     return NodeResult(state=replace(beat, energy_start=beat.situation.energy))
 
 
 def background_checks(beat: Beat) -> NodeResult[Beat]:
-    """Notice failure modes, and a change of the level of the day's budget."""
+    """Detect problems, and a change of the budget level."""
     opening = opening_of(beat)
     pulse = opening.pulse
     notices = notices_of(pulse)
@@ -40,7 +40,7 @@ def background_checks(beat: Beat) -> NodeResult[Beat]:
 
 
 def idle(beat: Beat) -> NodeResult[Beat]:
-    """End the beat without a model where nothing is to be done, or may be; `idle` says why, and is empty otherwise."""
+    """Skip the heartbeat if it is idle or not allowed; `idle` is the reason."""
     opening = opening_of(beat)
     reason, until = _why_idle(beat, opening)
     if not reason:
@@ -54,14 +54,14 @@ def idle(beat: Beat) -> NodeResult[Beat]:
         urgent_at=urgent_at(beat),
     )
     if until is not None and following.due_at < until:
-        # Not all that wait for the new day in one moment.
+        # Spread the agents that wait for the new day.
         following = NextBeat(due_at=until + beat.rhythm.interval * abs(beat.shift))
     beat = beat.with_state(idle_beats=idle_beats, stale_beats=beat.situation.stale_beats + 1)
     return NodeResult(state=replace(beat, idle=reason, next=following), changed=(reason,))
 
 
 def opening_of(beat: Beat) -> Opening:
-    """Return the facts of the first leg; raises RuntimeError in a later one."""
+    """Return the facts for the first leg; raises RuntimeError in a later one."""
     if beat.opening is None:
         raise RuntimeError("this step belongs before the first call of a model")
     return beat.opening
@@ -75,12 +75,12 @@ def urgent_at(beat: Beat) -> datetime | None:
 
 
 def _drives(beat: Beat, now: datetime) -> Drives:
-    """Return the drives as this beat leaves them, or as it found them; a user who has been in touch since counts."""
+    """Return the drives after this heartbeat, or before; a contact since then counts."""
     return in_touch(read_drives(beat.state.drives or beat.selfhood.drives, now), beat.selfhood.contact)
 
 
-def _is_urged(beat: Beat) -> bool:
-    """Tell whether a drive that may wake the agent is urgent now."""
+def _has_urgent_drive(beat: Beat) -> bool:
+    """Return whether a drive that may start heartbeats is urgent."""
     now = beat.situation.environment.now
     drives = _drives(beat, now)
     return any(drives.level(drive, now) >= URGENT for drive in WAKING)
@@ -92,7 +92,7 @@ def _level_change(before: Degradation, pulse: Pulse) -> LevelChange:
 
 
 def _why_idle(beat: Beat, opening: Opening) -> tuple[str, datetime | None]:
-    """Return why the beat ends here, and before when another one is of no use; an empty reason when it goes on."""
+    """Return the skip reason, empty if none, and the earliest useful time of the next heartbeat."""
     situation = beat.situation
     now = situation.environment.now
     asked_for = beat.trigger not in BY_ITSELF
@@ -111,31 +111,31 @@ def _why_idle(beat: Beat, opening: Opening) -> tuple[str, datetime | None]:
     )
     if reason:
         return reason, None
-    return idle_reason(_stirrings(beat, opening), reflect_every=beat.rules.reflect_every), None
+    return idle_reason(_wake_reasons(beat, opening), reflect_every=beat.rules.reflect_every), None
 
 
-def _stirrings(beat: Beat, opening: Opening) -> Stirrings:
+def _wake_reasons(beat: Beat, opening: Opening) -> Stirrings:
     situation = beat.situation
     return Stirrings(
         asked_for=beat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
         work=_work(situation),
         proposals=len(situation.proposals),
-        urgent_drive=_is_urged(beat),
+        urgent_drive=_has_urgent_drive(beat),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION,
         since_reflection=_since_reflection(opening.pulse.beats),
     )
 
 
 def _work(situation: Situation) -> int:
-    """Return how many goals and steps are to be worked on; a goal to spend less is no reason to spend."""
+    """Return the number of goals and intents to work on, without the goal to spend less."""
     saving = {goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL}
     goals = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
 
 
 def _since_reflection(beats: Sequence[BeatGlance]) -> int | None:
-    """Return how many beats ago the agent reflected, 1 for the last one; receipts count as beats."""
+    """Return how many heartbeats ago the agent reflected, 1 for the last one, counting skipped ones."""
     for place, glance in enumerate(beats, start=1):
         if glance.status == "done" and glance.mode == Mode.REFLECTION:
             return place

@@ -1,4 +1,4 @@
-"""Orientation: choose what to recall about, check it against the boundaries, recall, and choose the mode."""
+"""Orientation: focus, boundary check of the percepts, recall and mode."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from arbor.values import replace
 
 #: The origin of seed 000 recalls five memories.
 RELEVANT_SHOWN = 5
-#: Things the agent has heard without having decided to remember them.
+#: Buffer items.
 HELD_SHOWN = 3
-#: The session that an agent's own heartbeats form, in the order of their numbers.
+#: The session of an agent's own heartbeats.
 BEATS_SESSION = "heartbeats"
-#: Its own heartbeats are shown as recent ones; recalled too, they would echo from beat to beat.
+#: Recalled narratives would repeat from heartbeat to heartbeat; recent ones are shown anyway.
 NOT_OWN_BEATS = replace(EVERYTHING, without_session=BEATS_SESSION)
 
 
 def focus(beat: Beat) -> Steps[Beat]:
-    """Choose what the beat recalls about, and have it embedded with what reached the agent."""
+    """Choose the query of the recall, and embed it with the percepts."""
     situation = beat.situation
     text = focus_text(situation)
     heard = [percept.content for percept in situation.percepts if percept.content.strip()]
@@ -43,7 +43,7 @@ def focus(beat: Beat) -> Steps[Beat]:
 
 
 def guard(beat: Beat) -> NodeResult[Beat]:
-    """Put the boundaries that are touched by what reached the agent into its situation."""
+    """Add the boundary matches of the percepts to the situation."""
     situation = beat.situation
     if not situation.percepts:
         return NodeResult(state=beat)
@@ -56,7 +56,7 @@ def guard(beat: Beat) -> NodeResult[Beat]:
 
 
 def orient(beat: Beat) -> Steps[Beat]:
-    """Recall what bears on the focus, from memory and, if anything is held, from the buffer."""
+    """Recall memories and buffer items about the focus."""
     focused = beat.focus or Focus(text="")
     if not focused.text:
         return NodeResult(state=replace(beat.with_view(relevant=[], held=[]), focus=None))
@@ -69,7 +69,7 @@ def orient(beat: Beat) -> Steps[Beat]:
         limit=RELEVANT_SHOWN,
         now=beat.now,
         only=NOT_OWN_BEATS,
-        # What comes by itself is coloured by how the last beat felt; what the agent looks for on purpose is not.
+        # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
     held: Sequence[HeldView] = []
@@ -84,13 +84,13 @@ def orient(beat: Beat) -> Steps[Beat]:
 
 
 def select_mode(beat: Beat) -> NodeResult[Beat]:
-    """Choose what kind of heartbeat it is going to be."""
+    """Choose the mode."""
     mode = mode_of(beat.situation)
     return NodeResult(state=replace(beat.with_view(mode=mode), mode=mode.value))
 
 
 def memory_view(memory: Recalled) -> MemoryView:
-    """Return a recalled memory as an agent sees it."""
+    """Return the view of a recalled memory."""
     return MemoryView(
         id=str(memory.id),
         type=memory.type,

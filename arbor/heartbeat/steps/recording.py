@@ -1,4 +1,4 @@
-"""Recording: the beat as the agent will remember it, its state for the next one, and when that is due."""
+"""Recording: the memories of the heartbeat, the state after it, and the next due time."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ NOPS_TO_DORMANCY = 10
 
 
 def record(beat: Beat) -> Steps[Beat]:
-    """Store the narrative and the notes as memories, and the agent's state for the next beat."""
+    """Store the narrative and the notes as memories, and the agent's state."""
     whole = beat.whole
     narrative = narrate(
-        beat.situation, beat.said, whole.results, whole.goal_changes, kept_back=_kept_back(beat)
+        beat.situation, beat.said, whole.results, whole.goal_changes, kept_back=_refused_items(beat)
     )
     felt = valence(beat.said, whole.results, whole.goal_changes)
     beat, memory_id = yield from _remembered(beat, narrative, felt)
     beat = taken_in(
         beat.bringing(
             goal_links=links_of(whole.goal_changes),
-            held=_heard(beat),
+            held=_buffer_items(beat),
             code=[percept.content for percept in beat.situation.percepts],
             afterwards=_afterwards(beat),
         )
@@ -61,7 +61,7 @@ def record(beat: Beat) -> Steps[Beat]:
         beat,
         view=beat.with_decision_inputs(),
         narrative=narrative,
-        # The mood in which the beat leaves it goes before how the beat by itself felt.
+        # The resulting mood takes precedence over the valence of the heartbeat alone.
         emotional_valence=felt if beat.emotional_valence is None else beat.emotional_valence,
         memory_id=memory_id,
     )
@@ -69,9 +69,9 @@ def record(beat: Beat) -> Steps[Beat]:
 
 
 def _remembered(beat: Beat, narrative: str, felt: float) -> Any:
-    """Place the notes and the beat itself, at once; return the beat, and the id of its own memory.
+    """Place the notes and the narrative; return the state and the id of the narrative.
 
-    The narrative is known only now. Where its vector would have to be waited for, maintenance embeds it, with many others.
+    Where the embedder is another process, maintenance embeds the narrative, which is known only now.
     """
     notes = [_noted(beat, note.text, note.referenced_date) for note in beat.said.memory_notes]
     itself = NewMemory(
@@ -105,7 +105,7 @@ def _remembered(beat: Beat, narrative: str, felt: float) -> Any:
 
 
 def _noted(beat: Beat, text: str, day: Any) -> NewMemory:
-    """Return the memory of a note: it lasts, and weighs what it says, but more than what was merely heard."""
+    """Return the memory of a note: lasting, of its appraised importance, at least `NOTE_IMPORTANCE`."""
     at = datetime.combine(day, time(12), UTC) if day else beat.now
     note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=beat.source)
     weight = appraise(note.content, role=note.role, type=note.type, lists=beat.rules.word_lists).importance
@@ -114,7 +114,7 @@ def _noted(beat: Beat, text: str, day: Any) -> NewMemory:
 
 
 def _made(results: Sequence[ActionResult]) -> list[UUID]:
-    """Return what the beat's own actions made it remember, and it did not know already."""
+    """Return the ids of new memories of actions."""
     return [
         UUID(memory_id)
         for result in results
@@ -123,22 +123,22 @@ def _made(results: Sequence[ActionResult]) -> list[UUID]:
     ]
 
 
-def _kept_back(beat: Beat) -> list[tuple[str, str]]:
-    """Return the path of each item of the replies that was not taken at a boundary, and why."""
+def _refused_items(beat: Beat) -> list[tuple[str, str]]:
+    """Return the path and reason of each item that a boundary refused."""
     return [
         *dict.fromkeys((crossing.path, crossing.reason) for crossing in beat.crossings if crossing.reason)
     ]
 
 
 def _retention(results: Sequence[ActionResult]) -> Retention:
-    """Return the retention of a beat: a task that was carried out, or a failure when nothing that it tried worked."""
+    """Return the retention of a narrative: error if all attempts failed, else task."""
     tried = [result.outcome for result in results if result.outcome is not ActionOutcome.BLOCKED]
     failed = bool(tried) and all(outcome is ActionOutcome.FAILURE for outcome in tried)
     return Retention.ERROR if failed else Retention.TASK
 
 
-def _heard(beat: Beat) -> list[ToHold]:
-    """Return what was heard, to be held for a day: the narrative has but a glimpse of it."""
+def _buffer_items(beat: Beat) -> list[ToHold]:
+    """Return the percepts as buffer items, for the narrative shortens them."""
     return [
         ToHold(
             content=percept.content, role="user" if percept.kind == USER_MESSAGE else "", source=beat.source
@@ -167,7 +167,7 @@ def _afterwards(beat: Beat) -> Afterwards:
 
 
 def with_invalid_replies_noticed(beat: Beat, *, nops: int) -> Beat:
-    """Return the beat with what was noticed before it, but unusable replies as the beat leaves them."""
+    """Return the state with the notice about unusable replies updated."""
     noticed = beat.state.notices
     if noticed is None:
         return beat
@@ -178,7 +178,7 @@ def with_invalid_replies_noticed(beat: Beat, *, nops: int) -> Beat:
 
 
 def plan_next(beat: Beat) -> NodeResult[Beat]:
-    """Plan the next beat; it follows at once where users wrote more than the beat has taken in."""
+    """Plan the next heartbeat: at once if messages of users are left."""
     if _left_unread(beat.situation):
         at_once = NextBeat(due_at=beat.situation.environment.now, trigger=MESSAGE)
         return NodeResult(state=replace(beat, next=at_once))
@@ -193,16 +193,15 @@ def plan_next(beat: Beat) -> NodeResult[Beat]:
 
 
 def _left_unread(situation: Situation) -> bool:
-    """Tell whether users wrote more than the beat has taken in."""
-    taken = sum(percept.kind == USER_MESSAGE for percept in situation.percepts)
-    return situation.environment.user_messages > taken
+    """Return whether messages of users are left."""
+    processed = sum(percept.kind == USER_MESSAGE for percept in situation.percepts)
+    return situation.environment.user_messages > processed
 
 
 def nop(beat: Beat) -> NodeResult[Beat]:
-    """Record that no reply could be used: nothing is done, no energy comes back, and it counts.
+    """Count a heartbeat without a usable reply; ten in a row make the agent dormant (seed 003, 10.7).
 
-    Of a cycle's ticks it takes one, so that a cycle ends whatever its replies are. Three in a row warn, ten make the agent
-    dormant (seed 003, 10.7).
+    A nop uses a tick, so that every cycle ends.
     """
     nops = beat.nops + 1
     budget = beat.budget

@@ -1,4 +1,4 @@
-"""The steps by the names that graphs give them."""
+"""Registry of the steps by their names in graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps on the self: proposals of what has settled, decisions about proposals, insights (seed 000, 5)."""
+"""Steps on the self: settled proposals, decisions, insights (seed 000, 5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LINE = 120
 
 
 def consolidate(beat: Beat) -> Steps[Beat]:
-    """Propose what is ready to become a part of the self; the beat itself may decide about it."""
+    """Propose settled changes to the self, which this heartbeat may decide about."""
     found: Proposed = yield SettledProposals()
     gone = {str(proposal.id) for proposal in found.expired}
     shown = [proposal for proposal in beat.situation.proposals if proposal.id not in gone]
@@ -46,7 +46,7 @@ def consolidate(beat: Beat) -> Steps[Beat]:
 
 
 def process_proposals(beat: Beat) -> Steps[Beat]:
-    """Apply the reply's decisions; one that cannot be applied is dropped with its reason, the others are kept."""
+    """Apply the reply's decisions; one that cannot be applied is dropped with its reason."""
     done: list[str] = []
     dropped: list[Dropped] = []
     for place, choice in enumerate(beat.said.proposal_decisions):
@@ -70,7 +70,7 @@ def _proposal_id(named: str) -> UUID:
 
 
 def identity_insights(beat: Beat) -> Steps[Beat]:
-    """Propose the insights of the reply; one that is unsure, or rests on nothing the agent remembers, is dropped."""
+    """Propose the insights of the reply; drop those without confidence or evidence."""
     insights = beat.said.identity_insights
     if not insights:
         return NodeResult(state=beat)

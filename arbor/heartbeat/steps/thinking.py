@@ -1,4 +1,4 @@
-"""Thinking: build the prompt, ask the model, read its reply."""
+"""Thinking: build the prompt, ask the model, parse its reply."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult, Outcome, Steps, Suspension
 from arbor.values import replace
 
-#: Errors that end a call without a word about the question: another model may answer it.
+#: Errors after which another model may answer.
 OUT_OF_REACH = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
-#: A beat's decision wants some variety, and a reply that can be read.
 TEMPERATURE = 0.7
 
 
 def build_the_prompt(beat: Beat) -> NodeResult[Beat]:
-    """Choose how hard to think, and render the situation as a prompt that fits the model."""
+    """Choose the tier, and render the situation as a prompt that fits all its models."""
     tier, models = _route(beat)
-    situation = _asking(beat.situation, models[0])
-    # Whichever of them is asked in the end, it takes the prompt.
+    situation = _for_model(beat.situation, models[0])
+    # Each of these models may be asked.
     window = min(window_of(model, otherwise=beat.rules.model_context) for model in models)
     prompt = build_prompt(
         situation, beat.character, nonce=beat.nonce, window=window, reply_tokens=beat.rules.reply_tokens
@@ -40,7 +39,7 @@ def build_the_prompt(beat: Beat) -> NodeResult[Beat]:
     sections = tuple(section._asdict() for section in prompt.sections)
     beat = replace(
         beat,
-        view=_taking_in(situation, prompt.percepts),
+        view=_with_shown_percepts(situation, prompt.percepts),
         prompt=PromptParts(system=prompt.system, user=prompt.user, sections=sections),
         character="",
         mark=beat.nonce,
@@ -49,12 +48,12 @@ def build_the_prompt(beat: Beat) -> NodeResult[Beat]:
         models_left=list(models[1:]),
         tier=tier.value,
     )
-    # Whole from now on: it is stored with the call, and not again when the beat ends.
+    # Final: the situation is stored with the call, and not again at the end.
     return NodeResult(state=replace(beat, view=beat.with_decision_inputs(window=window)))
 
 
-def _taking_in(situation: Situation, shown: Collection[str]) -> Situation:
-    """Return the situation with the percepts that its prompt shows: the rest waits for the next beat."""
+def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situation:
+    """Return the situation with the shown percepts; the others wait for the next heartbeat."""
     if len(shown) == len(situation.percepts):
         return situation
     return situation.model_copy(
@@ -67,7 +66,7 @@ def _taking_in(situation: Situation, shown: Collection[str]) -> Situation:
 
 
 def _route(beat: Beat) -> tuple[ThinkTier, tuple[str, ...]]:
-    """Return the tier of thinking and its models; a day's budget that runs low makes it cheaper."""
+    """Return the tier, lowered by the budget level, and its models."""
     situation = beat.situation
     tier = classify_think(think_context(situation)).lowered(situation.degradation.tiers_down)
     models = models_of(
@@ -80,8 +79,8 @@ def _route(beat: Beat) -> tuple[ThinkTier, tuple[str, ...]]:
     return tier, models
 
 
-def _asking(situation: Situation, model: str) -> Situation:
-    """Return the situation, which says whether a language model is asked at all."""
+def _for_model(situation: Situation, model: str) -> Situation:
+    """Return the situation with `model_is_reflex` set for the model."""
     is_reflex = model.startswith(f"{REFLEX}/")
     if is_reflex == situation.model_is_reflex:
         return situation
@@ -89,16 +88,16 @@ def _asking(situation: Situation, model: str) -> Situation:
 
 
 class Think:
-    """Asks the model, and waits."""
+    """Calls the model."""
 
     def __call__(self, beat: Beat) -> Steps[Beat]:
-        """Suspend on a call; after a reply that could not be read, the model learns what was wrong with it."""
+        """Suspend on a call; the messages include the fault of an unreadable reply."""
         if beat.prompt is not None:
             system, sections = beat.prompt.system, beat.prompt.sections
             messages = [Message(role="user", content=beat.prompt.user)]
         else:
             asked: AskedBefore = yield PastQuestion(call_id=beat.answered)
-            system, messages, sections = _going_on(beat, asked)
+            system, messages, sections = _conversation(beat, asked)
         if beat.unreadable:
             messages += [
                 Message(role="assistant", content=beat.reply_text or "(nothing)"),
@@ -112,24 +111,21 @@ class Think:
             schema_name=SCHEMA_NAME,
             max_tokens=beat.rules.reply_tokens,
             temperature=TEMPERATURE,
-            # Only the reflex policy reads the situation itself.
+            # For the reflex policy only.
             context=beat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
         )
-        # The schema is made again where it is sent: it is the largest part, and the same from beat to beat.
+        # The schema, the largest part, is rebuilt where the request is sent.
         question = Question(
             model=beat.model,
             request=request_json(request, allowed=beat.allowed, keys=asked_keys(situation)),
             sections=tuple(sections),
         )
-        # The call has the prompt: it need not be stored, and read, with the checkpoint too.
+        # The call stores the prompt, so the checkpoint need not.
         beat = replace(beat, prompt=None, asked_tokens=sum(section["tokens"] for section in sections))
         return NodeResult(state=beat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
 
     def resume(self, beat: Beat, result: CallResult) -> NodeResult[Beat]:
-        """Take the reply; a call that failed fails the heartbeat, and nothing is made up in its place.
-
-        A model that was out of reach is not asked again; the next one of its tier is, if there is one.
-        """
+        """Accept the reply; a failed call fails the heartbeat, unless another model of the tier can be asked."""
         if result.complete:
             return NodeResult(state=replace(beat, reply_text=result.text, call_id=result.call_id, failure=""))
         reason = f"{result.error_kind}: {result.error}"
@@ -142,13 +138,13 @@ class Think:
 
 
 def with_next_model(beat: Beat) -> Beat:
-    """Return the beat asking the next model of its tier; there must be one."""
+    """Return the state with the next model of the tier; there must be one."""
     following, *left = beat.models_left
-    return replace(beat, model=following, models_left=left, view=_asking(beat.situation, following))
+    return replace(beat, model=following, models_left=left, view=_for_model(beat.situation, following))
 
 
-def _going_on(beat: Beat, asked: AskedBefore) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
-    """Return the prompt that was asked before, or the conversation that this turn goes on with."""
+def _conversation(beat: Beat, asked: AskedBefore) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
+    """Return the earlier prompt, or the conversation for a further round trip."""
     if not beat.answered:
         return asked.system, [asked.messages[0]], asked.sections
     messages = [
@@ -164,7 +160,7 @@ def _going_on(beat: Beat, asked: AskedBefore) -> tuple[str, list[Message], tuple
 
 
 def parse(beat: Beat) -> NodeResult[Beat]:
-    """Read the reply, and record what of it was not used; ask again when there is nothing to read."""
+    """Parse the reply and record its dropped items; retry an unreadable one."""
     try:
         parsed = parse_reply(beat.reply_text)
     except ReplyInvalid as error:
