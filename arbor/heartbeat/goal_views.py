@@ -8,10 +8,10 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.seen import Fraction, Seen
+from arbor.heartbeat.self_views import Fraction, SituationPart
 
 
-class GoalView(Seen):
+class GoalView(SituationPart):
     """A goal with its last three progress notes, oldest first."""
 
     id: str
@@ -38,7 +38,7 @@ class GoalView(Seen):
     rule: str = ""
 
 
-class IntentView(Seen):
+class IntentView(SituationPart):
     """An intent; `attempts` counts failures, ticks are heartbeats."""
 
     id: str
@@ -51,7 +51,7 @@ class IntentView(Seen):
     tick_limit: int | None = None
 
 
-class StepView(Seen):
+class StepView(SituationPart):
     """A step of a plan."""
 
     position: int
@@ -62,7 +62,7 @@ class StepView(Seen):
     status: StepStatus
 
 
-class PlanView(Seen):
+class PlanView(SituationPart):
     """An active plan or a draft; estimates in heartbeats and energy, risk 0 to 1."""
 
     id: str
@@ -75,7 +75,7 @@ class PlanView(Seen):
     steps: list[StepView] = []
 
 
-class IssueView(Seen):
+class IssueView(SituationPart):
     """A finding of the review; `goal_id` may be empty."""
 
     advice: Advice

@@ -13,10 +13,17 @@ from typing import Any
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.quoting import quoted
-from arbor.heartbeat.reflex_deeds import carry_out, connection, query_of
+from arbor.heartbeat.reflex_choices import (
+    carry_out,
+    closest,
+    connection,
+    decide_proposals,
+    first_hand,
+    gist,
+    potential_goals,
+    query_of,
+)
 from arbor.heartbeat.reflex_draft import Draft, excerpt
-from arbor.heartbeat.reflex_habits import decide_proposals, potential_goals
-from arbor.heartbeat.reflex_memories import closest, first_hand, gist
 from arbor.heartbeat.situation import Situation
 from arbor.selves.boundaries import BoundaryResponse
 

@@ -1,19 +1,26 @@
-"""The parts of a situation about the self."""
+"""The parts of a situation about the self, and the base of all parts."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from arbor.heartbeat.seen import Fraction, Seen
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive
 from arbor.selves.proposals import ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory, Standing
 
+Fraction = Annotated[float, Field(ge=0, le=1)]
 
-class AspectView(Seen):
+
+class SituationPart(BaseModel):
+    """A part of a situation. Unknown keys are ignored: another version of Arbor may resume a heartbeat."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class AspectView(SituationPart):
     """An aspect."""
 
     id: str
@@ -22,7 +29,7 @@ class AspectView(Seen):
     status: Standing = Standing.HELD
 
 
-class BeliefView(Seen):
+class BeliefView(SituationPart):
     """A belief."""
 
     id: str
@@ -32,7 +39,7 @@ class BeliefView(Seen):
     status: Standing = Standing.HELD
 
 
-class DriveView(Seen):
+class DriveView(SituationPart):
     """A drive and its level."""
 
     name: Drive
@@ -40,14 +47,14 @@ class DriveView(Seen):
     urgent: bool = False
 
 
-class MoodView(Seen):
+class MoodView(SituationPart):
     """The mood: valence -1 to 1, arousal 0 to 1."""
 
     valence: Annotated[float, Field(ge=-1, le=1)] = 0.0
     arousal: Fraction = 0.0
 
 
-class CrossedView(Seen):
+class CrossedView(SituationPart):
     """A boundary match: `why` names the matched words, `about` the percept, if any."""
 
     boundary: str
@@ -59,7 +66,7 @@ class CrossedView(Seen):
     words_wanted: int | None = None
 
 
-class ProposalView(Seen):
+class ProposalView(SituationPart):
     """A pending proposal; `evidence` counts memories."""
 
     id: str
@@ -70,14 +77,14 @@ class ProposalView(Seen):
     evidence: int = 0
 
 
-class PreferenceView(Seen):
+class PreferenceView(SituationPart):
     """A preference."""
 
     key: str
     value: str
 
 
-class CapabilityView(Seen):
+class CapabilityView(SituationPart):
     """Attempts and successes of an action."""
 
     action: str
@@ -89,7 +96,7 @@ class CapabilityView(Seen):
         return self.successes / self.attempts if self.attempts else 0.0
 
 
-class ExperienceView(Seen):
+class ExperienceView(SituationPart):
     """An experience."""
 
     action: str
@@ -99,7 +106,7 @@ class ExperienceView(Seen):
     tick: int = 0
 
 
-class PeerView(Seen):
+class PeerView(SituationPart):
     """A peer; `trust` is the current one."""
 
     name: str
@@ -112,7 +119,7 @@ class PeerView(Seen):
     interactions: int = 0
 
 
-class ContradictionView(Seen):
+class ContradictionView(SituationPart):
     """A memory that contradicts a belief, not settled yet."""
 
     belief_id: str

@@ -11,7 +11,6 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.failure_modes import Notice
 from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.seen import Seen
 from arbor.heartbeat.self_views import (
     AspectView,
     BeliefView,
@@ -24,13 +23,14 @@ from arbor.heartbeat.self_views import (
     PeerView,
     PreferenceView,
     ProposalView,
+    SituationPart,
 )
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 
 
-class MemoryView(Seen):
+class MemoryView(SituationPart):
     """A memory; `role` is empty for its own; `score` is set if it was recalled."""
 
     id: str
@@ -42,7 +42,7 @@ class MemoryView(Seen):
     score: float | None = None
 
 
-class HeldView(Seen):
+class HeldView(SituationPart):
     """A buffer item."""
 
     content: str
@@ -50,7 +50,7 @@ class HeldView(Seen):
     at: datetime
 
 
-class ThemeView(Seen):
+class ThemeView(SituationPart):
     """An active cluster: valence -1 to 1, intensity 0 to 1."""
 
     name: str
@@ -60,7 +60,7 @@ class ThemeView(Seen):
     activation: float = 0.0
 
 
-class PerceptView(Seen):
+class PerceptView(SituationPart):
     """A pending percept."""
 
     id: str
@@ -78,7 +78,7 @@ class PerceptView(Seen):
     answers: str = ""
 
 
-class LastBeat(Seen):
+class LastBeat(SituationPart):
     """The previous heartbeat; outcomes of its actions, one line each."""
 
     number: int
@@ -87,7 +87,7 @@ class LastBeat(Seen):
     outcomes: list[str] = []
 
 
-class ActionOffer(Seen):
+class ActionOffer(SituationPart):
     """A permitted action; descriptions of its parameters by name."""
 
     name: str
@@ -96,7 +96,7 @@ class ActionOffer(Seen):
     params: dict[str, str] = {}
 
 
-class Environment(Seen):
+class Environment(SituationPart):
     """The world around the agent."""
 
     now: datetime
@@ -115,7 +115,7 @@ class Environment(Seen):
     published_today: int = 0
 
 
-class Terms(Seen):
+class Terms(SituationPart):
     """The decision inputs that no prompt shows, stored for replays."""
 
     #: Names of actions; `missing` has reasons by unavailable action.
@@ -130,7 +130,7 @@ class Terms(Seen):
     boundaries: list[dict[str, Any]] = []
 
 
-class Situation(Seen):
+class Situation(SituationPart):
     """Everything that an agent sees at a heartbeat. JSON by `model_dump(mode="json")`, back by `model_validate`."""
 
     agent_id: str

@@ -19,7 +19,7 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.reflex_deeds import STAND_INS
+from arbor.heartbeat.reflex_choices import STAND_INS
 from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.ids import read_id

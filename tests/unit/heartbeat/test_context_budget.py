@@ -9,10 +9,9 @@ import pytest
 from arbor.goals.values import GoalState
 from arbor.heartbeat import context_budget, sections
 from arbor.heartbeat.context_budget import LEAST_SCALE, SHARES, Side, estimate_tokens, shares, side_of
-from arbor.heartbeat.fitting import fit
+from arbor.heartbeat.fitting import SHEDS, fit
 from arbor.heartbeat.prompt import build_prompt
 from arbor.heartbeat.self_views import CrossedView
-from arbor.heartbeat.shedding import SHEDS
 from arbor.heartbeat.situation import Environment, LastBeat, Situation, ThemeView
 from arbor.models.windows import window_of
 from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
