@@ -42,9 +42,9 @@ NARRATIVES_READ = 5
 _WORD = re.compile(r"[^\W\d_]{2,}")
 #: Stems of the fixed phrases of each narrative (`arbor.heartbeat.narrative`).
 _FRAME = frozenset(
-    term_of(word)
-    for word in (
-        *(
+    map(
+        term_of,
+        [
             "heartbeat",
             "somebody",
             "waiting",
@@ -56,8 +56,6 @@ _FRAME = frozenset(
             "goals",
             "plan",
             "worked",
-        ),
-        *(
             "nothing",
             "pressed",
             "reflected",
@@ -68,8 +66,15 @@ _FRAME = frozenset(
             "could",
             "tried",
             "failed",
-        ),
-        *("spent", "energy", "actions", "ticks", "left", "went", "new", "done"),
+            "spent",
+            "energy",
+            "actions",
+            "ticks",
+            "left",
+            "went",
+            "new",
+            "done",
+        ],
     )
 )
 

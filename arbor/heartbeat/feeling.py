@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from arbor.heartbeat.learning import PEER_MESSAGE, USER_MESSAGE
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Situation
@@ -12,8 +13,7 @@ from arbor.selves.drives import CONTACT, GOAL_COMPLETED, SATISFACTION, Drive
 from arbor.selves.emotions import Event
 
 #: Percepts with news from outside (`apps.heartbeats.models.PerceptKind`).
-PEER_MESSAGE = "peer_message"
-NEWS = frozenset({"user_message", PEER_MESSAGE, "environment"})
+NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, "environment"})
 #: Actions with news from outside.
 INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
 

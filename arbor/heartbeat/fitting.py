@@ -11,6 +11,7 @@ from typing import Any
 
 from arbor.goals.values import GoalState
 from arbor.heartbeat.context_budget import Side, estimate_tokens, side_of
+from arbor.heartbeat.learning import PEER_MESSAGE, USER_MESSAGE
 from arbor.heartbeat.sections.text import Section, line
 from arbor.heartbeat.situation import PerceptView, Situation
 
@@ -21,9 +22,6 @@ _ENTRY_TOKENS = 320
 #: Characters of a clipped percept, and of a clipped message.
 CLIPPED_PERCEPT = 600
 CLIPPED_MESSAGE = 2_000
-
-USER_MESSAGE = "user_message"
-PEER_MESSAGE = "peer_message"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

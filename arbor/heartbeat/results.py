@@ -73,14 +73,8 @@ def answer(
 
 def refused(decision: Decision) -> ActionResult:
     """Return the result of an action that does not run."""
-    return ActionResult(
-        index=decision.index,
-        action=decision.action,
-        outcome=ActionOutcome.BLOCKED,
-        summary=f"not done: {decision.reason}",
-        goal_id=decision.goal_id,
-        intent_id=decision.intent_id,
-    )
+    free = decision.model_copy(update={"cost": 0})
+    return answer(free, ActionOutcome.BLOCKED, f"not done: {decision.reason}")
 
 
 class GoalChangeKind(StrEnum):

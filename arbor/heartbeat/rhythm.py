@@ -7,7 +7,17 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from arbor.errors import Invalid
-from arbor.heartbeat.triggers import DRIVE, TIMER
+
+#: Triggers (`apps.heartbeats.models.Trigger`).
+TIMER = "timer"
+DRIVE = "drive"
+CYCLE = "cycle"
+MESSAGE = "message"
+
+#: Without a request.
+BY_ITSELF = frozenset({TIMER, DRIVE})
+#: A cycle is requested, but ends when idle.
+ENDS_WHEN_IDLE = BY_ITSELF | {CYCLE}
 
 # Seed 004, 10.1 asks for an adaptive schedule, without figures.
 SLOWER_PER_IDLE_BEAT = 1.5
@@ -63,7 +73,7 @@ class Rhythm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextBeat:
-    """The due time and trigger of the next heartbeat (`arbor.heartbeat.triggers`)."""
+    """The due time and trigger of the next heartbeat (`apps.heartbeats.models.Trigger`)."""
 
     due_at: datetime
     trigger: str = TIMER

@@ -11,9 +11,16 @@ from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import BeatGlance, Pulse, notices_of
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.rhythm import NextBeat, Stirrings, idle_reason, next_beat, night_reason
+from arbor.heartbeat.rhythm import (
+    BY_ITSELF,
+    ENDS_WHEN_IDLE,
+    NextBeat,
+    Stirrings,
+    idle_reason,
+    next_beat,
+    night_reason,
+)
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.triggers import BY_ITSELF, ENDS_WHEN_IDLE
 from arbor.heartbeat.usage import Degradation, renewed_at, withheld
 from arbor.pipeline.engine import NodeResult
 from arbor.selves.drives import URGENT, WAKING, Drives, in_touch, next_urgent_at, read_drives

@@ -18,13 +18,12 @@ from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.needs import Embedding, Placed, Placing
 from arbor.heartbeat.results import ActionOutcome, ActionResult, laid_aside, links_of
-from arbor.heartbeat.rhythm import NextBeat, next_beat
+from arbor.heartbeat.rhythm import MESSAGE, NextBeat, next_beat
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.steps.following import taken_in
 from arbor.heartbeat.steps.making import lasting, vectors_of
 from arbor.heartbeat.steps.opening import urgent_at
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
-from arbor.heartbeat.triggers import MESSAGE
 from arbor.heartbeat.working_memory import after_beat
 from arbor.memory.buffer import ToHold
 from arbor.memory.importance import appraise

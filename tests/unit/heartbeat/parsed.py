@@ -15,7 +15,7 @@ def parse(value: Any) -> ParsedReply:
 
 
 def drops(parsed: ParsedReply) -> list[tuple[str, str]]:
-    return [(each.path, each.reason) for each in parsed.dropped]
+    return [(item.path, item.reason) for item in parsed.dropped]
 
 
 def is_read_as_far_as_it_fits(

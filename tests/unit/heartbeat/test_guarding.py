@@ -82,7 +82,7 @@ def test_an_action_stays_within_the_boundaries(
 ) -> None:
     found = within_boundaries(decision(reasoning, content=content), DEFAULT_BOUNDARIES, {})
     assert found.verdict is verdict
-    assert [each.boundary for each in found.crossed] == crossed
+    assert [crossing.boundary for crossing in found.crossed] == crossed
     assert found.cost == (3 if verdict is Verdict.RUN else 0)
     assert bool(found.reason) is (verdict is Verdict.BOUNDARY)
 
@@ -211,12 +211,12 @@ SEEN = situation(
     ],
 )
 def test_each_side_of_the_self_has_its_section(section: str, said: str) -> None:
-    texts = {each.name: each.text for each in render(SEEN, "4f9c2b7a81d06e35")}
+    texts = {section.name: section.text for section in render(SEEN, "4f9c2b7a81d06e35")}
     assert said in texts[section]
 
 
 def test_a_self_with_nothing_to_say_has_no_sections() -> None:
-    texts = {each.name: each.text for each in render(situation(), "4f9c2b7a81d06e35")}
+    texts = {section.name: section.text for section in render(situation(), "4f9c2b7a81d06e35")}
     names = (
         "mood",
         "drives",

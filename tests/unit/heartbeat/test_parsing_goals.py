@@ -187,4 +187,4 @@ def test_what_is_brainstormed_has_titles_of_one_line() -> None:
         {"goals": [{"title": "Sail\x1b[31m\nout"}, {"title": "Rest\x07"}]}
     )
 
-    assert [each.title for each in thought_up.goals] == ["Sail [31m out", "Rest"]
+    assert [goal.title for goal in thought_up.goals] == ["Sail [31m out", "Rest"]

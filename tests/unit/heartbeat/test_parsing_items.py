@@ -147,7 +147,7 @@ def test_what_is_wrong_in_an_action_is_listed(item: Any, path: str, reason: str)
     parsed = parse({"actions": [item, {"action": "rest"}]})
 
     assert parsed.reply.actions[-1].action == "rest"
-    assert (path, reason) in [(each[0], each[1][: len(reason)]) for each in drops(parsed)]
+    assert (path, reason) in [(item[0], item[1][: len(reason)]) for item in drops(parsed)]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ memories = st.builds(
 @st.composite
 def situations(draw: st.DrawFn) -> Situation:
     wanted = draw(st.lists(goals, max_size=4))
-    aims = st.sampled_from([each.id for each in wanted]) if wanted else ids
+    aims = st.sampled_from([goal.id for goal in wanted]) if wanted else ids
     steps = st.builds(
         IntentView,
         id=ids,
@@ -92,7 +92,7 @@ def test_every_reply_is_in_the_schema_permitted_paid_for_and_used_whole(seen: Si
         energy=seen.energy,
         budget=ByEnergy(),
     )
-    assert [(each.action, each.reason) for each in decisions if not each.runs] == []
+    assert [(decision.action, decision.reason) for decision in decisions if not decision.runs] == []
 
 
 @settings(max_examples=30, deadline=None)

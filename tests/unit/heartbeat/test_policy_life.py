@@ -40,7 +40,7 @@ class Life:
             beat_number=self.beat,
             environment=Environment(now=NOW),
             energy=self.energy,
-            goals=[each for each in self.goals.values() if each.state.is_open],
+            goals=[goal for goal in self.goals.values() if goal.state.is_open],
             intents=list(self.intents.values()),
             recent=[memory("pier"), memory("crane")],
             last_beat=self.last,
@@ -101,4 +101,4 @@ def test_an_agent_on_reflex_plans_works_off_and_completes_its_goals_and_finds_ne
     assert life.goals[first.id].fraction == 1.0
     assert life.goals[second.id].state is GoalState.COMPLETED
     assert len(life.goals) > 2
-    assert all(each.status is not IntentStatus.FAILED for each in life.intents.values())
+    assert all(intent.status is not IntentStatus.FAILED for intent in life.intents.values())

@@ -112,4 +112,4 @@ def test_all_turns_together_take_up_three_goals(
     kept, left = within_beat(earlier, reply)
 
     assert [goal.title for goal in kept.new_goals] == [f"new {n}" for n in range(taken)]
-    assert [each.path for each in left] == dropped
+    assert [item.path for item in left] == dropped

@@ -81,7 +81,7 @@ def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
 def test_each_mode_has_its_own_call_of_a_model(mode: str, node: str) -> None:
     _, walked = replies(Outcome.RETRY, Outcome.SUCCESS, mode=mode)
 
-    assert [each for each in walked if each.startswith("llm_")] == [node, node]
+    assert [node for node in walked if node.startswith("llm_")] == [node, node]
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def paid(action: str, **params: Any) -> Decision:
 
 
 def acted(*decisions: Decision, answers: Answers | None = None, **changes: Any) -> Beat:
-    numbered = [each.model_copy(update={"index": place}) for place, each in enumerate(decisions)]
+    numbered = [decision.model_copy(update={"index": place}) for place, decision in enumerate(decisions)]
     values: dict[str, Any] = {"decisions": numbered, "turn": 1, "embedding_model": MODEL, **changes}
     return (answers or Answers()).run(act(beat_of(**values))).state
 
@@ -282,7 +282,7 @@ def test_what_is_known_already_is_only_a_part() -> None:
 def test_what_is_made_from_memories_is_tied_to_them(make: Callable[[list[str]], Decision]) -> None:
     materials = [UUID(int=5), KNOWN]
     answers = Answers({OwnMemories: frozenset(materials)})
-    beat = acted(make([str(each) for each in materials]), answers=answers)
+    beat = acted(make([str(memory_id) for memory_id in materials]), answers=answers)
 
     assert answers.kinds == [OwnMemories, Placing]
     assert answers.asked[0].required

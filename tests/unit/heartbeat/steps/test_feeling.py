@@ -109,7 +109,7 @@ def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
     ],
 )
 def test_an_action_that_worked_satisfies_a_drive(deed: Any, drive: Drive, by: float) -> None:
-    states = {each: DriveState(level=1.0, at=NOW) for each in Drive}
+    states = {drive: DriveState(level=1.0, at=NOW) for drive in Drive}
     beat = felt(deed, selfhood=Selfhood(drives=Drives(states=states).model_dump(mode="json")))
     drives = read_drives(beat.state.drives or {}, NOW)
     assert drives.level(drive, NOW) == pytest.approx(1.0 - by)
@@ -203,7 +203,7 @@ def test_whoever_wrote_was_met_and_notes_about_others_go_along(
         return
     (need,) = answers.asked
     assert need.tick == 3
-    assert [(each.name, each.note) for each in need.met] == met
+    assert [(meeting.name, meeting.note) for meeting in need.met] == met
     # Of several notes about one, the first counts; the others are refused.
     assert list(need.others) == (others if others is not None else [note("Bo"), note("bo")])
 
