@@ -39,8 +39,10 @@ _STORED: TypeAdapter[dict[str, Any]] = TypeAdapter(_typed_dict("_Stored", _HINTS
 
 def checkpoint_json(checkpoint: Checkpoint[Beat]) -> bytes:
     """Return a checkpoint as JSON text, without the situation, which is stored apart."""
-    beat = checkpoint.state
-    known = {name: value for name, default in _DEFAULTS.items() if (value := getattr(beat, name)) != default}
+    heartbeat = checkpoint.state
+    known = {
+        name: value for name, default in _DEFAULTS.items() if (value := getattr(heartbeat, name)) != default
+    }
     return orjson.dumps({**checkpoint.position(), "beat": orjson.Fragment(_STORED.dump_json(known))})
 
 

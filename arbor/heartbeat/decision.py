@@ -43,7 +43,7 @@ class Verdict(StrEnum):
     BOUNDARY = "boundary"
     #: There is too little energy left.
     TOO_LITTLE_ENERGY = "too_little_energy"
-    #: The beat has enough actions already.
+    #: The heartbeat has enough actions already.
     TOO_MANY = "too_many"
 
 

@@ -198,7 +198,7 @@ def _spam(reached_out: int) -> str:
 
 
 def _loop(beats: Sequence[BeatGlance]) -> str:
-    done = [beat for beat in beats if beat.status == "done"]
+    done = [heartbeat for heartbeat in beats if heartbeat.status == "done"]
     latest = done[:NARRATIVES_READ]
     topic, times = _recurring_topic(done)
     if times >= BEATS_OF_A_LOOP:
@@ -206,7 +206,7 @@ def _loop(beats: Sequence[BeatGlance]) -> str:
     elif (found := _kindred_topic(latest))[1] >= BEATS_OF_A_TOPIC:
         about = f"You have turned to “{found[0]}” in {found[1]} of your last {len(latest)} heartbeats."
     else:
-        about = _same_story([words_of(beat.narrative) for beat in latest if beat.narrative])
+        about = _same_story([words_of(heartbeat.narrative) for heartbeat in latest if heartbeat.narrative])
     return f"{about} What else might deserve attention?" if about else ""
 
 
@@ -216,8 +216,8 @@ def _recurring_topic(done: Sequence[BeatGlance]) -> tuple[str, int]:
     for topic in done[0].topics if done else ():
         wanted = words_of(topic)
         times = 0
-        for beat in done:
-            if not any(words_of(other) == wanted for other in beat.topics):
+        for heartbeat in done:
+            if not any(words_of(other) == wanted for other in heartbeat.topics):
                 break
             times += 1
         if wanted and times > most:
@@ -227,9 +227,9 @@ def _recurring_topic(done: Sequence[BeatGlance]) -> tuple[str, int]:
 
 def _kindred_topic(latest: Sequence[BeatGlance]) -> tuple[str, int]:
     """Return the topic of the latest heartbeat that most of these share, in whatever words, and their number."""
-    if sum(bool(beat.topics) for beat in latest) < BEATS_OF_A_TOPIC:
+    if sum(bool(heartbeat.topics) for heartbeat in latest) < BEATS_OF_A_TOPIC:
         return "", 0
-    turned = [[stems_of(words_of(topic)) for topic in beat.topics] for beat in latest]
+    turned = [[stems_of(words_of(topic)) for topic in heartbeat.topics] for heartbeat in latest]
     counts = [
         sum(any(_is_same_topic(wanted, other) for other in others) for others in turned)
         for wanted in turned[0]
@@ -293,7 +293,9 @@ def _workers(pulse: Pulse) -> str:
 
 
 def _refusals(beats: Sequence[BeatGlance]) -> str:
-    count = sum(beat.status == "failed" and beat.reason.startswith("ModelRefused") for beat in beats)
+    count = sum(
+        heartbeat.status == "failed" and heartbeat.reason.startswith("ModelRefused") for heartbeat in beats
+    )
     if count < REFUSALS:
         return ""
     return f"In {count} of your last {len(beats)} heartbeats the model declined to answer. Turn to something else."

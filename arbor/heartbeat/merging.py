@@ -3,16 +3,16 @@
 | changed meanwhile by | column | the heartbeat's end |
 |---|---|---|
 | a conversation | working memory: who is there, the conversation | leaves it as it is |
-| a conversation | working memory: thoughts since the beat began | adds them after its own |
+| a conversation | working memory: thoughts since the heartbeat began | adds them after its own |
 | a conversation | working memory: talk since memory was tended | adds it to its own count |
-| a conversation | mood | adds the beat's share of the change to it |
-| a conversation | stale beats | leaves them, where they became fewer |
-| a person, a program | energy, ticks, bonus actions | adds the difference to what the beat leaves, within the bounds |
-| anybody | percepts | the beat has taken in those that its prompt showed; the others wait for the next one |
-| a person | goals, plans, intents | read anew and locked before the beat changes them |
-| a person | boundaries, policy, model, character | those that the beat found hold until its end |
-| a person | schedule, status of the agent | the end of the beat leaves an earlier time, and rests where it may not beat |
-| the beat alone | drives, what was learned, idle beats, notices, beats, unusable replies | overwrites them |
+| a conversation | mood | adds the heartbeat's share of the change to it |
+| a conversation | stale heartbeats | leaves them, where they became fewer |
+| a person, a program | energy, ticks, bonus actions | adds the difference to what the heartbeat leaves, within the bounds |
+| anybody | percepts | the heartbeat has taken in those that its prompt showed; the others wait for the next one |
+| a person | goals, plans, intents | read anew and locked before the heartbeat changes them |
+| a person | boundaries, policy, model, character | those that the heartbeat found hold until its end |
+| a person | schedule, status of the agent | the end of the heartbeat leaves an earlier time, and ends where the agent may not run |
+| the heartbeat alone | drives, what was learned, idle heartbeats, notices, heartbeats, unusable replies | overwrites them |
 """
 
 from __future__ import annotations

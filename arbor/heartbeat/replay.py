@@ -81,43 +81,43 @@ class Replay:
         return not self.differences
 
 
-def replay(beat: RecordedBeat) -> Replay:
+def replay(heartbeat: RecordedBeat) -> Replay:
     """Build the prompt, parse the replies and decide again, and compare each with the record."""
     notes: list[str] = []
-    differences = [*_compare_prompt(beat, notes)]
-    turns, dropped, repairs, unreadable = _read(beat.replies, beat.boundaries)
+    differences = [*_compare_prompt(heartbeat, notes)]
+    turns, dropped, repairs, unreadable = _read(heartbeat.replies, heartbeat.boundaries)
     if unreadable:
         notes.append(f"{unreadable} replies could not be read, and were asked for again, as in the beat")
-    decisions = [*_decide_turns(beat, turns, notes)]
-    differences += _compare_decisions(beat.actions, decisions)
-    lost = [item for item in dropped if item not in beat.dropped]
-    later = [item for item in beat.dropped if item not in dropped]
+    decisions = [*_decide_turns(heartbeat, turns, notes)]
+    differences += _compare_decisions(heartbeat.actions, decisions)
+    lost = [item for item in dropped if item not in heartbeat.dropped]
+    later = [item for item in heartbeat.dropped if item not in dropped]
     if lost:
-        differences.append(_differing("dropped", _listed(beat.dropped), _listed(dropped)))
+        differences.append(_differing("dropped", _listed(heartbeat.dropped), _listed(dropped)))
     elif later:
         notes.append(f"{len(later)} items were set aside after the reply was read; that is not replayed")
-    if list(beat.repairs) != repairs:
-        differences.append(_differing("repairs", "\n".join(beat.repairs), "\n".join(repairs)))
+    if list(heartbeat.repairs) != repairs:
+        differences.append(_differing("repairs", "\n".join(heartbeat.repairs), "\n".join(repairs)))
     return Replay(differences=differences, decisions=decisions, notes=notes)
 
 
-def decide_reply(beat: RecordedBeat, text: str) -> tuple[Decision, ...]:
+def decide_reply(heartbeat: RecordedBeat, text: str) -> tuple[Decision, ...]:
     """Return the decisions about another reply to the prompt. Raises ReplyInvalid."""
-    return _decide(beat, parse_reply(text).reply, beat.situation.energy, entries=())
+    return _decide(heartbeat, parse_reply(text).reply, heartbeat.situation.energy, entries=())
 
 
-def prompt_of(beat: RecordedBeat) -> Prompt | None:
+def prompt_of(heartbeat: RecordedBeat) -> Prompt | None:
     """Return the prompt rebuilt with the recorded mark; None without one."""
-    recorded = dict(beat.sections)
+    recorded = dict(heartbeat.sections)
     mark = recorded.get("mark", "").rpartition(" ")[2].rstrip(".")
     if not mark:
         return None
     return build_prompt(
-        _as_offered(beat.situation),
+        _as_offered(heartbeat.situation),
         recorded.get("character", ""),
         nonce=mark,
-        window=beat.window,
-        reply_tokens=beat.reply_tokens,
+        window=heartbeat.window,
+        reply_tokens=heartbeat.reply_tokens,
     )
 
 
@@ -134,12 +134,12 @@ def _as_offered(situation: Situation) -> Situation:
     return situation.model_copy(update={"actions": offers, "percepts": reached, "waiting": []})
 
 
-def _compare_prompt(beat: RecordedBeat, notes: list[str]) -> list[Difference]:
-    prompt = prompt_of(beat)
+def _compare_prompt(heartbeat: RecordedBeat, notes: list[str]) -> list[Difference]:
+    prompt = prompt_of(heartbeat)
     if prompt is None:
         notes.append("the prompt is not compared: the record of its call has no sections")
         return []
-    recorded = dict(beat.sections)
+    recorded = dict(heartbeat.sections)
     built = {section.name: section.text for section in prompt.sections}
     return [
         _differing(f"prompt: {name}", recorded.get(name, ""), built.get(name, ""))
@@ -175,14 +175,14 @@ def _read(
     return turns, dropped, repairs, unreadable
 
 
-def _decide_turns(beat: RecordedBeat, turns: Sequence[Reply], notes: list[str]) -> list[Decision]:
+def _decide_turns(heartbeat: RecordedBeat, turns: Sequence[Reply], notes: list[str]) -> list[Decision]:
     """Decide each round trip with the energy after the recorded actions of earlier ones."""
     decisions: list[Decision] = []
-    left = beat.situation.energy
+    left = heartbeat.situation.energy
     for reply in turns:
         start = len(decisions)
-        entries = beat.actions[start : start + len(reply.actions)]
-        made = _decide(beat, reply, left, entries=entries)
+        entries = heartbeat.actions[start : start + len(reply.actions)]
+        made = _decide(heartbeat, reply, left, entries=entries)
         if any(
             decision.verdict is Verdict.BOUNDARY and decision.crossed for decision in made
         ) and _by_meaning(entries):
@@ -193,18 +193,18 @@ def _decide_turns(beat: RecordedBeat, turns: Sequence[Reply], notes: list[str]) 
 
 
 def _decide(
-    beat: RecordedBeat, reply: Reply, energy: float, *, entries: Sequence[Mapping[str, Any]]
+    heartbeat: RecordedBeat, reply: Reply, energy: float, *, entries: Sequence[Mapping[str, Any]]
 ) -> tuple[Decision, ...]:
-    terms = beat.situation.terms
+    terms = heartbeat.situation.terms
     decisions = decide(
         reply.actions,
         registry=ACTIONS,
-        allowed=terms.allowed if terms else [offer.name for offer in beat.situation.actions],
+        allowed=terms.allowed if terms else [offer.name for offer in heartbeat.situation.actions],
         energy=energy,
         budget=budget_of(terms.budget if terms else "energy", terms.allowance if terms else None),
         missing=terms.missing if terms else {},
-        cooling=beat.cooling(beat.situation.environment),
-        guarded=partial(within_boundaries, boundaries=beat.boundaries, vectors={}),
+        cooling=heartbeat.cooling(heartbeat.situation.environment),
+        guarded=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     return tuple(
         _as_recorded(decision, entries[place] if place < len(entries) else {})

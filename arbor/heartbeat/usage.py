@@ -66,7 +66,7 @@ class Amounts:
 class Scarcest:
     """The nearest limit and its remaining share."""
 
-    #: "beats", "tokens" or "US dollars", and whose: "its" or "its tenant's".
+    #: "heartbeats", "tokens" or "US dollars", and whose: "its" or "its tenant's".
     what: str
     whose: str
     left: float

@@ -96,14 +96,14 @@ def notices(notices: Sequence[Notice], data: Data) -> str:
     return "## Noticed about yourself\n" + data.block(f"- {line(notice.text)}" for notice in notices)
 
 
-def last_beat(beat: LastBeat | None, data: Data) -> str:
-    if beat is None:
+def last_beat(heartbeat: LastBeat | None, data: Data) -> str:
+    if heartbeat is None:
         return "## Last heartbeat\nThis is your first."
     lines = [
-        line(beat.narrative, OUTCOME_LENGTH),
-        *(f"- {line(outcome, OUTCOME_LENGTH)}" for outcome in beat.outcomes),
+        line(heartbeat.narrative, OUTCOME_LENGTH),
+        *(f"- {line(outcome, OUTCOME_LENGTH)}" for outcome in heartbeat.outcomes),
     ]
-    return f"## Last heartbeat ({beat.number}, {beat.mode.replace('_', ' ')})\n{data.block(lines)}"
+    return f"## Last heartbeat ({heartbeat.number}, {heartbeat.mode.replace('_', ' ')})\n{data.block(lines)}"
 
 
 def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:

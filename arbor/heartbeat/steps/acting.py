@@ -44,59 +44,61 @@ type Act = Generator[Any, Any, ActionResult]
 class Execution:
     """The running actions of one round trip."""
 
-    beat: Beat
+    heartbeat: Beat
     goal_changes: list[GoalChange] = field(default_factory=list)
     backlog: Backlog | None = None
 
     @property
     def situation(self) -> Any:
-        return self.beat.situation
+        return self.heartbeat.situation
 
 
-def act(beat: Beat) -> Steps[Beat]:
+def act(heartbeat: Beat) -> Steps[Beat]:
     """Execute the decisions; a failed action costs its energy and changes nothing else."""
-    execution = Execution(beat=beat)
+    execution = Execution(heartbeat=heartbeat)
     results: list[ActionResult] = []
-    for decision in beat.decisions:
+    for decision in heartbeat.decisions:
         results.append((yield from _execute(execution, decision)) if decision.runs else refused(decision))
-    beat = execution.beat
+    heartbeat = execution.heartbeat
     denied = [
-        _denial(beat, decision) for decision in beat.decisions if decision.verdict is Verdict.NOT_PERMITTED
+        _denial(heartbeat, decision)
+        for decision in heartbeat.decisions
+        if decision.verdict is Verdict.NOT_PERMITTED
     ]
-    energy = beat.energy
+    energy = heartbeat.energy
     for result in results:
-        energy = beat.budget.spend(energy, result.cost)
+        energy = heartbeat.budget.spend(energy, result.cost)
     # Rests of all round trips count.
-    rests = beat.rests + sum(
+    rests = heartbeat.rests + sum(
         result.action == "rest" and result.outcome is ActionOutcome.SUCCESS for result in results
     )
     deeds = [
-        Deed(decision=decision, result=result, turn=max(beat.turn, 1))
-        for decision, result in zip(beat.decisions, results, strict=True)
+        Deed(decision=decision, result=result, turn=max(heartbeat.turn, 1))
+        for decision, result in zip(heartbeat.decisions, results, strict=True)
     ]
-    beat = beat.with_present(
-        deeds=deeds, goal_changes=[*beat.present.goal_changes, *execution.goal_changes]
-    ).with_state(**beat.budget.settle(energy, rests=rests))
+    heartbeat = heartbeat.with_present(
+        deeds=deeds, goal_changes=[*heartbeat.present.goal_changes, *execution.goal_changes]
+    ).with_state(**heartbeat.budget.settle(energy, rests=rests))
     if execution.backlog is not None:
-        beat = beat.bringing(backlog=execution.backlog)
+        heartbeat = heartbeat.bringing(backlog=execution.backlog)
     # The actions are committed with the leg, so the same percepts must not cause them again.
-    beat = replace(
-        taken_in(beat.bringing(audit=denied)),
+    heartbeat = replace(
+        taken_in(heartbeat.bringing(audit=denied)),
         energy_end=energy,
         rests=rests,
-        work=pending_work(beat.decisions, results),
+        work=pending_work(heartbeat.decisions, results),
     )
     changed = tuple(
         f"{result.action}: {result.summary}" for result in results if result.cost or result.memory_ids
     )
-    return NodeResult(state=beat, changed=changed)
+    return NodeResult(state=heartbeat, changed=changed)
 
 
-def _denial(beat: Beat, decision: Decision) -> AuditNote:
+def _denial(heartbeat: Beat, decision: Decision) -> AuditNote:
     return AuditNote(
         action=_DENIED,
         message=f"{decision.action}: {decision.reason}",
-        detail={"heartbeat_id": str(beat.heartbeat_id)},
+        detail={"heartbeat_id": str(heartbeat.heartbeat_id)},
     )
 
 
@@ -123,9 +125,12 @@ def begin_inquiry(_: Execution, decision: Decision) -> Act:
 
 def serve(execution: Execution, decision: Decision) -> Act:
     """Have a service execute the action."""
-    beat = execution.beat
+    heartbeat = execution.heartbeat
     result: ActionResult = yield Service(
-        decision=decision, situation=beat.situation_now, vectors=beat.vectors, model=beat.embedding_model
+        decision=decision,
+        situation=heartbeat.situation_now,
+        vectors=heartbeat.vectors,
+        model=heartbeat.embedding_model,
     )
     return result
 
@@ -134,27 +139,27 @@ def reach_out_user(execution: Execution, decision: Decision) -> Act:
     """Write to the agent's users, and store the time."""
     result = yield from serve(execution, decision)
     if result.outcome is ActionOutcome.SUCCESS:
-        execution.beat = execution.beat.with_state(last_reach_out_at=execution.beat.now)
+        execution.heartbeat = execution.heartbeat.with_state(last_reach_out_at=execution.heartbeat.now)
     return result
 
 
 def recall(execution: Execution, decision: Decision) -> Act:
     """Recall memories about a query."""
-    beat, query = execution.beat, str(decision.params["query"])
-    vector = beat.vectors.get(query)
+    heartbeat, query = execution.heartbeat, str(decision.params["query"])
+    vector = heartbeat.vectors.get(query)
     found: list[Recalled] = yield RecallRequest(
-        agent_id=beat.agent_id,
+        agent_id=heartbeat.agent_id,
         text=query,
         vector=vector,
-        model=beat.embedding_model,
+        model=heartbeat.embedding_model,
         limit=decision.params["limit"],
-        now=beat.now,
+        now=heartbeat.now,
         only=making.only_of(decision.params, NOT_OWN_BEATS),
     )
     if not found:
         return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
-    execution.beat = beat.bringing(recalls=({memory.id: memory.score for memory in found},))
-    themes: list[str] = yield Themes(recalled=found, vector=vector, model=beat.embedding_model)
+    execution.heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in found},))
+    themes: list[str] = yield Themes(recalled=found, vector=vector, model=heartbeat.embedding_model)
     glimpses = "; ".join(clip(memory.content, GLIMPSE) for memory in found[:3])
     unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
     return answer(
@@ -174,15 +179,15 @@ def _read_out(memory: Recalled) -> str:
 
 def make(execution: Execution, decision: Decision) -> Act:
     """Store a new memory, linked to the memories that it is made from."""
-    beat = execution.beat
-    wanted = making.MADE[decision.action](beat, decision)
+    heartbeat = execution.heartbeat
+    wanted = making.MADE[decision.action](heartbeat, decision)
     materials: Collection[UUID] = ()
     if wanted.materials:
         materials = yield OwnMemories(named=wanted.materials, required=True)
-    placed: Placed = yield making.placing(beat, wanted.memory)
+    placed: Placed = yield making.placing(heartbeat, wanted.memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
-        execution.beat = beat.bringing(derived=((placed.ids[0], made_from),))
+        execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))
     if not placed.fresh:
         return answer(decision, ActionOutcome.PARTIAL, "that was known already", placed.ids)
     summary = f"{wanted.verb}: {clip(wanted.memory.content, GLIMPSE)}"

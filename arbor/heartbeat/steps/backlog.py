@@ -28,20 +28,20 @@ _ENVIRONMENT = "environment"
 _PUT_OFF = (Verdict.TOO_LITTLE_ENERGY, Verdict.TOO_MANY, Verdict.TOO_SOON, Verdict.UNAVAILABLE)
 
 
-def inject_goals(beat: Beat) -> Steps[Beat]:
+def inject_goals(heartbeat: Beat) -> Steps[Beat]:
     """Add the goals that rules create, and close the survival goal when recovered (seed 003, 10.1: orient)."""
-    if beat.opening is None:
+    if heartbeat.opening is None:
         # A custom graph may run this step after the first leg.
-        return NodeResult(state=beat)
-    situation, opening = beat.situation, beat.opening
-    circumstances = _circumstances(beat, opening.circumstances)
+        return NodeResult(state=heartbeat)
+    situation, opening = heartbeat.situation, heartbeat.opening
+    circumstances = _circumstances(heartbeat, opening.circumstances)
     found = injected_goals(circumstances)
     over = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
     over = over if has_recovered(circumstances) else []
     if not (found or over):
-        return NodeResult(state=beat)
+        return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
-    changes = Changes(beat, backlog)
+    changes = Changes(heartbeat, backlog)
     made: list[GoalView] = []
     left_out: list[str] = []
     for goal in over:
@@ -61,52 +61,52 @@ def inject_goals(beat: Beat) -> Steps[Beat]:
     return replace(result, state=result.state.with_view(goals=goals), changed=(*result.changed, *left_out))
 
 
-def store_decompositions(beat: Beat) -> Steps[Beat]:
+def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
     """Store the reply's decompositions as plans, and lock the intents that its actions execute."""
     wanted = [
         intent_id
-        for decision in beat.decisions
+        for decision in heartbeat.decisions
         if decision.runs and (intent_id := read_id(decision.intent_id))
     ]
-    decompositions = beat.said.decompositions
+    decompositions = heartbeat.said.decompositions
     # Reset from the previous round trip.
-    beat = replace(beat, counted=[])
+    heartbeat = replace(heartbeat, counted=[])
     if not (wanted or decompositions):
-        return NodeResult(state=beat)
+        return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
     if wanted:
         backlog.take_in_hand(
-            wanted, again=[found for intent_id in beat.served if (found := read_id(intent_id))]
+            wanted, again=[found for intent_id in heartbeat.served if (found := read_id(intent_id))]
         )
-        counted = [key for key in dict.fromkeys(map(str, wanted)) if key not in beat.served]
-        beat = replace(beat, served=[*beat.served, *counted], counted=counted)
-    changes = Changes(beat, backlog)
-    paths = paths_of("decompositions", decompositions, beat.untaken)
+        counted = [key for key in dict.fromkeys(map(str, wanted)) if key not in heartbeat.served]
+        heartbeat = replace(heartbeat, served=[*heartbeat.served, *counted], counted=counted)
+    changes = Changes(heartbeat, backlog)
+    paths = paths_of("decompositions", decompositions, heartbeat.untaken)
     for path, decomposition in zip(paths, decompositions, strict=True):
         changes.apply(path, changes.decompose, decomposition)
     return changes.result()
 
 
-def goals(beat: Beat) -> Steps[Beat]:
+def goals(heartbeat: Beat) -> Steps[Beat]:
     """Apply the reply's goal updates and new goals, outcomes of intents, and actions for goals."""
-    reply, results = beat.said, beat.present.results
-    decisions = [deed.decision for deed in beat.deeds]
+    reply, results = heartbeat.said, heartbeat.present.results
+    decisions = [deed.decision for deed in heartbeat.deeds]
     tried, put_off = _tried(results, decisions), _put_off(results, decisions)
     for_goals = [result for result in results if not result.intent_id and is_work(result)]
     if not (tried or put_off or for_goals or reply.goal_updates or reply.new_goals):
-        return NodeResult(state=beat)
+        return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
-    changes = Changes(beat, backlog)
+    changes = Changes(heartbeat, backlog)
     for result in tried:
         changes.apply(f"actions[{result.index}].intent_id", changes.intent, result)
     for result in put_off:
         changes.apply(f"actions[{result.index}].intent_id", changes.put_off, result)
     for result in for_goals:
         changes.serve(result)
-    paths = paths_of("new_goals", reply.new_goals, beat.untaken)
+    paths = paths_of("new_goals", reply.new_goals, heartbeat.untaken)
     for path, goal in zip(paths, reply.new_goals, strict=True):
         changes.apply(path, changes.add, goal)
-    paths = paths_of("goal_updates", reply.goal_updates, beat.untaken)
+    paths = paths_of("goal_updates", reply.goal_updates, heartbeat.untaken)
     for path, update in zip(paths, reply.goal_updates, strict=True):
         changes.apply(path, changes.update, update)
     changed = changes.result()
@@ -153,8 +153,8 @@ def _view(goal: GoalRow, scale: Scale) -> GoalView:
     )
 
 
-def _circumstances(beat: Beat, found: Circumstances) -> Circumstances:
-    situation = beat.situation
+def _circumstances(heartbeat: Beat, found: Circumstances) -> Circumstances:
+    situation = heartbeat.situation
     return replace(
         found,
         open_titles=[goal.title for goal in situation.goals],

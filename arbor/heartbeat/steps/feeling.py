@@ -31,26 +31,26 @@ _PEOPLE = (USER_MESSAGE, PEER_MESSAGE)
 _BOUNDARY = "boundary"
 
 
-def feel(beat: Beat) -> Steps[Beat]:
+def feel(heartbeat: Beat) -> Steps[Beat]:
     """Update drives, mood and learned counts; record experiences, boundary matches and meetings."""
-    situation, reply, before = beat.situation, beat.said, beat.selfhood
-    whole = beat.whole
+    situation, reply, before = heartbeat.situation, heartbeat.said, heartbeat.selfhood
+    whole = heartbeat.whole
     results, changes = whole.results, whole.goal_changes
     met_new = met_something_new(situation, results, changes)
     drives = after_beat(
-        in_touch(read_drives(before.drives, beat.now), before.contact),
-        now=beat.now,
+        in_touch(read_drives(before.drives, heartbeat.now), before.contact),
+        now=heartbeat.now,
         satisfied=satisfactions(situation, results, changes),
         building=causes(situation, results, met_new=met_new),
     )
     events = [
         *events_of(reply, results, changes),
-        *(Event.BOUNDARY for _ in _kept(situation, whole.deeds, beat.crossings)),
+        *(Event.BOUNDARY for _ in _kept(situation, whole.deeds, heartbeat.crossings)),
         *([Event.CONTACT] if any(percept.kind in _PEOPLE for percept in situation.percepts) else []),
     ]
-    mood = read_mood(before.mood, baseline=baseline_of([before.tone]), now=beat.now).moved(events)
-    beat = beat.bringing(
-        experiences=_experiences(whole.deeds, before), audit=_boundary_notes(beat, whole.deeds)
+    mood = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now).moved(events)
+    heartbeat = heartbeat.bringing(
+        experiences=_experiences(whole.deeds, before), audit=_boundary_notes(heartbeat, whole.deeds)
     )
     met, others = _meetings(situation, reply.peer_notes, before.contact)
     if met or others:
@@ -58,10 +58,10 @@ def feel(beat: Beat) -> Steps[Beat]:
             tick=situation.beat_number, met=met, others=others
         )
         if refused:
-            beat = beat.with_present(
-                dropped=[*beat.present.dropped, *(_refused(reply.peer_notes, *pair) for pair in refused)]
+            heartbeat = heartbeat.with_present(
+                dropped=[*heartbeat.present.dropped, *(_refused(reply.peer_notes, *pair) for pair in refused)]
             )
-    beat = beat.with_state(
+    heartbeat = heartbeat.with_state(
         drives=drives.model_dump(mode="json"),
         mood=mood.model_dump(mode="json"),
         learned=learned_after(before.learned, results),
@@ -69,13 +69,13 @@ def feel(beat: Beat) -> Steps[Beat]:
     )
     shift = change_of(events)
     # The commit merges this change with that of a concurrent conversation.
-    beat = replace(
-        beat,
+    heartbeat = replace(
+        heartbeat,
         emotional_valence=mood.valence,
         arousal=mood.arousal,
         moved=MoodShift(valence=shift.valence, arousal=shift.arousal),
     )
-    return NodeResult(state=beat)
+    return NodeResult(state=heartbeat)
 
 
 def _refused(notes: Sequence[PeerNote], note: PeerNote, reason: str) -> Dropped:
@@ -118,14 +118,14 @@ def _experiences(deeds: Sequence[Deed], before: Selfhood) -> list[NewExperience]
     return found
 
 
-def _boundary_notes(beat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
+def _boundary_notes(heartbeat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
     """Return the audit notes of all boundary matches."""
     asked = [
         (
             f"what reached it touches {crossing.boundary} ({crossing.response}): {crossing.why}",
             crossing.model_dump(mode="json"),
         )
-        for crossing in beat.situation.crossed
+        for crossing in heartbeat.situation.crossed
     ]
     done = [
         (
@@ -142,9 +142,9 @@ def _boundary_notes(beat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
     ]
     return [
         AuditNote(
-            action=_BOUNDARY, message=message, detail={**detail, "heartbeat_id": str(beat.heartbeat_id)}
+            action=_BOUNDARY, message=message, detail={**detail, "heartbeat_id": str(heartbeat.heartbeat_id)}
         )
-        for message, detail in (*asked, *done, *map(_free_note, beat.crossings))
+        for message, detail in (*asked, *done, *map(_free_note, heartbeat.crossings))
     ]
 
 

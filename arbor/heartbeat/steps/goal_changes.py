@@ -30,11 +30,11 @@ from arbor.values import replace
 class Changes:
     """Applies items to the locked backlog, and records the changes."""
 
-    def __init__(self, beat: Beat, backlog: Backlog) -> None:
-        self._beat = beat
+    def __init__(self, heartbeat: Beat, backlog: Backlog) -> None:
+        self._beat = heartbeat
         self._backlog = backlog
         #: Goals that this heartbeat is already counted for.
-        self._served = {change.goal_id for change in beat.whole.goal_changes if change.kind in _SERVING}
+        self._served = {change.goal_id for change in heartbeat.whole.goal_changes if change.kind in _SERVING}
         self._recorded = frozenset(self._served)
         #: Goals that actions served without being a step, with the names of the actions.
         self._meant: dict[UUID, tuple[GoalRow, list[str]]] = {}
@@ -56,11 +56,11 @@ class Changes:
         """Return the state with the record of the changes, and the backlog as an effect."""
         self._record_meant()
         present = self._beat.present
-        beat = self._beat.with_present(
+        heartbeat = self._beat.with_present(
             goal_changes=[*present.goal_changes, *self._made], dropped=[*present.dropped, *self._dropped]
         )
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._made)
-        return NodeResult(state=beat.bringing(backlog=self._backlog), changed=changed)
+        return NodeResult(state=heartbeat.bringing(backlog=self._backlog), changed=changed)
 
     def intent(self, result: ActionResult) -> None:
         """Record the outcome of an intent's action.
@@ -266,12 +266,12 @@ def is_work(result: ActionResult) -> bool:
     return bool(result.goal_id) and worked and result.action not in NO_WORK
 
 
-def without(beat: Beat, released: set[str]) -> Beat:
+def without(heartbeat: Beat, released: set[str]) -> Beat:
     """Return the state without the intents that this round trip counted and then released."""
-    back = released & set(beat.counted)
+    back = released & set(heartbeat.counted)
     if not back:
-        return beat
-    return replace(beat, served=[intent_id for intent_id in beat.served if intent_id not in back])
+        return heartbeat
+    return replace(heartbeat, served=[intent_id for intent_id in heartbeat.served if intent_id not in back])
 
 
 _KIND_OF_STATE = {

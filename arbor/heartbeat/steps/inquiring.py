@@ -48,7 +48,7 @@ _ASKING = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class InquiryResult:
     """The answer of an inquiry and its review."""
 
     inquiry: Inquiry
@@ -90,46 +90,46 @@ class Work:
     the tier if that is unavailable. A failed call fails the action, whose energy is spent.
     """
 
-    def __call__(self, beat: Beat) -> NodeResult[Beat]:
+    def __call__(self, heartbeat: Beat) -> NodeResult[Beat]:
         """Begin the first of the remaining inquiries with a call to the web."""
-        if not beat.work:
-            return NodeResult(state=beat)
-        inquiry = beat.work[0]
+        if not heartbeat.work:
+            return NodeResult(state=heartbeat)
+        inquiry = heartbeat.work[0]
         request = web_request(question=inquiry.question, queries=inquiry.queries, depth=Depth(inquiry.depth))
         asked = Question(model=WEB_HANDLE, request=request.to_json())
-        return _waiting(beat, replace(inquiry, step=CallPurpose.WEB.value), asked)
+        return _waiting(heartbeat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 
-    def resume(self, beat: Beat, result: CallResult) -> Steps[Beat]:
+    def resume(self, heartbeat: Beat, result: CallResult) -> Steps[Beat]:
         """Continue with the result of the call."""
-        inquiry = beat.work[0]
+        inquiry = heartbeat.work[0]
         if not result.complete:
-            out_of_reach = result.error_kind in OUT_OF_REACH and bool(beat.models_left)
+            out_of_reach = result.error_kind in OUT_OF_REACH and bool(heartbeat.models_left)
             if inquiry.step in _ASKING and out_of_reach:
-                return (yield from _ask_next(beat, inquiry))
-            return (yield from _unanswered(beat, inquiry, result, result.error))
+                return (yield from _ask_next(heartbeat, inquiry))
+            return (yield from _unanswered(heartbeat, inquiry, result, result.error))
         try:
-            return (yield from _STEPS[inquiry.step](beat, inquiry, result))
+            return (yield from _STEPS[inquiry.step](heartbeat, inquiry, result))
         except ReplyInvalid as error:
             reason = f"the model's {inquiry.step} cannot be used: {error}"
-            return (yield from _unanswered(beat, inquiry, result, reason))
+            return (yield from _unanswered(heartbeat, inquiry, result, reason))
 
 
-def _found(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _found(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
     findings = Findings.from_json(json.loads(result.text))
     remembered: list[str] = []
     if inquiry.depth == Depth.DEEP:
         recalled: list[Recalled] = yield RecallRequest(
-            agent_id=beat.agent_id,
+            agent_id=heartbeat.agent_id,
             text=inquiry.question,
-            vector=beat.vectors.get(inquiry.question),
-            model=beat.embedding_model,
+            vector=heartbeat.vectors.get(inquiry.question),
+            model=heartbeat.embedding_model,
             limit=_RECALLED,
-            now=beat.now,
+            now=heartbeat.now,
             only=NOT_OWN_BEATS,
         )
         remembered = [memory.content for memory in recalled]
         if recalled:
-            beat = beat.bringing(recalls=({memory.id: memory.score for memory in recalled},))
+            heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in recalled},))
     inquiry = replace(
         inquiry,
         step=CallPurpose.ANSWER.value,
@@ -138,13 +138,13 @@ def _found(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
         failures=list(findings.failures),
         remembered=remembered,
     )
-    return _asking(beat, inquiry, findings.pages)
+    return _asking(heartbeat, inquiry, findings.pages)
 
 
-def _answered(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _answered(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
     found = read_answer(result.text, pages=len(inquiry.pages))
     if not found.text or inquiry.depth == Depth.SHALLOW:
-        return (yield from _done(beat, Found(inquiry=inquiry, answer=found)))
+        return (yield from _done(heartbeat, InquiryResult(inquiry=inquiry, answer=found)))
     inquiry = replace(
         inquiry,
         step=CallPurpose.APPRAISE.value,
@@ -156,13 +156,13 @@ def _answered(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
         },
     )
     pages = yield from _pages_of(inquiry)
-    return _asking(beat, inquiry, pages)
+    return _asking(heartbeat, inquiry, pages)
 
 
-def _appraised(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _appraised(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
     appraisal = read_appraisal(result.text)
     judged = _answer_in(inquiry, confidence=appraisal.confidence)
-    return (yield from _done(beat, Found(inquiry=inquiry, answer=judged, note=appraisal.reason)))
+    return (yield from _done(heartbeat, InquiryResult(inquiry=inquiry, answer=judged, note=appraisal.reason)))
 
 
 _STEPS: Mapping[str, Callable[[Beat, Inquiry, CallResult], Steps[Beat]]] = {
@@ -172,44 +172,48 @@ _STEPS: Mapping[str, Callable[[Beat, Inquiry, CallResult], Steps[Beat]]] = {
 }
 
 
-def _ask_next(beat: Beat, inquiry: Inquiry) -> Steps[Beat]:
+def _ask_next(heartbeat: Beat, inquiry: Inquiry) -> Steps[Beat]:
     """Ask the next model of the tier."""
-    following = with_next_model(beat)
+    following = with_next_model(heartbeat)
     pages = yield from _pages_of(inquiry)
     asked = _asking(following, inquiry, pages)
-    return replace(asked, changed=(f"{beat.model} is out of reach; {following.model} is asked",))
+    return replace(asked, changed=(f"{heartbeat.model} is out of reach; {following.model} is asked",))
 
 
-def _unanswered(beat: Beat, inquiry: Inquiry, result: CallResult, reason: str) -> Steps[Beat]:
+def _unanswered(heartbeat: Beat, inquiry: Inquiry, result: CallResult, reason: str) -> Steps[Beat]:
     """End an inquiry whose call failed; an answer without a review counts, with half its confidence."""
     if inquiry.step == CallPurpose.APPRAISE:
         assert inquiry.answer is not None
         half = _answer_in(inquiry, confidence=inquiry.answer["confidence"] / 2)
         why = f"nobody could judge it: {result.error or 'the reply cannot be used'}"
-        return (yield from _done(beat, Found(inquiry=inquiry, answer=half, note=why, appraised=False)))
+        return (
+            yield from _done(
+                heartbeat, InquiryResult(inquiry=inquiry, answer=half, note=why, appraised=False)
+            )
+        )
     summary = f"did not find out {inquiry.question!r}: {reason}"
-    failed = _began(beat, inquiry).model_copy(
+    failed = _began(heartbeat, inquiry).model_copy(
         update={"outcome": ActionOutcome.FAILURE, "summary": summary, "brought": summary}
     )
-    return _ended(beat, inquiry, failed)
+    return _ended(heartbeat, inquiry, failed)
 
 
-def _done(beat: Beat, found: Found) -> Steps[Beat]:
+def _done(heartbeat: Beat, found: InquiryResult) -> Steps[Beat]:
     """End an inquiry with its answer, which is stored if deep or worth keeping."""
     inquiry, text = found.inquiry, found.answer.text
-    began = _began(beat, inquiry)
+    began = _began(heartbeat, inquiry)
     read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
     if not text:
         summary = f"{read} on {inquiry.question!r} do not answer it"
         ended = began.model_copy(
             update={"outcome": ActionOutcome.PARTIAL, "summary": summary, "brought": summary}
         )
-        return _ended(beat, inquiry, ended)
+        return _ended(heartbeat, inquiry, ended)
     kept: list[str] = []
     if inquiry.depth == Depth.DEEP or found.answer.worth_keeping:
         # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
         placed: Placed = yield Placing(
-            memories=[_memory(beat, found)], vectors=None, model=beat.embedding_model
+            memories=[_memory(heartbeat, found)], vectors=None, model=heartbeat.embedding_model
         )
         kept = [str(memory_id) for memory_id in placed.ids]
     ended = began.model_copy(
@@ -220,25 +224,25 @@ def _done(beat: Beat, found: Found) -> Steps[Beat]:
             "brought": _read_out(found),
         }
     )
-    return _ended(beat, inquiry, ended)
+    return _ended(heartbeat, inquiry, ended)
 
 
-def _began(beat: Beat, inquiry: Inquiry) -> ActionResult:
-    return beat.deeds[inquiry.place].result
+def _began(heartbeat: Beat, inquiry: Inquiry) -> ActionResult:
+    return heartbeat.deeds[inquiry.place].result
 
 
-def _ended(beat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Beat]:
+def _ended(heartbeat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Beat]:
     """Store the result, and remove the inquiry."""
-    deeds: list[Deed] = [*beat.deeds]
+    deeds: list[Deed] = [*heartbeat.deeds]
     deeds[inquiry.place] = replace(deeds[inquiry.place], result=result)
-    beat = replace(beat.with_present(deeds=deeds), work=beat.work[1:])
-    return NodeResult(state=beat, changed=(f"{result.action}: {result.summary}",))
+    heartbeat = replace(heartbeat.with_present(deeds=deeds), work=heartbeat.work[1:])
+    return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))
 
 
-def _asking(beat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[Beat]:
+def _asking(heartbeat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[Beat]:
     """Ask the model for the answer or the review, by the step of the inquiry."""
-    nonce, for_rule = beat.nonce, beat.model.startswith(f"{REFLEX}/")
-    window = window_of(beat.model, otherwise=beat.rules.model_context)
+    nonce, for_rule = heartbeat.nonce, heartbeat.model.startswith(f"{REFLEX}/")
+    window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
     request: ModelRequest
     if inquiry.step == CallPurpose.ANSWER:
         request = answer_request(
@@ -255,12 +259,12 @@ def _asking(beat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[B
         request = appraise_request(
             inquiry.question, judged, pages, nonce=nonce, window=window, for_rule=for_rule
         )
-    return _waiting(beat, inquiry, Question(model=beat.model, request=request.to_json()))
+    return _waiting(heartbeat, inquiry, Question(model=heartbeat.model, request=request.to_json()))
 
 
-def _waiting(beat: Beat, inquiry: Inquiry, question: Question) -> NodeResult[Beat]:
+def _waiting(heartbeat: Beat, inquiry: Inquiry, question: Question) -> NodeResult[Beat]:
     return NodeResult(
-        state=replace(beat, work=[inquiry, *beat.work[1:]]),
+        state=replace(heartbeat, work=[inquiry, *heartbeat.work[1:]]),
         suspend=Suspension(kind=inquiry.step, payload=question),
     )
 
@@ -282,9 +286,11 @@ def _answer_in(inquiry: Inquiry, *, confidence: float) -> Answer:
     )
 
 
-def _memory(beat: Beat, found: Found) -> NewMemory:
+def _memory(heartbeat: Beat, found: InquiryResult) -> NewMemory:
     sources = tuple(
-        Source(kind="url", reference=page["url"][:REFERENCE_LENGTH], trust=WEB_TRUST, observed_at=beat.now)
+        Source(
+            kind="url", reference=page["url"][:REFERENCE_LENGTH], trust=WEB_TRUST, observed_at=heartbeat.now
+        )
         for page in found.cited
     )
     confidence, question = found.answer.confidence, found.inquiry.question
@@ -293,14 +299,14 @@ def _memory(beat: Beat, found: Found) -> NewMemory:
         content=f"{question} {found.answer.text}",
         type=MemoryType.SEMANTIC,
         importance=_IMPORTANCE[Depth(found.inquiry.depth)],
-        occurred_at=beat.now,
-        source=beat.source,
+        occurred_at=heartbeat.now,
+        source=heartbeat.source,
         trust=min(semantic_trust(confidence=confidence, sources=sources), MOST_WEB_TRUST),
         detail=detail.to_json(),
     )
 
 
-def _read_out(found: Found) -> str:
+def _read_out(found: InquiryResult) -> str:
     """Return the answer, its confidence, its sources and the errors, as text."""
     sure = f"{found.answer.confidence:.2f}{f' ({found.note})' if found.note else ''}"
     lines = [

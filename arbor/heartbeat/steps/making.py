@@ -35,34 +35,34 @@ class ToMake:
     materials: Sequence[str] = ()
 
 
-def _remembered(beat: Beat, decision: Decision) -> ToMake:
+def _remembered(heartbeat: Beat, decision: Decision) -> ToMake:
     params = decision.params
     memory = NewMemory(
         content=params["content"],
         type=MemoryType(params["type"]),
         importance=params["importance"],
-        occurred_at=beat.now,
-        source=beat.source,
+        occurred_at=heartbeat.now,
+        source=heartbeat.source,
     )
-    memory = learned(memory, situation=beat.situation)
+    memory = learned(memory, situation=heartbeat.situation)
     # A chosen memory lasts, except for errors.
-    return ToMake(memory=lasting(beat, memory, but={Retention.ERROR}), verb="kept")
+    return ToMake(memory=lasting(heartbeat, memory, but={Retention.ERROR}), verb="kept")
 
 
-def _noticed(beat: Beat, decision: Decision) -> ToMake:
+def _noticed(heartbeat: Beat, decision: Decision) -> ToMake:
     memory = NewMemory(
         content=decision.params["insight"],
         type=MemoryType.SEMANTIC,
         importance=INSIGHT_IMPORTANCE,
-        occurred_at=beat.now,
-        source=beat.source,
+        occurred_at=heartbeat.now,
+        source=heartbeat.source,
         detail={"focus": decision.params["focus"]},
     )
-    memory = learned(memory, situation=beat.situation, concluded=True)
+    memory = learned(memory, situation=heartbeat.situation, concluded=True)
     return ToMake(memory=memory, verb="noticed", materials=decision.params["rests_on"])
 
 
-def _composed(beat: Beat, decision: Decision) -> ToMake:
+def _composed(heartbeat: Beat, decision: Decision) -> ToMake:
     params = decision.params
     creative = params["kind"] == ArtifactKind.CREATIVE
     memory = NewMemory(
@@ -70,11 +70,11 @@ def _composed(beat: Beat, decision: Decision) -> ToMake:
         # A conclusion is a fact; an invention is an event.
         type=MemoryType.EPISODIC if creative else MemoryType.SEMANTIC,
         importance=ARTIFACT_IMPORTANCE,
-        occurred_at=beat.now,
-        source=beat.source,
+        occurred_at=heartbeat.now,
+        source=heartbeat.source,
         detail={"topic": params["topic"], "artifact": params["kind"]},
     )
-    memory = lasting(beat, learned(memory, situation=beat.situation, concluded=True))
+    memory = lasting(heartbeat, learned(memory, situation=heartbeat.situation, concluded=True))
     return ToMake(memory=memory, verb=f"made a {params['kind']}", materials=params["materials"])
 
 
@@ -85,20 +85,20 @@ MADE: Mapping[str, Callable[[Beat, Decision], ToMake]] = {
 }
 
 
-def lasting(beat: Beat, memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
+def lasting(heartbeat: Beat, memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
     """Return a memory with at least lasting retention; a given one, or an appraised one in `but`, is unchanged."""
     if memory.retention is not None:
         return memory
-    found = appraise(memory.content, role=memory.role, type=memory.type, lists=beat.rules.word_lists)
+    found = appraise(memory.content, role=memory.role, type=memory.type, lists=heartbeat.rules.word_lists)
     return replace(memory, retention=at_least(found.retention, Retention.LASTING, but=but))
 
 
-def placing(beat: Beat, *memories: NewMemory) -> Placing:
+def placing(heartbeat: Beat, *memories: NewMemory) -> Placing:
     """Return the need to place memories, with vectors for all of them or none."""
     return Placing(
         memories=memories,
-        vectors=vectors_of([memory.content for memory in memories], beat.vectors),
-        model=beat.embedding_model,
+        vectors=vectors_of([memory.content for memory in memories], heartbeat.vectors),
+        model=heartbeat.embedding_model,
     )
 
 

@@ -27,69 +27,71 @@ from arbor.selves.drives import URGENT, WAKING, Drives, in_touch, next_urgent_at
 from arbor.values import replace
 
 
-def observe(beat: Beat) -> NodeResult[Beat]:
+def observe(heartbeat: Beat) -> NodeResult[Beat]:
     """Record the initial energy."""
-    return NodeResult(state=replace(beat, energy_start=beat.situation.energy))
+    return NodeResult(state=replace(heartbeat, energy_start=heartbeat.situation.energy))
 
 
-def background_checks(beat: Beat) -> NodeResult[Beat]:
+def background_checks(heartbeat: Beat) -> NodeResult[Beat]:
     """Detect problems, and a change of the budget level."""
-    opening = opening_of(beat)
+    opening = opening_of(heartbeat)
     pulse = opening.pulse
     notices = notices_of(pulse)
     changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
-    beat = beat.with_view(notices=notices, degradation=pulse.level)
-    beat = beat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
+    heartbeat = heartbeat.with_view(notices=notices, degradation=pulse.level)
+    heartbeat = heartbeat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
     if pulse.level is not opening.level_before:
         changed.insert(0, f"budget: {opening.level_before} → {pulse.level}")
-        beat = beat.bringing(level=_level_change(opening.level_before, pulse))
-    return NodeResult(state=beat, changed=tuple(changed))
+        heartbeat = heartbeat.bringing(level=_level_change(opening.level_before, pulse))
+    return NodeResult(state=heartbeat, changed=tuple(changed))
 
 
-def idle(beat: Beat) -> NodeResult[Beat]:
+def idle(heartbeat: Beat) -> NodeResult[Beat]:
     """Skip the heartbeat if it is idle or not allowed; `idle` is the reason."""
-    opening = opening_of(beat)
-    reason, until = _why_idle(beat, opening)
+    opening = opening_of(heartbeat)
+    reason, until = _why_idle(heartbeat, opening)
     if not reason:
-        return NodeResult(state=beat.with_state(idle_beats=0))
+        return NodeResult(state=heartbeat.with_state(idle_beats=0))
     idle_beats = opening.idle_beats + 1
     following = next_beat(
-        beat.rhythm,
-        now=beat.situation.environment.now,
+        heartbeat.rhythm,
+        now=heartbeat.situation.environment.now,
         idle_beats=idle_beats,
-        shift=beat.shift,
-        urgent_at=urgent_at(beat),
+        shift=heartbeat.shift,
+        urgent_at=urgent_at(heartbeat),
     )
     if until is not None and following.due_at < until:
         # Spread the agents that wait for the new day.
-        following = NextBeat(due_at=until + beat.rhythm.interval * abs(beat.shift))
-    beat = beat.with_state(idle_beats=idle_beats, stale_beats=beat.situation.stale_beats + 1)
-    return NodeResult(state=replace(beat, idle=reason, next=following), changed=(reason,))
+        following = NextBeat(due_at=until + heartbeat.rhythm.interval * abs(heartbeat.shift))
+    heartbeat = heartbeat.with_state(idle_beats=idle_beats, stale_beats=heartbeat.situation.stale_beats + 1)
+    return NodeResult(state=replace(heartbeat, idle=reason, next=following), changed=(reason,))
 
 
-def opening_of(beat: Beat) -> Opening:
+def opening_of(heartbeat: Beat) -> Opening:
     """Return the facts for the first leg; raises RuntimeError in a later one."""
-    if beat.opening is None:
+    if heartbeat.opening is None:
         raise RuntimeError("this step belongs before the first call of a model")
-    return beat.opening
+    return heartbeat.opening
 
 
-def urgent_at(beat: Beat) -> datetime | None:
+def urgent_at(heartbeat: Beat) -> datetime | None:
     """Return when the next drive becomes urgent, if one will."""
-    now = beat.situation.environment.now
-    found = next_urgent_at(_drives(beat, now), now)
+    now = heartbeat.situation.environment.now
+    found = next_urgent_at(_drives(heartbeat, now), now)
     return found[0] if found else None
 
 
-def _drives(beat: Beat, now: datetime) -> Drives:
+def _drives(heartbeat: Beat, now: datetime) -> Drives:
     """Return the drives after this heartbeat, or before; a contact since then counts."""
-    return in_touch(read_drives(beat.state.drives or beat.selfhood.drives, now), beat.selfhood.contact)
+    return in_touch(
+        read_drives(heartbeat.state.drives or heartbeat.selfhood.drives, now), heartbeat.selfhood.contact
+    )
 
 
-def _has_urgent_drive(beat: Beat) -> bool:
+def _has_urgent_drive(heartbeat: Beat) -> bool:
     """Return whether a drive that may start heartbeats is urgent."""
-    now = beat.situation.environment.now
-    drives = _drives(beat, now)
+    now = heartbeat.situation.environment.now
+    drives = _drives(heartbeat, now)
     return any(drives.level(drive, now) >= URGENT for drive in WAKING)
 
 
@@ -98,11 +100,11 @@ def _level_change(before: Degradation, pulse: Pulse) -> LevelChange:
     return LevelChange(before=before, after=pulse.level, left=left)
 
 
-def _why_idle(beat: Beat, opening: Opening) -> tuple[str, datetime | None]:
+def _why_idle(heartbeat: Beat, opening: Opening) -> tuple[str, datetime | None]:
     """Return the skip reason, empty if none, and the earliest useful time of the next heartbeat."""
-    situation = beat.situation
+    situation = heartbeat.situation
     now = situation.environment.now
-    asked_for = beat.trigger not in BY_ITSELF
+    asked_for = heartbeat.trigger not in BY_ITSELF
     level = situation.degradation
     reason = withheld(
         level,
@@ -114,21 +116,21 @@ def _why_idle(beat: Beat, opening: Opening) -> tuple[str, datetime | None]:
     if reason:
         return reason, renewed_at(now) if level is Degradation.HALT else None
     reason = night_reason(
-        beat.rhythm.hours, now=now, asked_for=asked_for or situation.environment.user_waiting
+        heartbeat.rhythm.hours, now=now, asked_for=asked_for or situation.environment.user_waiting
     )
     if reason:
         return reason, None
-    return idle_reason(_wake_reasons(beat, opening), reflect_every=beat.rules.reflect_every), None
+    return idle_reason(_wake_reasons(heartbeat, opening), reflect_every=heartbeat.rules.reflect_every), None
 
 
-def _wake_reasons(beat: Beat, opening: Opening) -> Stirrings:
-    situation = beat.situation
+def _wake_reasons(heartbeat: Beat, opening: Opening) -> Stirrings:
+    situation = heartbeat.situation
     return Stirrings(
-        asked_for=beat.trigger not in ENDS_WHEN_IDLE,
+        asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
         work=_work(situation),
         proposals=len(situation.proposals),
-        urgent_drive=_has_urgent_drive(beat),
+        urgent_drive=_has_urgent_drive(heartbeat),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION,
         since_reflection=_since_reflection(opening.pulse.beats),
     )

@@ -26,48 +26,50 @@ BEATS_SESSION = "heartbeats"
 NOT_OWN_BEATS = replace(EVERYTHING, without_session=BEATS_SESSION)
 
 
-def focus(beat: Beat) -> Steps[Beat]:
+def focus(heartbeat: Beat) -> Steps[Beat]:
     """Choose the query of the recall, and embed it with the percepts."""
-    situation = beat.situation
+    situation = heartbeat.situation
     text = focus_text(situation)
     heard = [percept.content for percept in situation.percepts if percept.content.strip()]
     vectors: dict[str, Any] = {}
     if text or heard:
         vectors = yield Embedding(
-            model=beat.embedding_model,
+            model=heartbeat.embedding_model,
             queries=[text] if text else [],
             plain=heard,
-            boundaries=beat.selfhood.boundaries if heard else None,
+            boundaries=heartbeat.selfhood.boundaries if heard else None,
         )
-    return NodeResult(state=replace(beat, focus=Focus(text=text, vector=vectors.get(text), vectors=vectors)))
-
-
-def guard(beat: Beat) -> NodeResult[Beat]:
-    """Add the boundary matches of the percepts to the situation."""
-    situation = beat.situation
-    if not situation.percepts:
-        return NodeResult(state=beat)
-    vectors = beat.focus.vectors if beat.focus else {}
-    crossed = crossed_by(situation.percepts, beat.boundaries, vectors)
     return NodeResult(
-        state=beat.with_view(crossed=crossed),
+        state=replace(heartbeat, focus=Focus(text=text, vector=vectors.get(text), vectors=vectors))
+    )
+
+
+def guard(heartbeat: Beat) -> NodeResult[Beat]:
+    """Add the boundary matches of the percepts to the situation."""
+    situation = heartbeat.situation
+    if not situation.percepts:
+        return NodeResult(state=heartbeat)
+    vectors = heartbeat.focus.vectors if heartbeat.focus else {}
+    crossed = crossed_by(situation.percepts, heartbeat.boundaries, vectors)
+    return NodeResult(
+        state=heartbeat.with_view(crossed=crossed),
         changed=tuple(dict.fromkeys(f"{crossing.boundary}: {crossing.why}" for crossing in crossed)),
     )
 
 
-def orient(beat: Beat) -> Steps[Beat]:
+def orient(heartbeat: Beat) -> Steps[Beat]:
     """Recall memories and buffer items about the focus."""
-    focused = beat.focus or Focus(text="")
+    focused = heartbeat.focus or Focus(text="")
     if not focused.text:
-        return NodeResult(state=replace(beat.with_view(relevant=[], held=[]), focus=None))
-    opening = beat.opening
+        return NodeResult(state=replace(heartbeat.with_view(relevant=[], held=[]), focus=None))
+    opening = heartbeat.opening
     found: list[Recalled] = yield RecallRequest(
-        agent_id=beat.agent_id,
+        agent_id=heartbeat.agent_id,
         text=focused.text,
         vector=focused.vector,
-        model=beat.embedding_model,
+        model=heartbeat.embedding_model,
         limit=RELEVANT_SHOWN,
-        now=beat.now,
+        now=heartbeat.now,
         only=NOT_OWN_BEATS,
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
@@ -75,18 +77,18 @@ def orient(beat: Beat) -> Steps[Beat]:
     held: Sequence[HeldView] = []
     if opening and opening.held:
         held = yield HeldThings(
-            text=focused.text, vector=focused.vector, model=beat.embedding_model, limit=HELD_SHOWN
+            text=focused.text, vector=focused.vector, model=heartbeat.embedding_model, limit=HELD_SHOWN
         )
-    beat = beat.with_view(relevant=[memory_view(memory) for memory in found], held=list(held))
+    heartbeat = heartbeat.with_view(relevant=[memory_view(memory) for memory in found], held=list(held))
     if found:
-        beat = beat.bringing(recalls=({memory.id: memory.score for memory in found},))
-    return NodeResult(state=replace(beat, focus=None))
+        heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in found},))
+    return NodeResult(state=replace(heartbeat, focus=None))
 
 
-def select_mode(beat: Beat) -> NodeResult[Beat]:
+def select_mode(heartbeat: Beat) -> NodeResult[Beat]:
     """Choose the mode."""
-    mode = mode_of(beat.situation)
-    return NodeResult(state=replace(beat.with_view(mode=mode), mode=mode.value))
+    mode = mode_of(heartbeat.situation)
+    return NodeResult(state=replace(heartbeat.with_view(mode=mode), mode=mode.value))
 
 
 def memory_view(memory: Recalled) -> MemoryView:

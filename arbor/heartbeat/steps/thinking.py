@@ -27,29 +27,33 @@ OUT_OF_REACH = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
 TEMPERATURE = 0.7
 
 
-def build_the_prompt(beat: Beat) -> NodeResult[Beat]:
+def build_the_prompt(heartbeat: Beat) -> NodeResult[Beat]:
     """Choose the tier, and render the situation as a prompt that fits all its models."""
-    tier, models = _route(beat)
-    situation = _for_model(beat.situation, models[0])
+    tier, models = _route(heartbeat)
+    situation = _for_model(heartbeat.situation, models[0])
     # Each of these models may be asked.
-    window = min(window_of(model, otherwise=beat.rules.model_context) for model in models)
+    window = min(window_of(model, otherwise=heartbeat.rules.model_context) for model in models)
     prompt = build_prompt(
-        situation, beat.character, nonce=beat.nonce, window=window, reply_tokens=beat.rules.reply_tokens
+        situation,
+        heartbeat.character,
+        nonce=heartbeat.nonce,
+        window=window,
+        reply_tokens=heartbeat.rules.reply_tokens,
     )
     sections = tuple(section._asdict() for section in prompt.sections)
-    beat = replace(
-        beat,
+    heartbeat = replace(
+        heartbeat,
         view=_with_shown_percepts(situation, prompt.percepts),
         prompt=PromptParts(system=prompt.system, user=prompt.user, sections=sections),
         character="",
-        mark=beat.nonce,
+        mark=heartbeat.nonce,
         turn=1,
         model=models[0],
         models_left=list(models[1:]),
         tier=tier.value,
     )
     # Final: the situation is stored with the call, and not again at the end.
-    return NodeResult(state=replace(beat, view=beat.with_decision_inputs(window=window)))
+    return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(window=window)))
 
 
 def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situation:
@@ -65,16 +69,16 @@ def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situat
     )
 
 
-def _route(beat: Beat) -> tuple[ThinkTier, tuple[str, ...]]:
+def _route(heartbeat: Beat) -> tuple[ThinkTier, tuple[str, ...]]:
     """Return the tier, lowered by the budget level, and its models."""
-    situation = beat.situation
+    situation = heartbeat.situation
     tier = classify_think(think_context(situation)).lowered(situation.degradation.tiers_down)
     models = models_of(
         tier,
-        policy=beat.routing.tiers,
-        own=beat.routing.own,
-        installed=beat.rules.tier_models,
-        default=beat.rules.default_model,
+        policy=heartbeat.routing.tiers,
+        own=heartbeat.routing.own,
+        installed=heartbeat.rules.tier_models,
+        default=heartbeat.rules.default_model,
     )
     return tier, models
 
@@ -90,93 +94,108 @@ def _for_model(situation: Situation, model: str) -> Situation:
 class Think:
     """Calls the model."""
 
-    def __call__(self, beat: Beat) -> Steps[Beat]:
+    def __call__(self, heartbeat: Beat) -> Steps[Beat]:
         """Suspend on a call; the messages include the fault of an unreadable reply."""
-        if beat.prompt is not None:
-            system, sections = beat.prompt.system, beat.prompt.sections
-            messages = [Message(role="user", content=beat.prompt.user)]
+        if heartbeat.prompt is not None:
+            system, sections = heartbeat.prompt.system, heartbeat.prompt.sections
+            messages = [Message(role="user", content=heartbeat.prompt.user)]
         else:
-            asked: AskedBefore = yield PastQuestion(call_id=beat.answered)
-            system, messages, sections = _conversation(beat, asked)
-        if beat.unreadable:
+            asked: AskedBefore = yield PastQuestion(call_id=heartbeat.answered)
+            system, messages, sections = _conversation(heartbeat, asked)
+        if heartbeat.unreadable:
             messages += [
-                Message(role="assistant", content=beat.reply_text or "(nothing)"),
-                Message(role="user", content=retry_note(beat.unreadable)),
+                Message(role="assistant", content=heartbeat.reply_text or "(nothing)"),
+                Message(role="user", content=retry_note(heartbeat.unreadable)),
             ]
-        situation = beat.situation
+        situation = heartbeat.situation
         request = ModelRequest(
             purpose=CallPurpose.THINK,
             system=system,
             messages=tuple(messages),
             schema_name=SCHEMA_NAME,
-            max_tokens=beat.rules.reply_tokens,
+            max_tokens=heartbeat.rules.reply_tokens,
             temperature=TEMPERATURE,
             # For the reflex policy only.
-            context=beat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
+            context=heartbeat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
         )
         # The schema, the largest part, is rebuilt where the request is sent.
         question = Question(
-            model=beat.model,
-            request=request_json(request, allowed=beat.allowed, keys=asked_keys(situation)),
+            model=heartbeat.model,
+            request=request_json(request, allowed=heartbeat.allowed, keys=asked_keys(situation)),
             sections=tuple(sections),
         )
         # The call stores the prompt, so the checkpoint need not.
-        beat = replace(beat, prompt=None, asked_tokens=sum(section["tokens"] for section in sections))
-        return NodeResult(state=beat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
+        heartbeat = replace(
+            heartbeat, prompt=None, asked_tokens=sum(section["tokens"] for section in sections)
+        )
+        return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
 
-    def resume(self, beat: Beat, result: CallResult) -> NodeResult[Beat]:
+    def resume(self, heartbeat: Beat, result: CallResult) -> NodeResult[Beat]:
         """Accept the reply; a failed call fails the heartbeat, unless another model of the tier can be asked."""
         if result.complete:
-            return NodeResult(state=replace(beat, reply_text=result.text, call_id=result.call_id, failure=""))
+            return NodeResult(
+                state=replace(heartbeat, reply_text=result.text, call_id=result.call_id, failure="")
+            )
         reason = f"{result.error_kind}: {result.error}"
-        beat = replace(beat, failure=reason)
-        if result.error_kind not in OUT_OF_REACH or not beat.models_left:
-            return NodeResult(state=beat, outcome=Outcome.FAILURE)
-        following = with_next_model(beat)
-        changed = f"{beat.model} is out of reach ({reason}); {following.model} is asked"
+        heartbeat = replace(heartbeat, failure=reason)
+        if result.error_kind not in OUT_OF_REACH or not heartbeat.models_left:
+            return NodeResult(state=heartbeat, outcome=Outcome.FAILURE)
+        following = with_next_model(heartbeat)
+        changed = f"{heartbeat.model} is out of reach ({reason}); {following.model} is asked"
         return NodeResult(state=following, outcome=Outcome.RETRY, changed=(changed,))
 
 
-def with_next_model(beat: Beat) -> Beat:
+def with_next_model(heartbeat: Beat) -> Beat:
     """Return the state with the next model of the tier; there must be one."""
-    following, *left = beat.models_left
-    return replace(beat, model=following, models_left=left, view=_for_model(beat.situation, following))
+    following, *left = heartbeat.models_left
+    return replace(
+        heartbeat, model=following, models_left=left, view=_for_model(heartbeat.situation, following)
+    )
 
 
-def _conversation(beat: Beat, asked: AskedBefore) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
+def _conversation(
+    heartbeat: Beat, asked: AskedBefore
+) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
     """Return the earlier prompt, or the conversation for a further round trip."""
-    if not beat.answered:
+    if not heartbeat.answered:
         return asked.system, [asked.messages[0]], asked.sections
     messages = [
         *asked.messages,
         Message(role="assistant", content=asked.reply),
-        Message(role="user", content=beat.follow_up),
+        Message(role="user", content=heartbeat.follow_up),
     ]
     sections: tuple[dict[str, Any], ...] = (
-        {"name": "conversation", "text": "", "tokens": beat.said_tokens, "cut": 0},
-        {"name": "follow_up", "text": beat.follow_up, "tokens": estimate_tokens(beat.follow_up), "cut": 0},
+        {"name": "conversation", "text": "", "tokens": heartbeat.said_tokens, "cut": 0},
+        {
+            "name": "follow_up",
+            "text": heartbeat.follow_up,
+            "tokens": estimate_tokens(heartbeat.follow_up),
+            "cut": 0,
+        },
     )
     return asked.system, messages, sections
 
 
-def parse(beat: Beat) -> NodeResult[Beat]:
+def parse(heartbeat: Beat) -> NodeResult[Beat]:
     """Parse the reply and record its dropped items; retry an unreadable one."""
     try:
-        parsed = parse_reply(beat.reply_text)
+        parsed = parse_reply(heartbeat.reply_text)
     except ReplyInvalid as error:
-        tries = beat.invalid_replies + 1
+        tries = heartbeat.invalid_replies + 1
         unreadable = replace(
-            beat,
+            heartbeat,
             invalid_replies=tries,
             unreadable=str(error),
             failure=f"no usable reply in {tries} tries: {error}",
         )
         return NodeResult(state=unreadable, outcome=Outcome.RETRY)
-    reply, left_over = within_beat(beat.earlier_reply, parsed.reply)
-    beat = beat.with_present(
-        dropped=[*beat.present.dropped, *parsed.dropped, *left_over],
+    reply, left_over = within_beat(heartbeat.earlier_reply, parsed.reply)
+    heartbeat = heartbeat.with_present(
+        dropped=[*heartbeat.present.dropped, *parsed.dropped, *left_over],
         repairs=list(parsed.repairs),
         reasoning=reply.thinking,
     )
-    beat = replace(beat, reply=reply, failure="", unreadable="", invalid_replies=0, turns=max(beat.turn, 1))
-    return NodeResult(state=beat)
+    heartbeat = replace(
+        heartbeat, reply=reply, failure="", unreadable="", invalid_replies=0, turns=max(heartbeat.turn, 1)
+    )
+    return NodeResult(state=heartbeat)

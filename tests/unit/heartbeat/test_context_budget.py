@@ -229,11 +229,11 @@ def test_the_reply_keeps_its_room_whatever_reached_the_agent(window: int) -> Non
 
 
 def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
-    beat = LastBeat(
+    heartbeat = LastBeat(
         number=1, mode="reflection", narrative="I rested.", outcomes=[f"{n}: {LONG}" for n in range(5)]
     )
 
-    _, cut, texts = fitted(situation(last_beat=beat))
+    _, cut, texts = fitted(situation(last_beat=heartbeat))
 
     assert 0 < cut["last_beat"] < 5
     assert "4: word" in texts["last_beat"]

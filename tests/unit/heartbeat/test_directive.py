@@ -1,4 +1,4 @@
-"""What a beat that works on goals is told to do about the most important one."""
+"""What a heartbeat that works on goals is told to do about the most important one."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_each_failure_is_noticed_from_its_limit_on(kind: NoticeKind, pulse: Puls
 
 
 def told(thinking: str, *deeds: tuple[str, str], goal: str = "") -> BeatGlance:
-    """Return a beat as its story tells it: what it thought, did, and how far its goal is."""
+    """Return a heartbeat as its story tells it: what it thought, did, and how far its goal is."""
     results = [
         ActionResult(index=0, action=action, outcome=ActionOutcome.SUCCESS, summary=summary, cost=1)
         for action, summary in deeds

@@ -1,4 +1,4 @@
-"""Boundaries within a beat, what a beat feels like, and how the self is written into a prompt."""
+"""Boundaries within a heartbeat, what a heartbeat feels like, and how the self is written into a prompt."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, si
     ],
 )
 def test_the_mode_is_the_first_that_applies(
-    user_waiting: bool, beat: int, goals: int, intents: int, expected: Mode
+    user_waiting: bool, heartbeat: int, goals: int, intents: int, expected: Mode
 ) -> None:
     mode = choose_mode(
-        user_waiting=user_waiting, beat_number=beat, active_goals=goals, pending_intents=intents
+        user_waiting=user_waiting, beat_number=heartbeat, active_goals=goals, pending_intents=intents
     )
 
     assert mode is expected

@@ -165,10 +165,10 @@ def test_consolidations_take_turns_with_the_pairs() -> None:
     views = [memory("pier"), memory("crane"), memory("buoy")]
     tied = {
         (connect["params"]["from_id"], connect["params"]["to_id"])
-        for beat in (5, 10, 15)
-        for connect in reflex(situation(mode=Mode.CONSOLIDATION, beat_number=beat, recent=views))["actions"][
-            :1
-        ]
+        for heartbeat in (5, 10, 15)
+        for connect in reflex(situation(mode=Mode.CONSOLIDATION, beat_number=heartbeat, recent=views))[
+            "actions"
+        ][:1]
     }
 
     assert len(tied) == 3
@@ -278,9 +278,9 @@ def test_what_is_quoted_quotes_in_single_marks() -> None:
 
 def test_different_situations_give_different_thoughts() -> None:
     seen = [
-        situation(mode=mode, beat_number=beat, recent=[memory("pier"), memory("crane")], goals=goals_)
+        situation(mode=mode, beat_number=heartbeat, recent=[memory("pier"), memory("crane")], goals=goals_)
         for mode in (Mode.REFLECTION, Mode.CONSOLIDATION, Mode.PLAN_EXECUTION)
-        for beat, goals_ in ((1, [goal("harbour")]), (7, [goal("market")]))
+        for heartbeat, goals_ in ((1, [goal("harbour")]), (7, [goal("market")]))
     ]
 
     thoughts = [reflex(situation)["thinking"] for situation in seen]

@@ -28,16 +28,16 @@ class Life:
     goals: dict[str, GoalView]
     intents: dict[str, IntentView] = field(default_factory=dict)
     energy: float = 0.0
-    beat: int = 0
+    heartbeat: int = 0
     modes: list[Mode] = field(default_factory=list)
     last: LastBeat | None = None
 
     def live(self) -> Reply:
-        self.beat += 1
+        self.heartbeat += 1
         budget = ByEnergy()
         self.energy = budget.regenerate(self.energy)
         seen = situation(
-            beat_number=self.beat,
+            beat_number=self.heartbeat,
             environment=Environment(now=NOW),
             energy=self.energy,
             goals=[goal for goal in self.goals.values() if goal.state.is_open],

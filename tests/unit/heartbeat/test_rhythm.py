@@ -1,4 +1,4 @@
-"""When an agent beats next, and which of its beats are idle."""
+"""When an agent heartbeats next, and which of its heartbeats are idle."""
 
 from __future__ import annotations
 

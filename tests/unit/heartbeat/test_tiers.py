@@ -1,4 +1,4 @@
-"""How hard a beat thinks, and which models that is."""
+"""How hard a heartbeat thinks, and which models that is."""
 
 from __future__ import annotations
 

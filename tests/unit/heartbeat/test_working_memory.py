@@ -1,4 +1,4 @@
-"""The present moment: what a beat leaves on the mind."""
+"""The present moment: what a heartbeat leaves on the mind."""
 
 from __future__ import annotations
 

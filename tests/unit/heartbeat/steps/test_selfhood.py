@@ -135,8 +135,8 @@ def test_an_insight_that_is_unsure_or_rests_on_nothing_is_dropped_with_its_reaso
     item: IdentityInsight, reason: str
 ) -> None:
     answers = Answers({OwnMemories: frozenset({MEMORY})})
-    beat = beat_of(reply=Reply(identity_insights=[item]), untaken=["identity_insights[0]"])
-    result = answers.run(identity_insights(beat))
+    heartbeat = beat_of(reply=Reply(identity_insights=[item]), untaken=["identity_insights[0]"])
+    result = answers.run(identity_insights(heartbeat))
 
     (dropped,) = result.state.present.dropped
     # Its place in the reply as the model gave it.
@@ -147,8 +147,8 @@ def test_an_insight_that_is_unsure_or_rests_on_nothing_is_dropped_with_its_reaso
 
 def test_a_reply_without_insights_asks_for_nothing() -> None:
     answers = Answers()
-    beat = beat_of()
-    assert answers.run(identity_insights(beat)).state is beat
+    heartbeat = beat_of()
+    assert answers.run(identity_insights(heartbeat)).state is heartbeat
     assert answers.asked == []
 
 
