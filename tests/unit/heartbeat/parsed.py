@@ -1,4 +1,4 @@
-"""Replies as they are read: parsed, and what was dropped of them."""
+"""Parsed replies and their dropped items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stored form of a heartbeat: everything that its next leg needs, and nothing that is stored elsewhere."""
+"""The stored form of a heartbeat between legs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each side of a prompt within its share: whole entries go, the least important first, and the rest says how many."""
+"""Fitting of each side of a prompt into its token share."""
 
 from __future__ import annotations
 

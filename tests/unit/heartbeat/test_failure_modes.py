@@ -1,4 +1,4 @@
-"""How an agent's life goes wrong, and how that is noticed (seed 004, section 9)."""
+"""Detection of problems in recent activity (seed 004, section 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boundaries within a heartbeat, what a heartbeat feels like, and how the self is written into a prompt."""
+"""Boundary checks, the effects of a heartbeat on the self, and its sections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reply says under keys that cost nothing is held against the boundaries like an action."""
+"""Boundary checks of the items of a reply that are no actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where from an agent has what it learns."""
+"""Sources of new memories."""
 
 from __future__ import annotations
 

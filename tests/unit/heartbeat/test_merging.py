@@ -1,4 +1,4 @@
-"""What happened to an agent's state while it heartbeat, and what the heartbeat's end makes of it: each row of the module's table."""
+"""Merge of concurrent changes to an agent's state: each row of the module's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which mode a heartbeat gets, and what it recalls about."""
+"""Modes and the query of the recall."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, si
 
 
 @pytest.mark.parametrize(
-    ("user_waiting", "beat", "goals", "intents", "expected"),
+    ("user_waiting", "heartbeat", "goals", "intents", "expected"),
     [
         (True, 1, 0, 0, Mode.CONVERSATION),
         (True, 5, 1, 0, Mode.CONVERSATION),

@@ -1,4 +1,4 @@
-"""A heartbeat in the agent's own words, and how it felt."""
+"""The narrative of a heartbeat and its valence."""
 
 from __future__ import annotations
 

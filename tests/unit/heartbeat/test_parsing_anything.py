@@ -1,4 +1,4 @@
-"""Whatever a model writes is read or refused, and quickly."""
+"""Any text is parsed or refused, quickly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The items of a reply that are about goals and plans: each is read as far as it fits."""
+"""Parsing of the items about goals and plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The items of a reply: each is read as far as it fits, and what does not fit is listed with its reason."""
+"""Parsing of the items of a reply."""
 
 from __future__ import annotations
 

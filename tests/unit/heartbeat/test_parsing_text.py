@@ -1,4 +1,4 @@
-"""The reply in what a model wrote: found, mended where that needs no guess, refused where it does."""
+"""Search for the reply in a text, and its repairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reflex policy decides like a model: in the schema, within its means, and about what is there."""
+"""The reflex policy: schema, means and decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In any situation the reflex policy keeps to the schema, its permissions and its energy."""
+"""The reflex policy in random situations: schema, permissions and energy."""
 
 from __future__ import annotations
 

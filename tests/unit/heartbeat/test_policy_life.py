@@ -1,4 +1,4 @@
-"""A life on the reflex policy: goals are planned, worked off, completed, and new ones found."""
+"""Many heartbeats of the reflex policy: goals are planned, completed and found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompt: what never changes first, every side of the situation, and what others said kept as data."""
+"""The prompt: constant part, sections, and data blocks."""
 
 from __future__ import annotations
 

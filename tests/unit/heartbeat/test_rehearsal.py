@@ -1,4 +1,4 @@
-"""A pipeline walked with nodes that do nothing."""
+"""Dry runs of a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema that providers get: strict, complete, and the same as what the parser and the actions take."""
+"""The JSON schema of replies: strict, complete, consistent with parser and actions."""
 
 from __future__ import annotations
 

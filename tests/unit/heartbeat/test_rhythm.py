@@ -1,4 +1,4 @@
-"""When an agent heartbeats next, and which of its heartbeats are idle."""
+"""Due times and idle heartbeats."""
 
 from __future__ import annotations
 

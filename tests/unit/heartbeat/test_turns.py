@@ -1,4 +1,4 @@
-"""The turns of a heartbeat: when it goes on, what it is told, and all of it as one."""
+"""Round trips: conditions, messages and merged replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The present moment: what a heartbeat leaves on the mind."""
+"""The working memory after heartbeats and conversations."""
 
 from __future__ import annotations
 

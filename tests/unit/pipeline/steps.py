@@ -1,4 +1,4 @@
-"""Handlers of a few words, and walks over small graphs whose state is a mapping."""
+"""Small handlers, and runs of small graphs whose state is a mapping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a walk goes next: branches, failures, retry targets and fallbacks."""
+"""Branches, failures, retry targets and fallbacks."""
 
 from __future__ import annotations
 

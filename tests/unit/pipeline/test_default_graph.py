@@ -1,4 +1,4 @@
-"""The graph of a heartbeat as it comes, walked: asking again, modes and exits."""
+"""The default graph: retries, modes and exits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEARTBEAT_HANDLERS = set(re.findall(r'type="(\w+)"', heartbeat_text()))
 
 
 def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress[State], list[str]]:
-    """Walk the default heartbeat with a model whose replies read as told."""
+    """Run the default graph with scripted replies."""
     wanted = list(outcomes)
 
     def parse(state: State) -> Result:

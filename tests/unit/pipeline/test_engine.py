@@ -1,4 +1,4 @@
-"""Walking a graph: needs, suspension, failure, bounds, and the checkpoint that survives all of it."""
+"""The engine: needs, suspension, failures, bounds and checkpoints."""
 
 from __future__ import annotations
 

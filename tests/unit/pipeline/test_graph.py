@@ -1,4 +1,4 @@
-"""What makes a DOT text a pipeline."""
+"""Validation of DOT texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acting: each decided action is carried out in order, with what it needs, and leaves its result and effects."""
+"""Acting: execution of the decided actions, their results and effects."""
 
 from __future__ import annotations
 

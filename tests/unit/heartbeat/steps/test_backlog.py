@@ -1,4 +1,4 @@
-"""Steps on the backlog: goals that rules make, plans, intents that are carried out, and the reply's changes."""
+"""Steps on the backlog: goals of rules, plans, intents, and the reply's changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deciding: which actions run, and what of them crosses a boundary by its meaning."""
+"""Deciding: decisions about actions, and boundary matches by meaning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OUT = ("reach_out_user", {"intent": "They asked.", "content": "Hello."})
 
 
 @pytest.mark.parametrize(
-    ("beat", "verdicts"),
+    ("heartbeat", "verdicts"),
     [
         (wants(), []),
         (wants(QUERY), ["run"]),

@@ -1,4 +1,4 @@
-"""Feeling: what a heartbeat does to mood and drives, what acting teaches, and whom it met."""
+"""Feeling: effects on mood, drives, experiences and peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following up: when a heartbeat goes on to a further turn, and what it is as a whole."""
+"""Following up: further round trips, and the merged heartbeat."""
 
 from __future__ import annotations
 

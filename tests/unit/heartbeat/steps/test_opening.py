@@ -1,4 +1,4 @@
-"""The opening of a heartbeat: what is noticed, and when it ends without a model."""
+"""The opening: notices, and skipped heartbeats."""
 
 from __future__ import annotations
 

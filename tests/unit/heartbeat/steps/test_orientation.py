@@ -1,4 +1,4 @@
-"""Orientation: what a heartbeat recalls about, what of the boundaries it touches, and its mode."""
+"""Orientation: focus, boundary matches, recall and mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording: the heartbeat as a memory, what is stored with it, the state after it, and the next one's time."""
+"""Recording: memories, effects, state and the next due time."""
 
 from __future__ import annotations
 

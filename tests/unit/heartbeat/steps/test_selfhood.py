@@ -1,4 +1,4 @@
-"""Steps on the self: what is proposed, decided about, and dropped with its reason."""
+"""Steps on the self: proposals, decisions and dropped insights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thinking: the prompt and its models, the question, its failure, and the reading of the reply."""
+"""Thinking: prompt, models, calls and parsing."""
 
 from __future__ import annotations
 
