@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from arbor.heartbeat.energy import ACTION_COSTS
-from arbor.heartbeat.params.goals import BrainstormGoalsParams, ReprioritizeParams
 from arbor.heartbeat.params.maintain import MaintainParams
 from arbor.heartbeat.params.memory import (
     ConnectParams,
@@ -17,10 +16,12 @@ from arbor.heartbeat.params.memory import (
     SynthesizeParams,
 )
 from arbor.heartbeat.params.outward import (
+    BrainstormGoalsParams,
     InquireDeepParams,
     InquireShallowParams,
     ReachOutPublicParams,
     ReachOutUserParams,
+    ReprioritizeParams,
 )
 from arbor.heartbeat.params.parts import ActionParams, ObserveParams, RestParams, ReviewGoalsParams
 from arbor.heartbeat.situation import ActionOffer

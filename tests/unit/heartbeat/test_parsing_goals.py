@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.params.goals import BrainstormGoalsParams
+from arbor.heartbeat.params.outward import BrainstormGoalsParams
 from tests.unit.heartbeat.parsed import is_read_as_far_as_it_fits
 
 STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_ticks": None}
