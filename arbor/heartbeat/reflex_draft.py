@@ -6,7 +6,7 @@ from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.quoting import clip
-from arbor.heartbeat.reply import ProposalChoice
+from arbor.heartbeat.reply import REPLY_KEYS, ProposalChoice
 from arbor.heartbeat.situation import Situation
 
 EXCERPT_LENGTH = 120
@@ -26,19 +26,7 @@ class Draft:
         self._offers = {offer.name: offer for offer in situation.actions}
         self._thoughts: list[str] = []
         self._lists: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                "memory_notes",
-                "goal_updates",
-                "new_goals",
-                "concerns",
-                "curiosity",
-                "decompositions",
-                "proposal_decisions",
-                "identity_insights",
-                "peer_notes",
-                "resolved",
-            )
+            key: [] for key in REPLY_KEYS if key not in ("thinking", "actions")
         }
 
     def may(self, action: str) -> bool:

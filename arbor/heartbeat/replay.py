@@ -15,6 +15,7 @@ from arbor.heartbeat.decision import Decision, Verdict, decide
 from arbor.heartbeat.guarding import not_taken, reply_within_boundaries, within_boundaries
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
+from arbor.heartbeat.record import dropped_json
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.situation import Environment, Situation
 from arbor.heartbeat.turns import merge_replies, within_beat
@@ -165,10 +166,7 @@ def _read(
             continue
         reply, left_over = within_beat(earlier, parsed.reply)
         reply, crossings = reply_within_boundaries(reply, boundaries)
-        dropped += [
-            {"path": item.path, "value": item.value, "reason": item.reason}
-            for item in (*parsed.dropped, *left_over, *not_taken(crossings))
-        ]
+        dropped += dropped_json((*parsed.dropped, *left_over, *not_taken(crossings)))
         repairs += parsed.repairs
         turns.append(reply)
         earlier = merge_replies(earlier, reply)
