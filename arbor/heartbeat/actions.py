@@ -1,4 +1,4 @@
-"""The actions of a heartbeat: what each costs, what it takes, who it is for."""
+"""The actions of a heartbeat: price, parameters and purpose of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from arbor.heartbeat.energy import ACTION_COSTS
-from arbor.heartbeat.params.goals import BrainstormGoalsParams, ReprioritizeParams
 from arbor.heartbeat.params.maintain import MaintainParams
 from arbor.heartbeat.params.memory import (
     ConnectParams,
@@ -17,10 +16,12 @@ from arbor.heartbeat.params.memory import (
     SynthesizeParams,
 )
 from arbor.heartbeat.params.outward import (
+    BrainstormGoalsParams,
     InquireDeepParams,
     InquireShallowParams,
     ReachOutPublicParams,
     ReachOutUserParams,
+    ReprioritizeParams,
 )
 from arbor.heartbeat.params.parts import ActionParams, ObserveParams, RestParams, ReviewGoalsParams
 from arbor.heartbeat.situation import ActionOffer
@@ -30,7 +31,7 @@ __all__ = ["ACTIONS", "ActionParams", "ActionRegistry", "ActionSpec"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActionSpec:
-    """One action: its name, its price in energy, what it is for and what it takes."""
+    """One action: its name, its price in energy, its purpose and its parameters."""
 
     name: str
     cost: int
@@ -49,13 +50,13 @@ class ActionSpec:
 
 
 class ActionRegistry(Mapping[str, ActionSpec]):
-    """The actions that exist, by name. Never changes."""
+    """All actions by name, immutable."""
 
     def __init__(self, specs: Iterable[ActionSpec]) -> None:
         by_name: dict[str, ActionSpec] = {}
         for spec in specs:
             if spec.name in by_name:
-                raise ValueError(f"two actions are called {spec.name!r}; a name stands for one action")
+                raise ValueError(f"two actions are called {spec.name!r}; an action name is unique")
             by_name[spec.name] = spec
         self._specs = MappingProxyType(by_name)
         self._offers = {name: spec.offer() for name, spec in by_name.items()}
@@ -72,7 +73,7 @@ class ActionRegistry(Mapping[str, ActionSpec]):
     def offers(
         self, allowed: Collection[str], *, price: Callable[[ActionSpec], int] | None = None
     ) -> list[ActionOffer]:
-        """Return what an agent with these permissions may use, in the registry's order; `price` is its budget's."""
+        """Return the offers of the permitted actions, in the registry's order; `price` replaces the price in energy."""
         offers = [offer for name, offer in self._offers.items() if name in allowed]
         if price is None:
             return offers

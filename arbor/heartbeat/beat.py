@@ -1,4 +1,4 @@
-"""A heartbeat as one typed value: what its agent sees, how far it has come, and what it is about to bring about."""
+"""The state of a heartbeat as one typed value: situation, progress and effects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from arbor.selves.boundary_check import BoundaryRule, Vector, in_force
 from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 from arbor.values import replace
 
-#: Actions by which a heartbeat may spend what the limits of its budget allow; texts by their vectors.
+#: Vectors by their texts.
 type Vectors = Mapping[str, Vector]
 
 
@@ -37,33 +37,33 @@ type Vectors = Mapping[str, Vector]
 class Rules:
     """The settings of the installation that a heartbeat decides by."""
 
-    #: An agent without anything to do reflects once in so many beats.
+    #: An agent without work reflects once in this number of heartbeats.
     reflect_every: int
-    #: Tokens that a model takes of which nothing else is known, and that its reply may take.
+    #: Tokens of the context window of an unknown model, and of its reply.
     model_context: int
     reply_tokens: int
     tier_models: Mapping[ThinkTier, Sequence[str]]
     default_model: str
     contact_limits: ContactLimits
-    #: Words by which memories are weighed.
+    #: Word lists of the appraisal.
     word_lists: WordLists
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Moment:
-    """The circumstances of one leg of a heartbeat: from a claim or a reply to the next suspension or the end."""
+    """The time and settings of one leg."""
 
     now: datetime
     rules: Rules
-    #: A mark for data blocks that no text can guess.
+    #: An unguessable mark for data blocks.
     nonce: str
-    #: Vectors of the agent's model are computed in this process, so that nobody waits for them.
+    #: The embedder runs in this process, so vectors cost no wait.
     embeds_here: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selfhood:
-    """The agent's self as it was stored when the beat began."""
+    """The agent's stored self at the beginning of the heartbeat."""
 
     #: JSON of `Drives`, `Mood` and {action: [attempts, successes]}, as the agent's state has them.
     drives: dict[str, Any] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Selfhood:
     tone: str = ""
     #: The agent's own rows of boundaries, as JSON.
     boundaries: list[dict[str, Any]] = field(default_factory=list)
-    #: When a user was last in touch.
+    #: The last contact of a user.
     contact: datetime | None = None
 
 
@@ -87,7 +87,7 @@ class BudgetTerms:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Routing:
-    """The models that may be asked: the agent's own, and those of its policy by tier."""
+    """The agent's own model, and the models of its policy by tier."""
 
     own: str = ""
     tiers: dict[str, list[str]] = field(default_factory=dict)
@@ -95,15 +95,15 @@ class Routing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Opening:
-    """Facts that only the first leg of a beat needs: they are dropped when it suspends."""
+    """Facts for the first leg only; not in the checkpoint."""
 
     pulse: Pulse
-    #: The level of the day's budget when it was last looked at.
+    #: The budget level at the previous heartbeat.
     level_before: Degradation
     idle_beats: int
-    #: Things that the agent has heard lately and not decided to remember.
+    #: The number of buffer items.
     held: int
-    #: How the agent feels, -1 to 1; None: unknown.
+    #: Valence of the mood, -1 to 1; None: unknown.
     mood: float | None
     circumstances: Circumstances
     #: The scale that goals are weighed by.
@@ -112,7 +112,7 @@ class Opening:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Focus:
-    """The text that a beat recalls about, with its vector and those of what reached the agent."""
+    """The query of the recall, its vector, and the vectors of the percepts."""
 
     text: str
     vector: list[float] | None = None
@@ -121,7 +121,7 @@ class Focus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptParts:
-    """A prompt that is about to be sent, with its sections as JSON."""
+    """A prompt before it is sent; sections as JSON."""
 
     system: str
     user: str
@@ -130,7 +130,7 @@ class PromptParts:
 
 @dataclass(frozen=True, kw_only=True)
 class StateChanges:
-    """Columns of the agent's state that the beat changes; None: unchanged. All are absolute values."""
+    """Columns of the agent's state that the heartbeat changes, as absolute values; None: unchanged."""
 
     energy: float | None = None
     bonus_actions: int | None = None
@@ -146,7 +146,7 @@ class StateChanges:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoodShift:
-    """The share of the mood's change that is this beat's doing."""
+    """The change of the mood by this heartbeat alone."""
 
     valence: float
     arousal: float
@@ -154,32 +154,29 @@ class MoodShift:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inquiry:
-    """An inquiry under way: its question, and how far it is (`arbor.web`)."""
+    """A running inquiry (`arbor.web`)."""
 
-    #: Its place among the results of its turn.
+    #: Its index in the results of its round trip.
     place: int
     question: str
     queries: list[str]
     depth: str
-    #: A `CallPurpose`: what is being waited for.
+    #: The `CallPurpose` of the pending call.
     step: str = ""
-    #: The call that read the pages, these pages [{url, title}], what failed on the way, what is remembered of the question.
+    #: The call that read the pages, the pages [{url, title}], errors, and recalled texts.
     call_id: UUID | None = None
     pages: list[dict[str, str]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     remembered: list[str] = field(default_factory=list)
-    #: The answer that is to be judged, as JSON.
+    #: The answer under review, as JSON.
     answer: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beat:
-    """One heartbeat of one agent. A step returns another one, by `replace`.
+    """The state of one heartbeat. A step returns a changed copy; `arbor.heartbeat.checkpoint` persists it between legs."""
 
-    `arbor.heartbeat.checkpoint` stores it between two legs, without the fields of the first group.
-    """
-
-    #: Set anew for each leg, or stored elsewhere.
+    #: Not in the checkpoint: set for each leg, or stored elsewhere.
     moment: Moment | None = None
     view: Situation | None = None
     opening: Opening | None = None
@@ -191,45 +188,45 @@ class Beat:
     agent_id: UUID
     heartbeat_id: UUID
     trigger: str
-    #: The mark of its prompt.
+    #: The data mark of its prompt.
     mark: str = ""
-    #: The share of its interval by which the next beat is moved, so that a fleet does not beat in step.
+    #: Jitter of the next due time, as a share of the interval.
     shift: float = 0.0
 
     selfhood: Selfhood
     found: FoundState = field(default_factory=FoundState)
     rhythm: Rhythm
-    #: The model of the agent's vectors; None while it remembers nothing.
+    #: The embedding model; None for an agent without memories.
     embedding_model: EmbeddingModel | None = None
-    #: Actions that it may use and that can be done here, and why the others cannot.
+    #: Permitted and available actions, and the reasons why permitted ones are unavailable.
     allowed: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     budget_terms: BudgetTerms | None = None
     routing: Routing = field(default_factory=Routing)
     turns_allowed: int = 1
-    #: The system prompt's part about the agent; empty once the prompt is built.
+    #: The character prompt; empty once the prompt is built.
     character: str = ""
 
-    #: Why the beat ends without a model; empty: it goes on.
+    #: The skip reason; empty: the heartbeat goes on.
     idle: str = ""
-    #: A `Mode`; empty until it is chosen.
+    #: A `Mode`; empty before `select_mode`.
     mode: str = ""
     model: str = ""
     models_left: list[str] = field(default_factory=list)
     tier: str = ""
     energy_start: float | None = None
 
-    #: Counts the times that the model is asked and answers; 0 before the first.
+    #: The number of the round trip; 0 before the first.
     turn: int = 0
-    #: Tokens of the prompt that was asked last, and of the conversation before a further turn.
+    #: Tokens of the last prompt, and of the conversation before a further round trip.
     asked_tokens: int = 0
     said_tokens: int = 0
-    #: The call that was answered last, its reply, and the message that goes on from there.
+    #: The last completed call, its reply, and the message of the next round trip.
     call_id: UUID | None = None
     reply_text: str = ""
     answered: UUID | None = None
     follow_up: str = ""
-    #: Why the last call or reply came to nothing; why the last reply could not be read.
+    #: Why the last call or reply failed; why the last reply was unreadable.
     failure: str = ""
     unreadable: str = ""
     invalid_replies: int = 0
@@ -237,12 +234,12 @@ class Beat:
 
     reply: Reply | None = None
     earlier_reply: Reply | None = None
-    #: Paths of this turn's items that a boundary left out, and each crossing so far.
+    #: Paths of this round trip's items that a boundary dropped, and all boundary matches so far.
     untaken: list[str] = field(default_factory=list)
     crossings: list[FreeCrossing] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     vectors: dict[str, list[float]] = field(default_factory=dict)
-    #: Intents that the beat has had in hand, and those of them that this turn counted.
+    #: Intents locked by this heartbeat, and those of them that this round trip counted.
     served: list[str] = field(default_factory=list)
     counted: list[str] = field(default_factory=list)
     rests: int = 0
@@ -250,11 +247,11 @@ class Beat:
     nops: int = 0
     work: list[Inquiry] = field(default_factory=list)
 
-    #: The turn under way, and all turns before it.
+    #: The current round trip, and all before it.
     present: TurnRecord = field(default_factory=TurnRecord)
     earlier: TurnRecord = field(default_factory=TurnRecord)
     turns: int = 0
-    #: Energy left after the last action; None: it has not acted.
+    #: Energy after the last action; None before the first.
     energy_end: float | None = None
     narrative: str = ""
     emotional_valence: float | None = None
@@ -263,87 +260,80 @@ class Beat:
     state: StateChanges = field(default_factory=StateChanges)
     moved: MoodShift | None = None
     next: NextBeat | None = None
-    #: The percepts that the prompt showed are marked as taken in.
+    #: The percepts of the prompt are marked as taken in.
     heard: bool = False
 
     @property
     def situation(self) -> Situation:
-        """Return what the agent sees."""
         assert self.view is not None
         return self.view
 
     @property
     def energy(self) -> float:
-        """Return the energy that earlier turns have left, or the one that the beat began with."""
+        """Return the current energy."""
         return self.situation.energy if self.energy_end is None else self.energy_end
 
     @property
     def situation_now(self) -> Situation:
-        """Return what the agent sees, with the energy that is left. What is stored keeps the energy of the beginning."""
+        """Return the situation with the current energy; the stored one keeps the initial energy."""
         return self.situation.model_copy(update={"energy": self.energy})
 
     @property
     def now(self) -> datetime:
-        """Return the time of this leg."""
         assert self.moment is not None
         return self.moment.now
 
     @property
     def rules(self) -> Rules:
-        """Return the settings of the installation."""
         assert self.moment is not None
         return self.moment.rules
 
     @property
     def nonce(self) -> str:
-        """Return the mark for data blocks of this leg."""
         assert self.moment is not None
         return self.moment.nonce
 
     @property
     def said(self) -> Reply:
-        """Return the reply; an empty one where there is none."""
+        """Return the reply, or an empty one."""
         return self.reply or Reply()
 
     @property
     def source(self) -> str:
-        """Return what a row that this beat makes names as where it comes from."""
+        """Return the `source` of rows that this heartbeat creates."""
         return f"heartbeat:{self.heartbeat_id}"
 
     @property
     def budget(self) -> Budget:
-        """Return the budget of the agent, as the beat found it."""
         terms = self.budget_terms
         return budget_of(terms.kind, terms.allowance) if terms else DEFAULT_BUDGET
 
     @property
     def boundaries(self) -> tuple[BoundaryRule, ...]:
-        """Return the boundaries of the agent, as the beat found them."""
         return in_force(DEFAULT_BOUNDARIES, self.selfhood.boundaries)
 
     @property
     def has_acted(self) -> bool:
-        """Tell whether actions of the beat were carried out."""
+        """Return whether any actions ran."""
         return self.energy_end is not None
 
     @property
     def work_left(self) -> int:
-        """Return how many inquiries are under way."""
         return len(self.work)
 
     @property
     def whole(self) -> TurnRecord:
-        """Return all turns so far as one."""
+        """Return all round trips so far as one record."""
         return self.earlier.followed_by(self.present)
 
     @property
     def deeds(self) -> list[Deed]:
-        """Return the actions of this turn with their results."""
+        """Return the actions of this round trip with their results."""
         return self.present.deeds
 
     @property
     def record(self) -> BeatRecord:
-        """Return the beat as its row shows it."""
+        """Return the columns of the heartbeat's row."""
         whole = self.whole
         return BeatRecord(
             number=0 if self.idle else self.situation.beat_number if self.view else 0,
@@ -361,26 +351,23 @@ class Beat:
         )
 
     def with_view(self, **changes: Any) -> Beat:
-        """Return the beat with these fields of its situation changed."""
+        """Return a copy with changed fields of the situation."""
         return replace(self, view=self.situation.model_copy(update=changes))
 
     def with_present(self, **changes: Any) -> Beat:
-        """Return the beat with these fields of the turn under way changed."""
+        """Return a copy with changed fields of the current round trip."""
         return replace(self, present=replace(self.present, **changes))
 
     def with_state(self, **changes: Any) -> Beat:
-        """Return the beat with these columns of the agent's state changed."""
+        """Return a copy with changed columns of the agent's state."""
         return replace(self, state=replace(self.state, **changes))
 
     def bringing(self, **more: Any) -> Beat:
-        """Return the beat with these effects added."""
+        """Return a copy with more effects."""
         return replace(self, effects=self.effects.plus(**more))
 
     def with_decision_inputs(self, *, window: int | None = None) -> Situation:
-        """Return the situation with the rules of its decisions; one that has them unchanged, for it is stored already.
-
-        `window` is what its prompt had to fit into, in tokens.
-        """
+        """Return the situation with its decision inputs; unchanged if it has them. `window` is in tokens."""
         if self.situation.terms is not None:
             return self.situation
         terms = Terms(

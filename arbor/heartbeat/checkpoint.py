@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from types import MappingProxyType
 from typing import Any, TypedDict, get_type_hints
 
 import orjson
@@ -16,7 +15,7 @@ from arbor.heartbeat.beat import Beat, Moment
 from arbor.heartbeat.situation import Situation
 from arbor.pipeline.progress import Checkpoint
 
-#: Set anew for each leg, written with it, or stored in a column of its own (what the agent saw).
+#: Set for each leg, committed with it, or stored in a column of its own (the situation).
 _NOT_STORED = frozenset({"moment", "view", "opening", "focus", "prompt", "effects", "character"})
 
 
@@ -31,27 +30,26 @@ def _defaults() -> dict[str, Any]:
 
 
 #: The stored fields with their defaults; a field at its default is not written.
-_DEFAULTS: Mapping[str, Any] = MappingProxyType(_defaults())
+_DEFAULTS: Mapping[str, Any] = _defaults()
 _HINTS = {name: hint for name, hint in get_type_hints(Beat).items() if name in _DEFAULTS}
-#: Made of the fields of `Beat`, so the type checker knows none of them.
+#: Built at run time, so the type checker cannot know its keys.
 _typed_dict: Any = TypedDict
 _STORED: TypeAdapter[dict[str, Any]] = TypeAdapter(_typed_dict("_Stored", _HINTS, total=False))
 
 
 def checkpoint_json(checkpoint: Checkpoint[Beat]) -> bytes:
-    """Return a checkpoint as JSON text; the situation of its beat is stored apart."""
-    beat = checkpoint.state
-    known = {name: value for name, default in _DEFAULTS.items() if (value := getattr(beat, name)) != default}
+    """Return a checkpoint as JSON text, without the situation, which is stored apart."""
+    heartbeat = checkpoint.state
+    known = {
+        name: value for name, default in _DEFAULTS.items() if (value := getattr(heartbeat, name)) != default
+    }
     return orjson.dumps({**checkpoint.position(), "beat": orjson.Fragment(_STORED.dump_json(known))})
 
 
 def read_checkpoint(
     stored: bytes | str, *, situation: Situation, moment_of: Callable[[EmbeddingModel | None], Moment]
 ) -> Checkpoint[Beat]:
-    """Return the checkpoint of a stored heartbeat that goes on at the moment of its model of vectors.
-
-    Raises CheckpointInvalid for one of an older version.
-    """
+    """Return a stored checkpoint; raises CheckpointInvalid for one of an older version."""
     written: dict[str, Any] = orjson.loads(stored)
     if "beat" not in written:
         raise CheckpointInvalid("an older version of Arbor stored this heartbeat; it cannot go on")

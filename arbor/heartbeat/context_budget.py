@@ -1,25 +1,20 @@
-"""How many tokens each side of a situation may take in a prompt (seed 003, 10.6).
-
-The seed's figures are what a side has in a small window; what other sides and a larger window leave over, it may use
-(`arbor.heartbeat.fitting`).
-"""
+"""Token shares of the parts of a prompt (seed 003, 10.6); `arbor.heartbeat.fitting` redistributes unused tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 
-#: The reply is never planned with more than this share of the model's window.
+#: The largest share of the model's window that is reserved for the reply.
 REPLY_SHARE = 0.25
-#: However small the window, a side keeps this much of its share: a prompt of nothing decides nothing.
+#: The least part of its share that a side keeps in a small window.
 LEAST_SCALE = 0.1
 
 
 class Side(StrEnum):
-    """The sides of a prompt that have a share of their own."""
+    """The parts of a prompt with a token share."""
 
     IDENTITY = "identity"
     MEMORY = "memory"
@@ -27,41 +22,39 @@ class Side(StrEnum):
     ACTION_HISTORY = "action_history"
 
 
-#: Tokens (seed 003, 10.6). Its system prompt (about 2,000), the actions and the format never change, and the reply has
-#: the remainder.
-SHARES: Mapping[Side, int] = MappingProxyType(
-    {Side.IDENTITY: 500, Side.MEMORY: 2_000, Side.WORLD_STATE: 1_500, Side.ACTION_HISTORY: 1_000}
-)
+#: Tokens (seed 003, 10.6); the remainder is for the reply.
+SHARES: Mapping[Side, int] = {
+    Side.IDENTITY: 500,
+    Side.MEMORY: 2_000,
+    Side.WORLD_STATE: 1_500,
+    Side.ACTION_HISTORY: 1_000,
+}
 
-_SIDE_OF: Mapping[str, Side] = MappingProxyType(
-    {
-        **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), Side.IDENTITY),
-        **dict.fromkeys(
-            ("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY
-        ),
-        "last_beat": Side.ACTION_HISTORY,
-    }
-)
-#: Sections of a few lines, which every beat needs whole.
+_SIDE_OF: Mapping[str, Side] = {
+    **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), Side.IDENTITY),
+    **dict.fromkeys(("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY),
+    "last_beat": Side.ACTION_HISTORY,
+}
+#: Short sections that are never cut.
 _WHOLE = frozenset(
     {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}
 )
 
 
 def side_of(section: str) -> Side | None:
-    """Return the side that a section of the changing part belongs to; None for one that is never cut."""
+    """Return the side of a section; None for a section that is never cut."""
     return None if section in _WHOLE else _SIDE_OF.get(section, Side.WORLD_STATE)
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text takes."""
+    """Return the estimated tokens of a text."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def shares(*, window: int, fixed: int, reply: int) -> Mapping[Side, int]:
-    """Return each side's tokens: the seed's, or as much smaller as a small window wants it.
+    """Return the tokens of each side, scaled down for a small window.
 
-    `window` is what the model takes in all, `fixed` what the unchanging part takes, `reply` what a reply may take.
+    All in tokens: `window` of the model, `fixed` of the unchanging part, `reply` of the longest reply.
     """
     room = room_of(window=window, fixed=fixed, reply=reply)
     wanted = sum(SHARES.values())
@@ -72,5 +65,5 @@ def shares(*, window: int, fixed: int, reply: int) -> Mapping[Side, int]:
 
 
 def room_of(*, window: int, fixed: int, reply: int) -> int:
-    """Return the tokens that all sides may take together; the reply has its own before them."""
+    """Return the tokens for all sides together, after the fixed part and the reply."""
     return window - fixed - min(reply, int(window * REPLY_SHARE))

@@ -1,10 +1,9 @@
-"""Which of the proposed actions run, and why the others do not."""
+"""Decisions about proposed actions: run, or refused with a reason."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -15,18 +14,18 @@ from arbor.heartbeat.budgets import Budget
 from arbor.heartbeat.reply import MAX_ACTIONS, ProposedAction, Reply
 from arbor.heartbeat.self_views import CrossedView
 
-#: What people, the web, or later heartbeats are told by.
+#: Actions whose texts reach people, the web, or later heartbeats.
 OUTWARD = frozenset(
     {REACH_OUT_USER, "reach_out_public", "inquire_shallow", "inquire_deep", "brainstorm_goals"}
 )
-# What the texts of an action are looked for in, at most: deeper than any action's parameters go.
+# Deeper than the parameters of any action.
 _DEEPEST = 4
 
-NOTHING_MISSING: Mapping[str, str] = MappingProxyType({})
+NOTHING_MISSING: Mapping[str, str] = {}
 
 
 class Verdict(StrEnum):
-    """What is decided about a proposed action. Everything but `run` costs nothing and does nothing."""
+    """The decision about a proposed action. All members but `run` are refusals, which cost nothing."""
 
     #: It runs.
     RUN = "run"
@@ -36,22 +35,22 @@ class Verdict(StrEnum):
     NOT_PERMITTED = "not_permitted"
     #: This installation cannot do it: something is not set up.
     UNAVAILABLE = "unavailable"
-    #: It is possible, and not now: the agent reached out a short while ago.
+    #: The cool-down since the last message has not passed.
     TOO_SOON = "too_soon"
     #: Its parameters are wrong.
     INVALID = "invalid"
-    #: It crosses a boundary of the agent's.
+    #: One of the agent's boundaries refuses it.
     BOUNDARY = "boundary"
     #: There is too little energy left.
     TOO_LITTLE_ENERGY = "too_little_energy"
-    #: The beat has enough actions already.
+    #: The heartbeat has enough actions already.
     TOO_MANY = "too_many"
 
 
 class Decision(BaseModel):
-    """What is decided about one proposed action; JSON by `model_dump(mode="json")`.
+    """The decision about one proposed action; JSON by `model_dump(mode="json")`.
 
-    `params` are validated and complete when it runs, as proposed otherwise. `reason` says why it does not run.
+    `params` are validated and complete if the action runs, else as proposed. `reason` is why it does not run.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,18 +60,17 @@ class Decision(BaseModel):
     params: dict[str, Any]
     verdict: Verdict
     reason: str = ""
-    #: Parameters that the action does not know, and ran without.
+    #: Unknown parameters, which were left out.
     ignored: list[str] = []
     cost: int = 0
     reasoning: str = ""
     goal_id: str | None = None
     intent_id: str | None = None
-    #: Boundaries that it crosses, whether it runs or not.
+    #: Boundaries that match it, also if it runs.
     crossed: list[CrossedView] = []
 
     @property
     def runs(self) -> bool:
-        """Return whether the action is to be carried out."""
         return self.verdict is Verdict.RUN
 
 
@@ -89,12 +87,11 @@ def decide(
     first: int = 0,
     guarded: Callable[[Decision], Decision] | None = None,
 ) -> tuple[Decision, ...]:
-    """Decide about each proposed action, in order; energy is set aside for those that run.
+    """Decide about each proposed action, in order, and reserve energy for those that run.
 
-    `missing` says, by action, what this installation lacks for it, and `cooling` why it is too soon. `energy` is what the
-    budget counts in; `first` is the number of the first action within its beat.
-    Checked in this order: known, permitted, possible, parameters, boundaries (`guarded`), room in the beat, energy. An
-    action that is refused costs nothing, so a cheaper one after it may still run.
+    `missing` and `cooling` are reasons by action: unavailable here, too soon. `energy` is in the unit of the budget;
+    `first` is the index of the first action within its heartbeat. Checked in this order: known, permitted, possible,
+    parameters, boundaries (`guarded`), number of actions, energy. A refused action costs nothing.
     """
     decisions: list[Decision] = []
     running = 0
@@ -117,30 +114,30 @@ def decide(
 
 
 def texts_to_search(decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """Return the texts that the running actions search for, each once."""
+    """Return the distinct queries of the running actions."""
     return tuple(dict.fromkeys(_params(decisions, _SEARCHED)))
 
 
 def texts_to_store(decisions: Sequence[Decision], reply: Reply) -> tuple[str, ...]:
-    """Return the texts that the running actions and the notes make memories of, each once."""
+    """Return the distinct texts that the running actions and the notes store as memories."""
     notes = [note.text for note in reply.memory_notes]
     return tuple(dict.fromkeys([*_params(decisions, _STORED), *notes]))
 
 
 def texts_to_check(decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """Return every text of the running actions that reach beyond the agent, each once: it is held against boundaries."""
+    """Return the distinct texts of running outward actions, to check against boundaries."""
     return tuple(
         dict.fromkeys(
             text
-            for each in decisions
-            if each.runs and each.action in OUTWARD
-            for text in texts_of(each.params)
+            for decision in decisions
+            if decision.runs and decision.action in OUTWARD
+            for text in texts_of(decision.params)
         )
     )
 
 
 def texts_of(params: dict[str, Any]) -> Iterator[str]:
-    """Yield every text among an action's parameters."""
+    """Yield every text in an action's parameters."""
     yield from _texts(params, _DEEPEST)
 
 
@@ -149,11 +146,11 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
         if value.strip():
             yield value
     elif depth and isinstance(value, dict):
-        for each in value.values():
-            yield from _texts(each, depth - 1)
+        for item in value.values():
+            yield from _texts(item, depth - 1)
     elif depth and isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each, depth - 1)
+        for item in value:
+            yield from _texts(item, depth - 1)
 
 
 def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str]:
@@ -164,7 +161,7 @@ def _params(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[str
     ]
 
 
-# Which parameter of an action is searched for, and which is stored as a memory.
+# By action, the parameter that is a query, and the one that becomes a memory.
 _SEARCHED = {"recall": "query", "inquire_deep": "question"}
 _STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
@@ -216,8 +213,8 @@ def _judge(
 
 
 def _twice(action: str, decisions: Sequence[Decision]) -> str:
-    """Return why an action that runs once in a beat does not run again; empty if it may."""
-    if action == REACH_OUT_USER and any(each.runs and each.action == action for each in decisions):
+    """Return why the action may not run again in this heartbeat; empty if it may."""
+    if action == REACH_OUT_USER and any(earlier.runs and earlier.action == action for earlier in decisions):
         return "one message to your user is enough for one beat"
     return ""
 

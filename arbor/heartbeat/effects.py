@@ -1,4 +1,4 @@
-"""The effects of one leg of a heartbeat: everything that is written when it suspends or ends, as values."""
+"""The writes of one leg of a heartbeat, as values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AuditNote:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LevelChange:
-    """A change of the level of the day's budget, and what is left of it in words."""
+    """A change of the budget level, and the remainder in words."""
 
     before: Degradation
     after: Degradation
@@ -36,7 +36,7 @@ class LevelChange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Afterwards:
-    """The agent's state after a beat that ran to its end."""
+    """The agent's state after a completed heartbeat."""
 
     beats: int
     working_memory: WorkingMemory
@@ -44,36 +44,36 @@ class Afterwards:
 
 @dataclass(frozen=True, kw_only=True)
 class Effects:
-    """What a leg brings about. Memories that it stores are placed by a need, and written with its effects."""
+    """The writes of a leg. Its new memories are placed by a need and committed with it."""
 
-    #: Memories that came to mind, by id with their scores: one mapping for each recall.
+    #: One mapping for each recall: scores by memory id.
     recalls: tuple[Mapping[UUID, float], ...] = ()
-    #: The backlog that the leg has opened, with its changes.
+    #: The locked backlog with its changes.
     backlog: Backlog | None = None
-    #: Ties of the memory of the beat to goals.
+    #: Links of the heartbeat's memory to goals.
     goal_links: tuple[tuple[str, LinkKind], ...] = ()
-    #: New memories that were learned in this beat, and new ones with those that they were made from.
+    #: Ids of new memories, and of derived ones with their sources.
     learned: tuple[UUID, ...] = ()
     derived: tuple[tuple[UUID, tuple[UUID, ...]], ...] = ()
-    #: Percepts that the beat has taken in.
+    #: Percepts to mark as taken in.
     heard: tuple[UUID, ...] = ()
-    #: What is held for a while without being remembered, and texts whose code is kept.
+    #: New buffer items, and texts to extract code snippets from.
     held: tuple[ToHold, ...] = ()
     code: tuple[str, ...] = ()
     experiences: tuple[NewExperience, ...] = ()
     audit: tuple[AuditNote, ...] = ()
     level: LevelChange | None = None
     afterwards: Afterwards | None = None
-    #: No reply could be used: counted, and the reason for which the agent becomes dormant, if it does.
+    #: Counts a nop; the reason if the agent becomes dormant.
     nop: bool = False
     dormant: str = ""
 
     def plus(self, **more: Any) -> Effects:
-        """Return these effects and more: tuples are joined, other values replaced."""
+        """Return a copy with more effects: tuples are joined, other values replaced."""
         changed: dict[str, Any] = {
             name: (*getattr(self, name), *value) if name in _JOINED else value for name, value in more.items()
         }
         return replace(self, **changed)
 
 
-_JOINED = frozenset(each.name for each in fields(Effects) if each.default == ())
+_JOINED = frozenset(column.name for column in fields(Effects) if column.default == ())

@@ -1,4 +1,4 @@
-"""How an agent's life goes wrong, and how that is noticed (seed 004, section 9): rules over its latest beats."""
+"""Detection of problems in an agent's recent activity (seed 004, section 9)."""
 
 from __future__ import annotations
 
@@ -22,30 +22,29 @@ UNUSED_ENERGY = 5.0
 REACHED_OUT_A_DAY = 5
 STALE_NEIGHBORHOODS = 100
 UNSUMMARIZED_EPISODES = 10
-# Seed 004, 9.4 leaves these open; our choice. The same words in three beats are a loop; other words for one topic may be
-# a topic that is gone through, so they must come back in nearly all beats that are looked at.
+# Seed 004, 9.4 gives no figures. Other words for one topic may be progress, so they must recur in nearly all heartbeats.
 BEATS_OF_A_LOOP = 3
 BEATS_OF_A_TOPIC = 4
-#: Above it two topics are one: the share of their stems that both have, of all that either has (Dice).
+#: Above this Dice coefficient of their stems, two topics are the same.
 SAME_TOPIC = 0.5
-#: From it on two beats tell the same: what their stories have in common, of all that is in either (Jaccard).
+#: From this Jaccard index of their stems on, two narratives are the same.
 SAME_STORY = 2 / 3
-#: Stories that have less of their very words in common are not looked at more closely.
+#: Below this Jaccard index of their words, stems are not compared.
 LIKE_AT_ALL = 0.5
-# Seed 004, 9.6: one refusal may be the moment's; our choice, as is what piles up.
+# Seed 004, 9.6 gives no figures; a single refusal may be chance.
 REFUSALS = 2
 WAITING_PERCEPTS = 20
 PENDING_INTENTS = 10
 
-#: How many of the latest beats are looked at for loops; so many narratives are read.
+#: The latest narratives that are compared.
 NARRATIVES_READ = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-#: Stems that stand in every story, whatever it tells (`arbor.heartbeat.narrative`).
+#: Stems of the fixed phrases of each narrative (`arbor.heartbeat.narrative`).
 _FRAME = frozenset(
-    term_of(word)
-    for word in (
-        *(
+    map(
+        term_of,
+        [
             "heartbeat",
             "somebody",
             "waiting",
@@ -57,8 +56,6 @@ _FRAME = frozenset(
             "goals",
             "plan",
             "worked",
-        ),
-        *(
             "nothing",
             "pressed",
             "reflected",
@@ -69,39 +66,46 @@ _FRAME = frozenset(
             "could",
             "tried",
             "failed",
-        ),
-        *("spent", "energy", "actions", "ticks", "left", "went", "new", "done"),
+            "spent",
+            "energy",
+            "actions",
+            "ticks",
+            "left",
+            "went",
+            "new",
+            "done",
+        ],
     )
 )
 
 
 class NoticeKind(StrEnum):
-    """What can be wrong; the values label metrics."""
+    """The kinds of problems; the values label metrics."""
 
-    #: Active goals that nothing has happened to for a week.
+    #: Active goals without progress for a week.
     STAGNATION = "stagnation"
-    #: Little of its energy is used, for a day of beats.
+    #: Little energy used in a day of heartbeats.
     HOARDING = "hoarding"
     #: Too many messages to its users in a day.
     REACH_OUT_SPAM = "reach_out_spam"
-    #: The same topic, or the same story, beat after beat.
+    #: The same topic or narrative, repeatedly.
     LOOP = "loop"
-    #: Maintenance is behind: what it sees of its memory may be old.
+    #: Maintenance is behind, so recall may be stale.
     WORKER_FAILURE = "worker_failure"
     #: The model declined to answer.
     REFUSALS = "refusals"
     #: The model's replies could not be read.
     INVALID_REPLIES = "invalid_replies"
-    #: More has reached it than it takes in.
+    #: Too many pending percepts or intents.
     PILE_UP = "pile_up"
-    #: Steps that somebody took up and did not finish.
+    #: Intents whose lock was never released.
     STUCK_INTENTS = "stuck_intents"
-    #: The day's budget runs low.
+    #: A daily limit is nearly used up.
     BUDGET = "budget"
 
 
 class Notice(BaseModel):
-    """Something noticed about an agent, said to itself."""
+    """A problem, worded for the agent."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -111,13 +115,13 @@ class Notice(BaseModel):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BeatGlance:
-    """One of the latest beats, as far as failures show in it."""
+    """The fields of a recent heartbeat that the rules look at."""
 
     #: A `HeartbeatStatus`: done, failed or skipped.
     status: str
     mode: str = ""
     narrative: str = ""
-    #: What it searched for or asked about.
+    #: Queries of its recalls and inquiries.
     topics: tuple[str, ...] = ()
     #: Why it failed.
     reason: str = ""
@@ -125,19 +129,19 @@ class BeatGlance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pulse:
-    """How an agent has been living; beats newest first, at most `BEATS_WATCHED`."""
+    """The recent activity of an agent; heartbeats newest first, at most `BEATS_WATCHED`."""
 
     beats: Sequence[BeatGlance] = ()
-    #: Energy at start and end of the latest beats that were lived, receipts left out; empty where something else is counted.
+    #: Energy at start and end of the latest completed heartbeats; empty for other budgets.
     energy: Sequence[tuple[float, float]] = ()
     stale_goals: Sequence[str] = ()
     reached_out: int = 0
-    #: Replies in a row that could not be used.
+    #: Nops in a row.
     nops: int = 0
     waiting_percepts: int = 0
     pending_intents: int = 0
     stuck_intents: int = 0
-    #: What of its memory waits for maintenance.
+    #: The backlog of maintenance.
     stale_neighborhoods: int = 0
     unsummarized_episodes: int = 0
     level: Degradation = Degradation.NORMAL
@@ -145,7 +149,7 @@ class Pulse:
 
 
 def notices_of(pulse: Pulse) -> list[Notice]:
-    """Return what is wrong, each kind at most once, in the order of `NoticeKind`."""
+    """Return the problems, each kind at most once, in the order of `NoticeKind`."""
     found = {
         NoticeKind.STAGNATION: _stagnation(pulse),
         NoticeKind.HOARDING: _hoarding(pulse.energy),
@@ -171,7 +175,7 @@ def _stagnation(pulse: Pulse) -> str:
 
 
 def _hoarding(energy: Sequence[tuple[float, float]]) -> str:
-    """Of the energy that each beat brings, what it did not use; the store itself is capped, and says little."""
+    """Measure the unused regeneration; the stored energy is capped, and says little."""
     unused = [max(0.0, REGENERATION - (start - end)) for start, end in energy[:BEATS_WATCHED]]
     if len(unused) < BEATS_WATCHED:
         return ""
@@ -194,7 +198,7 @@ def _spam(reached_out: int) -> str:
 
 
 def _loop(beats: Sequence[BeatGlance]) -> str:
-    done = [beat for beat in beats if beat.status == "done"]
+    done = [heartbeat for heartbeat in beats if heartbeat.status == "done"]
     latest = done[:NARRATIVES_READ]
     topic, times = _recurring_topic(done)
     if times >= BEATS_OF_A_LOOP:
@@ -202,18 +206,18 @@ def _loop(beats: Sequence[BeatGlance]) -> str:
     elif (found := _kindred_topic(latest))[1] >= BEATS_OF_A_TOPIC:
         about = f"You have turned to “{found[0]}” in {found[1]} of your last {len(latest)} heartbeats."
     else:
-        about = _same_story([words_of(beat.narrative) for beat in latest if beat.narrative])
+        about = _same_story([words_of(heartbeat.narrative) for heartbeat in latest if heartbeat.narrative])
     return f"{about} What else might deserve attention?" if about else ""
 
 
 def _recurring_topic(done: Sequence[BeatGlance]) -> tuple[str, int]:
-    """Return the topic that the most beats in a row, up to the latest, have turned to, and in how many."""
+    """Return the topic with the longest run of heartbeats up to the latest, and its length."""
     best, most = "", 0
     for topic in done[0].topics if done else ():
         wanted = words_of(topic)
         times = 0
-        for beat in done:
-            if not any(words_of(other) == wanted for other in beat.topics):
+        for heartbeat in done:
+            if not any(words_of(other) == wanted for other in heartbeat.topics):
                 break
             times += 1
         if wanted and times > most:
@@ -222,10 +226,10 @@ def _recurring_topic(done: Sequence[BeatGlance]) -> tuple[str, int]:
 
 
 def _kindred_topic(latest: Sequence[BeatGlance]) -> tuple[str, int]:
-    """Return the topic of the latest beat that most of these beats have turned to in whatever words, and how many."""
-    if sum(bool(beat.topics) for beat in latest) < BEATS_OF_A_TOPIC:
+    """Return the topic of the latest heartbeat that most of these share, in whatever words, and their number."""
+    if sum(bool(heartbeat.topics) for heartbeat in latest) < BEATS_OF_A_TOPIC:
         return "", 0
-    turned = [[stems_of(words_of(topic)) for topic in beat.topics] for beat in latest]
+    turned = [[stems_of(words_of(topic)) for topic in heartbeat.topics] for heartbeat in latest]
     counts = [
         sum(any(_is_same_topic(wanted, other) for other in others) for others in turned)
         for wanted in turned[0]
@@ -238,43 +242,43 @@ def _is_same_topic(one: frozenset[str], other: frozenset[str]) -> bool:
     return bool(one) and 2 * len(one & other) / (len(one) + len(other)) > SAME_TOPIC
 
 
-def _same_story(told: Sequence[frozenset[str]]) -> str:
-    """Return what is to be said of stories that are told over and over, latest first; nothing if they are not."""
+def _same_story(narratives: Sequence[frozenset[str]]) -> str:
+    """Return a sentence about repeated narratives, given latest first; empty if they differ."""
     row = 1
-    for later, earlier in itertools.pairwise(told):
+    for later, earlier in itertools.pairwise(narratives):
         if not _alike(later, earlier):
             break
         row += 1
     if row >= BEATS_OF_A_LOOP:
         return f"Your last {row} heartbeats were almost the same."
-    # Each has its like: with five of them, there are two stories at most.
-    in_turn = len(told) == NARRATIVES_READ and all(
-        any(_alike(story, other) for other in told if other is not story) for story in told
+    # Each of five has a similar one, so there are at most two different ones.
+    in_turn = len(narratives) == NARRATIVES_READ and all(
+        any(_alike(story, other) for other in narratives if other is not story) for story in narratives
     )
-    return f"Your last {len(told)} heartbeats went back and forth between the same." if in_turn else ""
+    return f"Your last {len(narratives)} heartbeats went back and forth between the same." if in_turn else ""
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Tell whether two stories, as their words, are nearly the same; where nothing is told, only the same words are."""
+    """Return whether two narratives, as sets of words, are nearly the same."""
     if one == other:
         return True
-    # Most beats are about different things, and need no closer look.
+    # Most narratives differ in their words already.
     return similarity(one, other) >= LIKE_AT_ALL and similarity(stems_of(one), stems_of(other)) >= SAME_STORY
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text, without figures: a beat's number makes no story new."""
+    """Return the words of a text, without numbers, such as that of the heartbeat."""
     return frozenset(_WORD.findall(text.casefold()))
 
 
 @lru_cache(maxsize=1_000)
 def stems_of(words: frozenset[str]) -> frozenset[str]:
-    """Return the stems of words that tell something: neither stop words nor what every story says."""
+    """Return the stems of words, without stop words and fixed phrases."""
     return frozenset(map(term_of, words - STOP_WORDS)) - _FRAME
 
 
 def similarity(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the share of words that two texts have in common, 0 to 1 (Jaccard)."""
+    """Return the Jaccard index of two sets of words, 0 to 1."""
     together = one | other
     return len(one & other) / len(together) if together else 0.0
 
@@ -289,7 +293,9 @@ def _workers(pulse: Pulse) -> str:
 
 
 def _refusals(beats: Sequence[BeatGlance]) -> str:
-    count = sum(beat.status == "failed" and beat.reason.startswith("ModelRefused") for beat in beats)
+    count = sum(
+        heartbeat.status == "failed" and heartbeat.reason.startswith("ModelRefused") for heartbeat in beats
+    )
     if count < REFUSALS:
         return ""
     return f"In {count} of your last {len(beats)} heartbeats the model declined to answer. Turn to something else."

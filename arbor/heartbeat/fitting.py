@@ -1,22 +1,223 @@
-"""A situation made to fit into its prompt: the least important entries of each side that is over its share are left out."""
+"""Fitting of a situation into its prompt: the least important entries of each side are clipped or dropped first.
+
+Whole entries are dropped. Messages and urgent percepts are only clipped; other percepts wait for the next heartbeat.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from arbor.goals.values import GoalState
 from arbor.heartbeat.context_budget import Side, estimate_tokens, side_of
-from arbor.heartbeat.sections.text import Section
-from arbor.heartbeat.shedding import SHEDS
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.learning import PEER_MESSAGE, USER_MESSAGE
+from arbor.heartbeat.sections.text import Section, line
+from arbor.heartbeat.situation import PerceptView, Situation
 
-#: Of what a window has room for, the share that may be lent to sides over theirs: tokens are estimated. Ours.
-LENT_SHARE = 0.9
+# Tokens of an entry's id, date and punctuation.
+_ENTRY_OVERHEAD = 20
+# The most tokens that a section shows of an entry (`arbor.heartbeat.sections`).
+_ENTRY_TOKENS = 320
+#: Characters of a clipped percept, and of a clipped message.
+CLIPPED_PERCEPT = 600
+CLIPPED_MESSAGE = 2_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shed:
+    """A list of the situation that can be shortened, and the section that shows it."""
+
+    section: str
+    entries: Callable[[Situation], list[Any]]
+    put: Callable[[Situation, list[Any]], Situation]
+    #: The indexes of droppable entries, the least important first.
+    order: Callable[[list[Any]], Sequence[int]]
+
+    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+        """Drop entries for the excess of tokens, at least one; return their number."""
+        entries = self.entries(situation)
+        gone: set[int] = set()
+        for place in self.order(entries):
+            gone.add(place)
+            excess -= _size(entries[place])
+            if excess <= 0:
+                break
+        if not gone:
+            return situation, 0
+        kept = [entry for place, entry in enumerate(entries) if place not in gone]
+        return self.put(situation, kept), len(gone)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clip:
+    """Clips the longest percepts of some kind."""
+
+    section: str = "percepts"
+    of: Callable[[PerceptView], bool]
+    length: int
+
+    def lighten(self, situation: Situation, excess: int) -> tuple[Situation, int]:
+        """Clip percepts for the excess of tokens, the longest first."""
+        percepts = list(situation.percepts)
+        long = [
+            place
+            for place, percept in enumerate(percepts)
+            if self.of(percept) and len(percept.content) > self.length + _CLIP_NOTE
+        ]
+        for place in sorted(long, key=lambda place: -len(percepts[place].content)):
+            whole = percepts[place]
+            percepts[place] = whole.model_copy(update={"content": line(whole.content, self.length)})
+            excess -= estimate_tokens(whole.content) - estimate_tokens(percepts[place].content)
+            if excess <= 0:
+                break
+        return (situation.model_copy(update={"percepts": percepts}) if long else situation), 0
+
+
+# Longer than the note that `line` adds to a cut text.
+_CLIP_NOTE = 60
+
+
+def _is_ordinary(percept: PerceptView) -> bool:
+    return not percept.urgent and percept.kind not in (USER_MESSAGE, PEER_MESSAGE)
+
+
+def _is_not_users(percept: PerceptView) -> bool:
+    return not _is_users(percept)
+
+
+def _is_users(percept: PerceptView) -> bool:
+    return percept.kind == USER_MESSAGE
+
+
+def _size(entry: Any) -> int:
+    """Return the estimated tokens of an entry."""
+    texts = [entry] if isinstance(entry, str) else [text for _, text in entry if isinstance(text, str)]
+    return min(sum(estimate_tokens(text) for text in texts), _ENTRY_TOKENS) + _ENTRY_OVERHEAD
+
+
+def _last_first(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries) - 1, -1, -1)
+
+
+def _first_first(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries))
+
+
+def _but_the_first(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries) - 1, 0, -1)
+
+
+def _but_the_last(entries: list[Any]) -> Sequence[int]:
+    return range(len(entries) - 1)
+
+
+def _ordinary_last_first(entries: list[Any]) -> Sequence[int]:
+    """Drop the newest ordinary percepts; the first of all stays, so that each is shown some time."""
+    return [place for place in _but_the_first(entries) if _is_ordinary(entries[place])]
+
+
+def _goals_in_order(entries: list[Any]) -> Sequence[int]:
+    """Drop queued goals before active ones, by priority; the most important one stays."""
+    shown = [
+        (goal.state is GoalState.ACTIVE, goal.priority, place)
+        for place, goal in enumerate(entries)
+        if goal.state in (GoalState.ACTIVE, GoalState.QUEUED)
+    ]
+    return [place for *_, place in sorted(shown)[:-1]]
+
+
+def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str = "") -> Shed:
+    """Return the reduction of a list of the situation, shown by the section of the same name by default."""
+    return Shed(
+        section=section or name,
+        entries=lambda situation: list(getattr(situation, name)),
+        put=lambda situation, kept: situation.model_copy(update={name: kept}),
+        order=order,
+    )
+
+
+def _percepts() -> Shed:
+    """Return the reduction of the percepts and of their boundary matches."""
+
+    def put(situation: Situation, kept: list[Any]) -> Situation:
+        gone = {percept.id for percept in situation.percepts} - {percept.id for percept in kept}
+        crossed = [crossing for crossing in situation.crossed if crossing.about not in gone]
+        return situation.model_copy(update={"percepts": kept, "crossed": crossed})
+
+    return Shed(
+        section="percepts",
+        entries=lambda situation: list(situation.percepts),
+        put=put,
+        order=_ordinary_last_first,
+    )
+
+
+def _thoughts() -> Shed:
+    return Shed(
+        section="working_memory",
+        entries=lambda situation: list(situation.working_memory.thoughts),
+        put=lambda situation, kept: situation.model_copy(
+            update={"working_memory": situation.working_memory.model_copy(update={"thoughts": kept})}
+        ),
+        order=_first_first,
+    )
+
+
+def _outcomes() -> Shed:
+    return Shed(
+        section="last_beat",
+        entries=lambda situation: list(situation.last_beat.outcomes) if situation.last_beat else [],
+        put=lambda situation, kept: situation.model_copy(
+            update={
+                "last_beat": situation.last_beat and situation.last_beat.model_copy(update={"outcomes": kept})
+            }
+        ),
+        order=_first_first,
+    )
+
+
+# The reductions of each side, the least important first.
+SHEDS: Mapping[Side, tuple[Shed | Clip, ...]] = {
+    Side.IDENTITY: (
+        _listed("capabilities", _last_first),
+        _listed("preferences", _last_first),
+        _listed("beliefs", _last_first),
+        _listed("aspects", _but_the_first, section="identity"),
+    ),
+    Side.MEMORY: (
+        _listed("held", _last_first),
+        _listed("themes", _last_first),
+        _listed("experiences", _last_first),
+        _thoughts(),
+        _listed("recent", _but_the_last),
+        _listed("relevant", _but_the_first),
+    ),
+    Side.WORLD_STATE: (
+        _listed("peers", _last_first),
+        _listed("issues", _last_first),
+        _listed("contradictions", _last_first),
+        _listed("notices", _last_first),
+        _listed("proposals", _last_first),
+        Clip(of=_is_ordinary, length=CLIPPED_PERCEPT),
+        Clip(of=_is_not_users, length=CLIPPED_MESSAGE),
+        _percepts(),
+        _listed("goals", _goals_in_order),
+        _listed("intents", _but_the_first),
+        # Last resort: no model accepts a prompt that is too long.
+        Clip(of=_is_users, length=CLIPPED_MESSAGE),
+    ),
+    Side.ACTION_HISTORY: (_outcomes(),),
+}
+
+
+#: The share of the room that is redistributed to sides over their share; less than 1, for tokens are estimated.
+SPARE_SHARE = 0.9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fitted:
-    """A situation as far as a prompt has room for it, and how many entries each section leaves out."""
+    """A situation cut to its prompt, and the number of dropped entries by section."""
 
     situation: Situation
     cut: Mapping[str, int] = field(default_factory=dict)
@@ -29,20 +230,20 @@ def fit(
     *,
     room: int = 0,
 ) -> tuple[Fitted, Sequence[Section]]:
-    """Leave out the least important entries of each side that is over its share; return what is left, rendered.
+    """Drop the least important entries of each side that is over its share; return the remainder, rendered.
 
-    `room` is what all sides may take together, in tokens: what of it others do not use is lent to those over their
-    share. A situation that fits is rendered once and comes back as it is.
+    `room` is in tokens, for all sides together: the unused part is redistributed to sides over their share. A
+    situation that fits is rendered once and returned as it is.
     """
-    lendable = int(room * LENT_SHARE)
+    spare = int(room * SPARE_SHARE)
     rendered = render(situation)
-    over = _over(rendered, allowed, lendable)
+    over = _over(rendered, allowed, spare)
     if not over:
         return Fitted(situation=situation), rendered
     cut: dict[str, int] = {}
     for side in over:
         for shed in SHEDS[side]:
-            while (excess := _over(rendered, allowed, lendable).get(side, 0)) > 0:
+            while (excess := _over(rendered, allowed, spare).get(side, 0)) > 0:
                 lighter, dropped = shed.lighten(situation, excess)
                 if lighter is situation:
                     break
@@ -51,35 +252,32 @@ def fit(
                     cut[shed.section] = cut.get(shed.section, 0) + dropped
                 rendered = render(situation)
     noted = [
-        Section(each.name, f"{each.text}\nNot shown, for want of room: {cut[each.name]}.")
-        if cut.get(each.name)
-        else each
-        for each in rendered
+        Section(section.name, f"{section.text}\nNot shown, for want of room: {cut[section.name]}.")
+        if cut.get(section.name)
+        else section
+        for section in rendered
     ]
     return Fitted(situation=situation, cut=cut), noted
 
 
-def _over(rendered: Sequence[Section], allowed: Mapping[Side, int], lendable: int) -> dict[Side, int]:
-    """Return by how many tokens each side is over its share and what it is lent; sides that are not are left out.
-
-    What is left of `lendable` after the shares that are used goes to what reached the agent first.
-    """
+def _over(rendered: Sequence[Section], allowed: Mapping[Side, int], spare: int) -> dict[Side, int]:
+    """Return the excess tokens of each side that is over its share and its part of the unused tokens."""
     used = dict.fromkeys(Side, 0)
     for section in rendered:
         side = side_of(section.name)
         if side is not None:
             used[side] += estimate_tokens(section.text)
         else:
-            lendable -= estimate_tokens(section.text)
-    lendable -= sum(min(used[side], allowed[side]) for side in Side)
+            spare -= estimate_tokens(section.text)
+    spare -= sum(min(used[side], allowed[side]) for side in Side)
     over: dict[Side, int] = {}
-    for side in _LENT_IN_ORDER:
+    for side in _SPARE_ORDER:
         excess = max(used[side] - allowed[side], 0)
-        lent = min(excess, max(lendable, 0))
-        lendable -= lent
-        if excess > lent:
-            over[side] = excess - lent
+        granted = min(excess, max(spare, 0))
+        spare -= granted
+        if excess > granted:
+            over[side] = excess - granted
     return over
 
 
-_LENT_IN_ORDER = (Side.WORLD_STATE, Side.MEMORY, Side.IDENTITY, Side.ACTION_HISTORY)
+_SPARE_ORDER = (Side.WORLD_STATE, Side.MEMORY, Side.IDENTITY, Side.ACTION_HISTORY)

@@ -1,4 +1,4 @@
-"""What a heartbeat recalls about before it thinks."""
+"""The mode of a heartbeat and the query of its recall."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from arbor.heartbeat.modes import CONSOLIDATION_EVERY, Mode, choose_mode
 from arbor.heartbeat.params.parts import QUERY_LENGTH
 from arbor.heartbeat.situation import PerceptView, Situation
 
-# Consolidation looks around the latest memories, not at one question.
+# Consolidation recalls about the latest memories.
 _LATEST = 3
 
 
 def mode_of(situation: Situation) -> Mode:
-    """Return the mode that the situation calls for.
-
-    With nothing but aspirations, or the wish to spend less, it is reflection's part to find what to do about them.
-    """
+    """Return the mode for the situation; aspirations and the goal to spend less are no work."""
     pending = len(situation.pending_intents)
     work = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
     return choose_mode(
@@ -31,7 +28,7 @@ def mode_of(situation: Situation) -> Mode:
 
 
 def why_mode(situation: Situation) -> str:
-    """Return in words what of the situation decided its mode, by the order of `choose_mode`."""
+    """Return the reason for the mode, in words."""
     pending = len(situation.pending_intents)
     match mode_of(situation):
         case Mode.CONVERSATION:
@@ -49,24 +46,23 @@ def why_mode(situation: Situation) -> str:
 
 
 def focus_text(situation: Situation) -> str:
-    """Return what to recall about, at most 500 characters; empty when there is nothing on the agent's mind.
+    """Return the query of the recall, at most 500 characters; empty without anything to recall about.
 
-    What somebody just said goes before the step to be done, that before the goal, that before what the agent wonders or
-    worries about, and that before its latest thought or experience.
+    In order of precedence: the foremost percept, the next intent, the first goal, a question or concern, the latest
+    thought, the latest memories.
     """
     return " ".join(_focus(situation).split())[:QUERY_LENGTH]
 
 
 def foremost(percepts: Sequence[PerceptView]) -> PerceptView | None:
-    """Return what an agent attends to of what reached it: what a user said last, or else what came last."""
-    said = [each for each in percepts if each.kind == USER_MESSAGE] or percepts
-    return said[-1] if said else None
+    """Return the last message of a user, or else the last percept."""
+    messages = [percept for percept in percepts if percept.kind == USER_MESSAGE] or percepts
+    return messages[-1] if messages else None
 
 
 def _focus(situation: Situation) -> str:
-    heard = foremost(situation.percepts)
-    if heard is not None:
-        return heard.content
+    if percept := foremost(situation.percepts):
+        return percept.content
     memory = situation.working_memory
     if mode_of(situation) is not Mode.CONSOLIDATION:
         goals = {goal.id: goal for goal in situation.active_goals}

@@ -1,7 +1,7 @@
-"""An agent's goals, plans and intents as a heartbeat sees them, and the issues that a review of them finds.
+"""Views of goals, plans, intents and issues, built from rows.
 
-The rows come from the columns of `apps.goals.services.sight.GOALS_SEEN`: a goal is an array in the order in which it is
-unpacked here, an intent or a plan has the names of its view.
+The rows have the columns of `apps.goals.services.sight.GOALS_SEEN`: a goal is an array in the order in which
+`_view_goal` unpacks it, an intent or a plan has the names of its view.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
 
 
 class GoalsInView(TypedDict):
-    """Fields of a situation; goals and issues come most important first."""
+    """Fields of a situation; goals and issues most important first."""
 
     goals: list[GoalView]
     intents: list[IntentView]
@@ -32,16 +32,13 @@ class GoalsInView(TypedDict):
 
 
 def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> GoalsInView:
-    """Return what a situation says of goals, given by the columns of `GOALS_SEEN`.
-
-    `seen["themes"]`, if it is there, are what the mind is on.
-    """
+    """Return the fields of a situation about goals; `seen` has the columns of `GOALS_SEEN`, and maybe active clusters."""
     scale = scale_of(seen, traits=traits, now=now)
-    looked = [_view_goal(row, scale) for row in seen.get("goals", ())]
-    looked.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
-    issues = review([reviewed for _, reviewed in looked], themes=_texts_of(seen.get("themes", ())), now=now)
+    pairs = [_view_goal(row, scale) for row in seen.get("goals", ())]
+    pairs.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
+    issues = review([reviewed for _, reviewed in pairs], themes=_texts_of(seen.get("themes", ())), now=now)
     return GoalsInView(
-        goals=[view for view, _ in looked],
+        goals=[view for view, _ in pairs],
         intents=[_view_intent(row, now) for row in seen.get("intents", ())],
         plans=view_plans(seen),
         issues=[IssueView(advice=issue.advice, text=issue.text, goal_id=issue.goal_id) for issue in issues],
@@ -49,12 +46,12 @@ def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: date
 
 
 def view_plans(seen: Mapping[str, Any]) -> list[PlanView]:
-    """Return the active plans and drafts, given by the columns of `GOALS_SEEN`."""
+    """Return the active plans and drafts."""
     return [PlanView.model_validate(row) for row in seen.get("plans", ())]
 
 
 def scale_of(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> Scale:
-    """Return what an agent's goals are weighed by; `learned` and `experienced` are columns of `GOALS_SEEN`."""
+    """Return the scale of an agent's priorities."""
     return Scale(
         weights=PriorityWeights.of(traits) if traits else PriorityWeights(),
         learned=seen.get("learned") or {},
@@ -66,14 +63,14 @@ def scale_of(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: dateti
 def circumstances_of(
     seen: Mapping[str, Any], genome: AgentGenome | None, *, exhausted_beats: int
 ) -> Circumstances:
-    """Return what the rules of injection need besides what the situation shows: columns of `CIRCUMSTANCES_SEEN`."""
-    well, dealings = seen["standing"]
+    """Return the inputs of the goal rules that no situation shows; `seen` has the columns of `CIRCUMSTANCES_SEEN`."""
+    successes, dealings = seen["standing"]
     return Circumstances(
         role=genome.role if genome else None,
         risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED,
         stale_beats=seen["stale_beats"],
         exhausted_beats=exhausted_beats,
-        standing=well / dealings if dealings else None,
+        standing=successes / dealings if dealings else None,
         dealings=dealings,
     )
 
@@ -83,7 +80,7 @@ def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, Reviewed]:
     stated_reward, effort, valence, rule, notes, blocker, contradiction, is_present = row[10:18]
     intents, intents_open, intents_done, actions, plan, plan_reason = row[18:]
     deadline = None if deadline_at is None else datetime.fromisoformat(deadline_at)
-    sprung_from = GoalSource(source)
+    goal_source = GoalSource(source)
     reviewed = Reviewed(
         id=id_,
         title=title,
@@ -101,12 +98,7 @@ def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, Reviewed]:
         present_memories=int(is_present),
     )
     priority = weigh(
-        scale,
-        sprung_from,
-        fraction=fraction,
-        deadline=deadline,
-        stated_reward=stated_reward,
-        actions=actions,
+        scale, goal_source, fraction=fraction, deadline=deadline, stated_reward=stated_reward, actions=actions
     )
     view = GoalView(
         id=id_,
@@ -114,7 +106,7 @@ def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, Reviewed]:
         description=description,
         state=reviewed.state,
         layer=reviewed.layer,
-        source=sprung_from,
+        source=goal_source,
         priority=round(priority, 4),
         fraction=fraction,
         notes=notes[::-1],
@@ -130,7 +122,7 @@ def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, Reviewed]:
 
 
 def _view_intent(row: Mapping[str, Any], now: datetime) -> IntentView:
-    """Return an intent; a lock whose heartbeat is gone does not count."""
+    """Return an intent; a stale lock does not count."""
     if row["status"] == IntentStatus.LOCKED:
         since = row["locked_at"]
         locked_at = None if since is None else datetime.fromisoformat(since)

@@ -1,4 +1,4 @@
-"""What an agent sees of its goals and plans at a heartbeat: parts of its situation."""
+"""The parts of a situation about goals and plans."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.seen import Fraction, Seen
+from arbor.heartbeat.self_views import Fraction, SituationPart
 
 
-class GoalView(Seen):
-    """A goal as the agent sees it; the last three progress notes, oldest first."""
+class GoalView(SituationPart):
+    """A goal with its last three progress notes, oldest first."""
 
     id: str
     title: str
@@ -26,20 +26,20 @@ class GoalView(Seen):
     deadline: datetime | None = None
     #: `arbor.goals.review.GoalFlag` values.
     flags: list[str] = []
-    #: The goal that it is a part of.
+    #: Its parent goal.
     parent_id: str | None = None
-    #: What it waits for and is still so.
+    #: The blocker, while it lasts.
     blocked_by: str = ""
     #: Heartbeats spent on it.
     effort: int = 0
-    #: How the agent feels about it, -1 to 1.
+    #: -1 to 1.
     emotional_valence: float = 0.0
-    #: The rule that made it, if one did.
+    #: The goal rule that created it, if any.
     rule: str = ""
 
 
-class IntentView(Seen):
-    """A step the agent is committed to; `attempts` counts those that failed, ticks are heartbeats."""
+class IntentView(SituationPart):
+    """An intent; `attempts` counts failures, ticks are heartbeats."""
 
     id: str
     goal_id: str
@@ -51,8 +51,8 @@ class IntentView(Seen):
     tick_limit: int | None = None
 
 
-class StepView(Seen):
-    """A step of a plan, and how far it has come."""
+class StepView(SituationPart):
+    """A step of a plan."""
 
     position: int
     action: str
@@ -62,8 +62,8 @@ class StepView(Seen):
     status: StepStatus
 
 
-class PlanView(Seen):
-    """A plan that is carried out, or a draft; estimates in heartbeats and energy, risk from 0 to 1."""
+class PlanView(SituationPart):
+    """An active plan or a draft; estimates in heartbeats and energy, risk 0 to 1."""
 
     id: str
     goal_id: str
@@ -75,8 +75,8 @@ class PlanView(Seen):
     steps: list[StepView] = []
 
 
-class IssueView(Seen):
-    """Something the review of the goals found; `goal_id` is empty when it is about none."""
+class IssueView(SituationPart):
+    """A finding of the review; `goal_id` may be empty."""
 
     advice: Advice
     text: str

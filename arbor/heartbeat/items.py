@@ -1,4 +1,4 @@
-"""The sieve that a reply's items pass through: what fits is kept, what does not is listed with its reason."""
+"""Lenient reading of a reply's items: values that fit are used, others are listed with a reason."""
 
 from __future__ import annotations
 
@@ -7,26 +7,25 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from arbor.heartbeat.json_text import storable
 
-# How much of a dropped value is shown, and how many are listed one by one.
+# Characters of a dropped value that are shown, and the most values listed one by one.
 SHOWN_LENGTH = 200
 MAX_LISTED = 50
 ID_LENGTH = 100
 
-# What is more is no estimate of anything.
+# Larger numbers are no estimates.
 _LARGEST = 1_000_000
-# As long as 2026-01-31; a week date such as 2026-W05-6 is as long.
+# The length of 2026-01-31 and 2026-W05-6.
 _LONGEST_DATE = 10
 
 
 class Dropped(BaseModel):
-    """A part of a reply that is not used: where it stood, how it began, why."""
+    """A dropped item of a reply: its path, its beginning and the reason."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,11 +35,11 @@ class Dropped(BaseModel):
 
 
 class Unfit(Exception):
-    """An item cannot be used; the reason says what would be right."""
+    """The item cannot be used; the message says what would be right."""
 
 
 class Sieve:
-    """Collects what is dropped and what is mended while a reply is read."""
+    """Collects dropped items and repairs while a reply is read."""
 
     def __init__(self) -> None:
         self.repairs: list[str] = []
@@ -49,26 +48,26 @@ class Sieve:
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
-        """Return what was dropped; beyond so many, the last line counts the rest."""
+        """Return the dropped items; beyond `MAX_LISTED`, the last one counts the rest."""
         if not self._unlisted:
             return tuple(self._listed)
         rest = Dropped(path="", value="", reason=f"{self._unlisted} further items were dropped")
         return (*self._listed, rest)
 
     def drop(self, path: str, value: Any, reason: str) -> None:
-        """List a value as not used."""
+        """List a value as dropped."""
         if len(self._listed) < MAX_LISTED:
             self._listed.append(Dropped(path=path, value=show(value), reason=reason))
         else:
             self._unlisted += 1
 
     def mend(self, repair: str) -> None:
-        """Name something that was mended, once."""
+        """Record a repair, once."""
         if repair not in self.repairs:
             self.repairs.append(repair)
 
     def text(self, path: str, value: Any, longest: int) -> str | None:
-        """Return a stripped text, None if there is none; a number counts as one; a long one is cut and listed."""
+        """Return a stripped text or None; a number counts as text; the cut-off rest of a long text is listed."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             value = str(value)
         if value is None:
@@ -83,7 +82,7 @@ class Sieve:
         return value or None
 
     def items[T](self, path: str, value: Any, most: int, read: Callable[[Item], T]) -> list[T]:
-        """Read a list item by item; one for which `read` raises Unfit is dropped."""
+        """Read a list item by item; an item for which `read` raises Unfit is dropped."""
         if value is None:
             return []
         if not isinstance(value, list):
@@ -103,7 +102,7 @@ class Sieve:
 
 
 class Item:
-    """One item of a list, with its place; reading a key that does not fit lists it and gives None."""
+    """One item of a list, with its path; a value that does not fit is listed and read as None."""
 
     def __init__(self, sieve: Sieve, path: str, value: Any) -> None:
         self.value = value
@@ -111,19 +110,18 @@ class Item:
         self._path = path
 
     def drop_key(self, key: str, reason: str) -> None:
-        """List the value of one key as not used."""
+        """List the value of one key as dropped."""
         self._sieve.drop(f"{self._path}.{key}", self.value[key], reason)
 
     def mend(self, repair: str) -> None:
-        """Name something that was mended."""
         self._sieve.mend(repair)
 
     def replaced(self, value: Any) -> Item:
-        """Return the item with another value in the same place."""
+        """Return an item with another value at the same path."""
         return Item(self._sieve, self._path, value)
 
     def renamed(self, names: Mapping[str, str]) -> Item:
-        """Return the item with other names taken for the right ones, where those are missing."""
+        """Return the item with synonyms of missing keys renamed."""
         value = dict(self.value)
         for name, right in names.items():
             if name in value and right not in value:
@@ -132,29 +130,25 @@ class Item:
         return self.replaced(value)
 
     def require_object(self, otherwise: str) -> None:
-        """Raise Unfit unless it is an object."""
         if not isinstance(self.value, dict):
             raise Unfit(otherwise)
 
     def only(self, *keys: str) -> None:
-        """List every other key as not used."""
+        """List every other key as dropped."""
         for key in self.value:
             if key not in keys:
                 self.drop_key(key, f"unknown key; expected {', '.join(keys)}")
 
     def text(self, key: str, longest: int) -> str | None:
-        """Return the text under a key."""
         return self._sieve.text(f"{self._path}.{key}", self.value.get(key), longest)
 
     def identifier(self, key: str, longest: int = ID_LENGTH) -> str | None:
-        """Return the id under a key; the words that models write for "none" count as none."""
+        """Return the id under a key; "null" and "none" count as missing."""
         found = self.text(key, longest)
         return None if found is None or found.lower() in ("null", "none") else found
 
-    def choice[E: StrEnum](
-        self, key: str, kind: type[E], also: Mapping[str, E] = MappingProxyType({})
-    ) -> E | None:
-        """Return the member under a key; case, blanks and hyphens do not matter, and words in `also` mean the same."""
+    def choice[E: StrEnum](self, key: str, kind: type[E], also: Mapping[str, E] = {}) -> E | None:
+        """Return the member under a key, whatever its case, blanks and hyphens; `also` are synonyms."""
         written = self.value.get(key)
         if written is None:
             return None
@@ -166,7 +160,7 @@ class Item:
             return None
 
     def share(self, key: str) -> float | None:
-        """Return a share from 0 to 1: a number up to 1 as it is, up to 100 (or with a %) as percent."""
+        """Return a share from 0 to 1; a number above 1, or with a %, is a percentage."""
         written = self.value.get(key)
         if written is None:
             return None
@@ -210,7 +204,7 @@ class Item:
         return None
 
     def moment(self, key: str) -> datetime | None:
-        """Return the moment under a key, in UTC where it names no zone; a mere date is the end of that day."""
+        """Return the time under a key, UTC by default; a date is the end of that day."""
         written = self.value.get(key)
         if written is None or written == "":
             return None
@@ -218,18 +212,17 @@ class Item:
             read = datetime.fromisoformat(written.strip() if isinstance(written, str) else "")
             if len(written.strip()) <= _LONGEST_DATE:
                 read = datetime.combine(read, time.max)
-            # Near the first and last year, a zone may lead out of what a date can be.
+            # The conversion may overflow in the first and last year.
             return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
         except (ValueError, OverflowError):
             self.drop_key(key, "expected a moment such as 2026-01-31 or 2026-01-31T18:00")
             return None
 
     def lines(self, key: str, most: int, longest: int) -> list[str]:
-        """Return the short texts under a key."""
         return self.items(key, most, lambda item: item.line(longest))
 
     def line(self, longest: int) -> str:
-        """Return the item itself as a short text, also one that is wrapped as {"text": …}; raises Unfit without one."""
+        """Return the item as a short text, also if wrapped as {"text": …}; raises Unfit without a text."""
         item = self
         if isinstance(self.value, dict):
             self.only("text")
@@ -241,7 +234,7 @@ class Item:
         return line
 
     def day(self, key: str) -> date | None:
-        """Return the date under a key; the time of day is left out."""
+        """Return the date under a key, without the time of day."""
         written = self.value.get(key)
         if written is None or written == "":
             return None
@@ -252,18 +245,17 @@ class Item:
             return None
 
     def items[T](self, key: str, most: int, read: Callable[[Item], T]) -> list[T]:
-        """Read the list under a key."""
         return self._sieve.items(f"{self._path}.{key}", self.value.get(key), most, read)
 
 
 def show(value: Any) -> str:
-    """Return how a value begins, as JSON."""
+    """Return the beginning of a value, as JSON."""
     written = storable(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return written if len(written) <= SHOWN_LENGTH else written[: SHOWN_LENGTH - 1] + "…"
 
 
 def snake(name: str) -> str:
-    """Return a name as our own are written: lower case, with underscores."""
+    """Return a name in snake case."""
     return "_".join(name.lower().replace("-", " ").split())
 
 

@@ -1,9 +1,9 @@
-"""Finds the JSON objects in what a model wrote, and mends what can be mended without guessing.
+"""Search for JSON objects in a model's text, with unambiguous repairs.
 
-Mended: code fences and prose around the object, a byte order mark, line breaks inside strings, trailing commas, single
-quotes, Python's `True`, `False` and `None`, comments, escapes that JSON does not know. Everything is read piece by piece, so
-a quote or comma inside a string is never touched, and the result still has to be valid JSON: `'it's'` is not mended.
-An object that breaks off is never completed.
+Repaired: code fences and prose around the object, a byte order mark, line breaks inside strings, trailing commas, single
+quotes, Python's `True`, `False` and `None`, comments, escapes that JSON does not know. The text is read token by token, so
+the inside of a string is never touched, and the result must be valid JSON: `'it's'` is not repaired. A truncated object
+is never completed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-# A reply nests five deep; more than this is an attack or an accident, and deep JSON breaks its readers.
+# A reply nests five deep; deep JSON overflows the stack of its readers.
 MAX_DEPTH = 32
-# Opening braces that are tried; prose may hold a few that begin nothing.
+# Opening braces that are tried; some in prose begin no object.
 MAX_TRIES = 32
-# Pieces (strings, numbers, braces…) that are looked at in all tries together: a reply has a few hundred.
-MAX_PIECES = 100_000
+# Tokens (strings, numbers, braces…) that are read in all tries together: a reply has a few hundred.
+MAX_TOKENS = 100_000
 
-_PIECE = re.compile(
+_TOKEN = re.compile(
     r"""(?P<blank>\s++)
       | (?P<double>"(?:[^"\\]++|\\.)*+")
       | (?P<single>'(?:[^'\\]++|\\.)*+')
@@ -50,7 +50,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(kw_only=True, slots=True)
 class Found:
-    """A JSON object in a text: its place, what had to be mended, and values that a repeated key pushed out."""
+    """A JSON object in a text: its place, the repairs, and values that a repeated key replaced."""
 
     value: dict[str, Any]
     start: int
@@ -61,7 +61,7 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Broken:
-    """A JSON object that has one of the wanted keys and cannot be read; `fault` says why."""
+    """An unreadable JSON object with one of the wanted keys; `fault` says why."""
 
     start: int
     fault: str
@@ -70,21 +70,20 @@ class Broken:
 
 
 def find_objects(text: str, *, keys: Collection[str]) -> Iterator[Found | Broken]:
-    """Yield the JSON objects in a text, in order, those within others excepted.
+    """Yield the outermost JSON objects in a text, in order.
 
-    After a broken object with one of the `keys` nothing more is looked for: what follows could be a part of it, such as
-    a quotation in one of its strings.
+    A broken object with one of the `keys` ends the search: what follows could be a part of it.
     """
-    at, pieces = 0, MAX_PIECES
+    at, tokens = 0, MAX_TOKENS
     for _ in range(MAX_TRIES):
         start = text.find("{", at)
-        if start < 0 or pieces <= 0:
+        if start < 0 or tokens <= 0:
             return
         found: Found | Broken | None = _strict(text, start)
         if found is None:
             pen = _Pen(keys)
-            found = _lenient(text, start, pen, pieces)
-            pieces -= pen.pieces
+            found = _lenient(text, start, pen, tokens)
+            tokens -= pen.tokens
         if found is not None:
             yield found
         if isinstance(found, Broken):
@@ -121,14 +120,12 @@ def _decode(text: str, start: int) -> Found:
     value, end = decoder.raw_decode(text, start)
     repairs: list[str] = []
     cleaned = _clean(value, 0, repairs)
-    pushed_out = [(_clean(key, 0, repairs), _clean(item, 1, repairs)) for key, item in repeated]
-    return Found(
-        value=cleaned, start=start, end=end, repairs=list(dict.fromkeys(repairs)), repeated=pushed_out
-    )
+    replaced = [(_clean(key, 0, repairs), _clean(item, 1, repairs)) for key, item in repeated]
+    return Found(value=cleaned, start=start, end=end, repairs=list(dict.fromkeys(repairs)), repeated=replaced)
 
 
 def _clean(value: Any, depth: int, repairs: list[str]) -> Any:
-    """Replace what cannot be stored. Raises ValueError where the nesting is too deep."""
+    """Replace characters that cannot be stored; raises ValueError for too deep nesting."""
     if depth > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH}")
     if isinstance(value, str):
@@ -149,15 +146,15 @@ def _clean(value: Any, depth: int, repairs: list[str]) -> Any:
 
 
 def _lenient(text: str, start: int, pen: _Pen, most: int) -> Found | Broken | None:
-    """Read piece by piece, at most so many; None if this is no object, or a broken one without the wanted keys."""
+    """Read at most `most` tokens; None for no object, or a broken one without the wanted keys."""
     at = start
-    while pen.pieces < most and (match := _PIECE.match(text, at)) and pen.write(match):
+    while pen.tokens < most and (match := _TOKEN.match(text, at)) and pen.write(match):
         at = match.end()
         if pen.depth == 0:
             return _read_written(start, at, pen)
     if not pen.saw_key:
         return None
-    if at == len(text) or (text[at] in "\"'" and _PIECE.match(text, at) is None):
+    if at == len(text) or (text[at] in "\"'" and _TOKEN.match(text, at) is None):
         return Broken(start=start, fault="it ends before the object does", cut_off=True)
     return Broken(start=start, fault=f"at character {at}, near {_around(text, at)!r}")
 
@@ -182,34 +179,34 @@ def _around(text: str, at: int) -> str:
 
 
 class _Pen:
-    """Writes the pieces of one object again, as JSON."""
+    """Writes the tokens of one object again, as JSON."""
 
     def __init__(self, keys: Collection[str]) -> None:
         self.written: list[str] = []
         self.repairs: list[str] = []
-        self.pieces = 0
+        self.tokens = 0
         self._closing: list[str] = []
         #: Whether one of the wanted keys was met in the outermost object.
         self.saw_key = False
         self._keys = keys
 
     def write(self, match: re.Match[str]) -> bool:
-        """Write one piece; False if it has no place in JSON."""
-        piece = match.group()
-        self.pieces += 1
+        """Write one token; False if JSON does not allow it."""
+        lexeme = match.group()
+        self.tokens += 1
         match match.lastgroup:
             case "mark":
-                return self._mark(piece)
+                return self._mark(lexeme)
             case "double" | "single":
-                self._string(piece)
+                self._string(lexeme)
             case "number":
-                self.written.append(piece)
+                self.written.append(lexeme)
             case "word":
-                if piece not in _WORDS:
+                if lexeme not in _WORDS:
                     return False
-                if piece != _WORDS[piece]:
-                    self.repairs.append(f"{piece} was taken as {_WORDS[piece]}")
-                self.written.append(_WORDS[piece])
+                if lexeme != _WORDS[lexeme]:
+                    self.repairs.append(f"{lexeme} was taken as {_WORDS[lexeme]}")
+                self.written.append(_WORDS[lexeme])
             case "comment":
                 self.repairs.append("comments were left out")
         return True
@@ -219,26 +216,26 @@ class _Pen:
         """Return how many objects and lists are open."""
         return len(self._closing)
 
-    def _mark(self, piece: str) -> bool:
-        if piece in "{[":
-            self._closing.append("}" if piece == "{" else "]")
-        elif piece in "}]":
-            if self._closing.pop() != piece:
+    def _mark(self, lexeme: str) -> bool:
+        if lexeme in "{[":
+            self._closing.append("}" if lexeme == "{" else "]")
+        elif lexeme in "}]":
+            if self._closing.pop() != lexeme:
                 return False
             if self.written[-1] == ",":
                 self.written.pop()
                 self.repairs.append("a trailing comma was left out")
-        elif piece == ":" and self.depth == 1:
+        elif lexeme == ":" and self.depth == 1:
             self.saw_key = self.saw_key or self.written[-1].strip('"') in self._keys
-        self.written.append(piece)
+        self.written.append(lexeme)
         return self.depth <= MAX_DEPTH
 
-    def _string(self, piece: str) -> None:
-        inside = piece[1:-1]
-        if piece[0] == "'":
+    def _string(self, lexeme: str) -> None:
+        inside = lexeme[1:-1]
+        if lexeme[0] == "'":
             self.repairs.append("single quotes were taken as double quotes")
         mended = _ESCAPE.sub(self._escape, inside)
-        if piece[0] == "'":
+        if lexeme[0] == "'":
             # A double quote needs an escape now; one that has it already is an escape of its own.
             mended = re.sub(r'(\\.)|"', lambda found: found.group(1) or '\\"', mended, flags=re.DOTALL)
         if _CONTROL.search(mended):

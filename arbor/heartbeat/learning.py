@@ -1,4 +1,4 @@
-"""Where from an agent has what it learns at a heartbeat, and how far that can be trusted."""
+"""Sources and trust of the memories that a heartbeat creates."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from arbor.memory.trust import Source, cap, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.trust import UNMET
 
-#: What the agent itself concludes: mostly right, never beyond doubt, for a model can err. Ours.
+#: Trust in the agent's own conclusions: below 1, for a model can err.
 OWN_CONCLUSION_TRUST = 0.8
-#: What somebody told it: people mean well and mix things up, and a message may be meant to mislead. Ours; above
-#: `DEFAULT_SOURCE_TRUST`, for it is known who spoke.
+#: Trust in a user's messages: above `DEFAULT_SOURCE_TRUST`, for the source is known.
 USER_TRUST = 0.7
-#: Share of what a text says that a message must have said for the text to stem from it. Ours: the greater part.
-HEARD_SHARE = 0.5
+#: The least share of a text's terms in a message that makes the message its source.
+_REPEATED_SHARE = 0.5
 
-#: Actions by which an agent remembers something new.
+#: Actions that create memories.
 LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shallow", "inquire_deep"})
 #: `apps.heartbeats.models.PerceptKind`.
 USER_MESSAGE = "user_message"
@@ -29,16 +28,15 @@ PEER_MESSAGE = "peer_message"
 
 
 def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False) -> NewMemory:
-    """Return a memory with where the agent has it from, trusted as far as that allows (`trust.cap`).
+    """Return a memory with its source and the trust that its source allows (`trust.cap`).
 
-    Told by a user or a peer if it says mostly what a message of this beat says, else, or if it was `concluded`, the agent's own.
-    One agent, like one user, is one source, however often it repeats itself. A fact keeps its source in its detail,
-    without the time, which its row has: what is noted again and again is not written anew each time.
+    The source is a user or peer whose message has most of its terms, else, or if `concluded`, the agent itself. A fact
+    has its source in its detail, without a time: repeated notes then store equal details.
     """
     source = _own(situation)
-    if not concluded and _heard(memory.content, _messages(situation)):
+    if not concluded and _repeats(memory.content, _messages(situation)):
         source = Source(kind="user", reference="user", trust=USER_TRUST)
-    elif not concluded and (peer := _peer_heard(memory.content, situation)) is not None:
+    elif not concluded and (peer := _peer_source(memory.content, situation)) is not None:
         source = peer
     if memory.type is not MemoryType.SEMANTIC:
         return replace(memory, trust=cap([source]))
@@ -51,32 +49,27 @@ def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False)
 
 
 def _own(situation: Situation) -> Source:
-    return Source(
-        kind="heartbeat",
-        reference=f"agent:{situation.agent_id}",
-        trust=OWN_CONCLUSION_TRUST,
-    )
+    return Source(kind="heartbeat", reference=f"agent:{situation.agent_id}", trust=OWN_CONCLUSION_TRUST)
 
 
-def _peer_heard(text: str, situation: Situation) -> Source | None:
-    """Return the peer whose words the text repeats, if it does: trusted as it has earned (seed 003, 10.3), and no more
-    than a user is."""
+def _peer_source(text: str, situation: Situation) -> Source | None:
+    """Return the peer whose message the text repeats, with its trust (seed 003, 10.3), at most that of a user."""
     trusted = {peer.name: peer.trust for peer in situation.peers}
     for percept in situation.percepts:
-        if percept.kind == PEER_MESSAGE and percept.peer and _heard(text, [percept.content]):
+        if percept.kind == PEER_MESSAGE and percept.peer and _repeats(text, [percept.content]):
             trust = min(trusted.get(percept.peer, UNMET), USER_TRUST)
             return Source(kind="agent", reference=f"agent:{percept.peer_id}", trust=trust)
     return None
 
 
 def _messages(situation: Situation) -> list[str]:
-    return [each.content for each in situation.percepts if each.kind == USER_MESSAGE]
+    return [percept.content for percept in situation.percepts if percept.kind == USER_MESSAGE]
 
 
-def _heard(text: str, messages: Iterable[str]) -> bool:
-    said = _terms(text)
-    heard = {term for message in messages for term in _terms(message)}
-    return bool(said) and len(said & heard) >= HEARD_SHARE * len(said)
+def _repeats(text: str, messages: Iterable[str]) -> bool:
+    terms = _terms(text)
+    received = {term for message in messages for term in _terms(message)}
+    return bool(terms) and len(terms & received) >= _REPEATED_SHARE * len(terms)
 
 
 def _terms(text: str) -> set[str]:

@@ -1,18 +1,18 @@
-"""What happens to an agent's state while a heartbeat is under way, and what the heartbeat's end makes of it.
+"""Merge of concurrent changes to an agent's state at the end of a heartbeat.
 
 | changed meanwhile by | column | the heartbeat's end |
 |---|---|---|
 | a conversation | working memory: who is there, the conversation | leaves it as it is |
-| a conversation | working memory: thoughts since the beat began | adds them after its own |
+| a conversation | working memory: thoughts since the heartbeat began | adds them after its own |
 | a conversation | working memory: talk since memory was tended | adds it to its own count |
-| a conversation | mood | adds the beat's share of the change to it |
-| a conversation | stale beats | leaves them, where they became fewer |
-| a person, a program | energy, ticks, bonus actions | adds the difference to what the beat leaves, within the bounds |
-| anybody | percepts | the beat has taken in those that its prompt showed; the others wait for the next one |
-| a person | goals, plans, intents | read anew and locked before the beat changes them |
-| a person | boundaries, policy, model, character | those that the beat found hold until its end |
-| a person | schedule, status of the agent | the end of the beat leaves an earlier time, and rests where it may not beat |
-| the beat alone | drives, what was learned, idle beats, notices, beats, unusable replies | overwrites them |
+| a conversation | mood | adds the heartbeat's share of the change to it |
+| a conversation | stale heartbeats | leaves them, where they became fewer |
+| a person, a program | energy, ticks, bonus actions | adds the difference to what the heartbeat leaves, within the bounds |
+| anybody | percepts | the heartbeat has taken in those that its prompt showed; the others wait for the next one |
+| a person | goals, plans, intents | read anew and locked before the heartbeat changes them |
+| a person | boundaries, policy, model, character | those that the heartbeat found hold until its end |
+| a person | schedule, status of the agent | the end of the heartbeat leaves an earlier time, and ends where the agent may not run |
+| the heartbeat alone | drives, what was learned, idle heartbeats, notices, heartbeats, unusable replies | overwrites them |
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from arbor.heartbeat.working_memory import MAX_THOUGHTS, WorkingMemory, within_l
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundState:
-    """Columns of the agent's state as the beat found them; of amounts, what it has left of them itself since."""
+    """Columns of the agent's state at the beginning of the heartbeat, or after its own last commit."""
 
     energy: float = 0.0
     ticks_left: int = 0
     bonus_actions: int = 0
     mood: dict[str, Any] = field(default_factory=dict)
     stale_beats: int = 0
-    #: Messages of people since its memory was tended.
+    #: Messages of people since the last consolidation.
     talked: int = 0
 
 
 def merged_amount(wanted: float | None, *, found: float, now: float, most: float) -> float | None:
-    """Return an amount that the beat leaves, with what somebody else changed about it meanwhile; None: unchanged."""
+    """Return an amount with its concurrent changes added; None: unchanged."""
     if wanted is None or now == found:
         return wanted
     return min(most, max(0, wanted + now - found))
@@ -53,7 +53,7 @@ def merged_mood(
     valence: float,
     arousal: float,
 ) -> dict[str, Any] | None:
-    """Return the mood after the beat; where a conversation moved it meanwhile, its own share is added to that."""
+    """Return the mood; the heartbeat's own change is added to a concurrent one."""
     if wanted is None or now == found or now.get("valence") is None:
         return wanted
     return {
@@ -64,14 +64,14 @@ def merged_mood(
 
 
 def merged_stale_beats(wanted: int | None, *, found: int, now: int) -> int | None:
-    """Return the beats without anything new; a conversation meanwhile has brought something new."""
+    """Return the number of heartbeats without news; a concurrent conversation lowers it."""
     return now if wanted is not None and now < found else wanted
 
 
 def merged_memory(
     wanted: WorkingMemory, *, now: WorkingMemory, found_talked: int, since: datetime
 ) -> WorkingMemory:
-    """Return the working memory after the beat, with what a conversation has brought to mind since it began."""
+    """Return the working memory with the changes of a concurrent conversation."""
     meanwhile = [thought for thought in now.thoughts if thought.at > since]
     merged = wanted.model_copy(
         update={
@@ -85,5 +85,5 @@ def merged_memory(
 
 
 def after_writing(found: FoundState, **left: Any) -> FoundState:
-    """Return what the beat finds from now on: what it has left itself."""
+    """Return the found state after a commit of the heartbeat itself."""
     return replace(found, **{name: value for name, value in left.items() if value is not None})

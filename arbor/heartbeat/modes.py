@@ -1,19 +1,19 @@
-"""What kind of heartbeat it is going to be."""
+"""Modes of a heartbeat."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-# Every fifth beat tends the memory (seed 000, 6).
+# Seed 000, 6.
 CONSOLIDATION_EVERY = 5
 
 
 class Mode(StrEnum):
-    """What a heartbeat turns to; decides the directive in its prompt."""
+    """The focus of a heartbeat; decides the directive in its prompt."""
 
     #: A user waits for an answer.
     CONVERSATION = "conversation"
-    #: It is time to tend the memory.
+    #: The memory needs consolidation.
     CONSOLIDATION = "consolidation"
     #: Goals are active but nothing is committed: break one into steps.
     PLAN_EXECUTION = "plan_execution"
@@ -31,10 +31,10 @@ def choose_mode(
     pending_intents: int,
     much_was_talked: bool = False,
 ) -> Mode:
-    """Choose the mode; the order is the origin's code, for its document's would starve consolidation.
+    """Choose the mode.
 
-    `beat_number` counts from 1; `pending_intents` counts those of active goals; `much_was_talked`: ten questions of people
-    since the memory was tended (seed 000, 7).
+    The order is that of the origin's code; its document's would starve consolidation. `beat_number` counts from 1;
+    `pending_intents` of active goals; `much_was_talked`: ten questions of people since consolidation (seed 000, 7).
     """
     if user_waiting:
         return Mode.CONVERSATION

@@ -1,9 +1,8 @@
-"""A heartbeat told by the agent that lived it, and how it felt. Only what really happened is told."""
+"""The narrative of a heartbeat in the first person, and its emotional valence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from arbor.heartbeat.feeling import events_of
 from arbor.heartbeat.focus import foremost
@@ -18,41 +17,35 @@ NARRATIVE_LENGTH = 4_000
 THOUGHT_LENGTH = 600
 SUMMARY_LENGTH = 300
 
-_OPENINGS: Mapping[Mode, str] = MappingProxyType(
-    {
-        Mode.CONVERSATION: "Somebody was waiting for me.",
-        Mode.CONSOLIDATION: "I took time to tend my memory.",
-        Mode.PLAN_EXECUTION: "I had goals but no plan.",
-        Mode.GOAL_PURSUIT: "I worked on my goals.",
-        Mode.REFLECTION: "Nothing pressed, so I reflected.",
-    }
-)
+_OPENINGS: Mapping[Mode, str] = {
+    Mode.CONVERSATION: "Somebody was waiting for me.",
+    Mode.CONSOLIDATION: "I took time to tend my memory.",
+    Mode.PLAN_EXECUTION: "I had goals but no plan.",
+    Mode.GOAL_PURSUIT: "I worked on my goals.",
+    Mode.REFLECTION: "Nothing pressed, so I reflected.",
+}
 
 
-_CHANGES: Mapping[GoalChangeKind, str] = MappingProxyType(
-    {
-        GoalChangeKind.PROGRESSED: "went on",
-        GoalChangeKind.CREATED: "is new",
-        GoalChangeKind.MOVED: "moved",
-        GoalChangeKind.BLOCKED: "is held up",
-        GoalChangeKind.PLANNED: "has a plan",
-        GoalChangeKind.COMPLETED: "is done",
-        GoalChangeKind.ABANDONED: "is given up",
-        GoalChangeKind.REFUSED: "did not change as I wanted",
-    }
-)
+_CHANGES: Mapping[GoalChangeKind, str] = {
+    GoalChangeKind.PROGRESSED: "went on",
+    GoalChangeKind.CREATED: "is new",
+    GoalChangeKind.MOVED: "moved",
+    GoalChangeKind.BLOCKED: "is held up",
+    GoalChangeKind.PLANNED: "has a plan",
+    GoalChangeKind.COMPLETED: "is done",
+    GoalChangeKind.ABANDONED: "is given up",
+    GoalChangeKind.REFUSED: "did not change as I wanted",
+}
 
 
-#: What it is not to do, by the key of a reply, when what it says there crosses a boundary.
-_KEPT_BACK: Mapping[str, str] = MappingProxyType(
-    {
-        "memory_notes": "note something",
-        "goal_updates": "say how a goal goes",
-        "new_goals": "take up a goal",
-        "decompositions": "plan steps",
-        "identity_insights": "say what I see in myself",
-    }
-)
+#: Phrases for items that a boundary refused, by the key of the reply.
+_KEPT_BACK: Mapping[str, str] = {
+    "memory_notes": "note something",
+    "goal_updates": "say how a goal goes",
+    "new_goals": "take up a goal",
+    "decompositions": "plan steps",
+    "identity_insights": "say what I see in myself",
+}
 
 
 def narrate(
@@ -63,13 +56,10 @@ def narrate(
     *,
     kept_back: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Tell the beat in the first person, in at most 4,000 characters; the same input gives the same story.
-
-    `kept_back` are the items of the reply that were not taken at a boundary: the path of each, and why.
-    """
+    """Return the narrative, deterministic, at most 4,000 characters; `kept_back` are (path, reason) of refused items."""
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
-    if heard := foremost(situation.percepts):
-        sentences.append(f"I heard: {quoted(_short(heard.content))}.")
+    if percept := foremost(situation.percepts):
+        sentences.append(f"I heard: {quoted(_short(percept.content))}.")
     if reply.thinking:
         sentences.append(f"I thought: {quoted(clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
     sentences.extend(_deeds(results))
@@ -84,7 +74,7 @@ def narrate(
 
 
 def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> float:
-    """Return how the beat felt, from -1 (bad) to 1 (good): the sum of what happened, kept in range."""
+    """Return the emotional valence, -1 to 1: the clipped sum of the events."""
     return felt(events_of(reply, results, changes))
 
 

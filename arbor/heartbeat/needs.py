@@ -1,7 +1,7 @@
-"""The needs of a heartbeat: what a step asks for instead of reading it, and the answers.
+"""Needs of heartbeat steps, and their answers.
 
-A step is a generator that yields needs. Whoever drives several heartbeats answers the needs of all of them together,
-the kinds in the order of `ORDER`, so that those behind catch up with those ahead.
+A step is a generator that yields needs. The driver of a batch answers the needs of all its heartbeats together, kind by
+kind in the order of `ORDER`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ __all__ = ["LinkKind", "RecallRequest"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallResult:
-    """How the call that a heartbeat waited for has ended."""
+    """The end of the call that a heartbeat waited for."""
 
     call_id: UUID
-    #: Whether there is a reply.
     complete: bool
     text: str
     error: str = ""
-    #: Name of the error's class.
+    #: The name of the error's class.
     error_kind: str = ""
 
 
@@ -51,22 +50,22 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Embedding:
-    """Vectors of texts. Answered by a mapping from text to vector; what cannot be embedded now is missing in it."""
+    """Vectors of texts. Answered by a mapping from text to vector, without texts that cannot be embedded now."""
 
     model: EmbeddingModel | None
-    #: Queries of recalls: embedded without the names of those whose words are remembered.
+    #: Queries of recalls: embedded without the names of speakers.
     queries: Sequence[str] = ()
-    #: Texts that are compared as they are.
+    #: Texts that are embedded as they are.
     plain: Sequence[str] = ()
-    #: Texts that are about to be stored: left to maintenance where nobody waits for the embedder.
+    #: Texts of new memories: left to maintenance where the embedder is another process.
     stored: Sequence[str] = ()
-    #: Also vectors of the examples of boundaries, the default ones and these of the agent's own (rows as JSON).
+    #: Also embed the examples of the default boundaries and of these rows (JSON).
     boundaries: Sequence[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldThings:
-    """What the agent has heard lately about a text. Answered by a list of `HeldView`; what is found counts as used."""
+    """Buffer items near a text. Answered by a list of `HeldView`; found items count as used."""
 
     text: str
     vector: Sequence[float] | None
@@ -76,7 +75,7 @@ class HeldThings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Themes:
-    """Themes on the tip of the tongue after a recall. Answered by a list of their names."""
+    """Partial recalls after a recall. Answered by a list of names of clusters."""
 
     recalled: Sequence[Any]
     vector: Sequence[float] | None
@@ -85,14 +84,14 @@ class Themes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PastQuestion:
-    """The heartbeat's first question, or the one that was answered by this call. Answered by `AskedBefore`."""
+    """The heartbeat's first question, or that of a call. Answered by `AskedBefore`."""
 
     call_id: UUID | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AskedBefore:
-    """A question that was asked, and its reply."""
+    """A past question and its reply."""
 
     system: str
     messages: tuple[Message, ...]
@@ -109,9 +108,9 @@ class CallReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnMemories:
-    """Those of the texts that are ids of memories of the agent. Answered by a frozenset of ids.
+    """The texts that are ids of the agent's memories. Answered by a frozenset of ids.
 
-    With `required`, NotFound is raised in the step for texts that are not, naming them.
+    With `required`, raises NotFound in the step for the other texts.
     """
 
     named: Sequence[str]
@@ -120,12 +119,12 @@ class OwnMemories:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenBacklog:
-    """The agent's backlog, locked until its changes are written with the leg. Answered by a `Backlog`."""
+    """The agent's backlog, locked until the commit of the leg. Answered by a `Backlog`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placing:
-    """Memories that are stored with this leg, each with its vector or none. Answered by `Placed`."""
+    """New memories of this leg, with vectors for all or none. Answered by `Placed`."""
 
     memories: Sequence[NewMemory]
     vectors: npt.NDArray[np.float32] | None
@@ -134,22 +133,22 @@ class Placing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placed:
-    """The ids of memories that are going to be stored, in order, and those of them that are known already."""
+    """The ids of new memories, in order, and those of duplicates."""
 
     ids: tuple[UUID, ...]
     duplicates: frozenset[UUID] = frozenset()
 
     @property
     def fresh(self) -> list[UUID]:
-        """Return the ids of those that were not known."""
+        """Return the ids without duplicates."""
         return [memory_id for memory_id in self.ids if memory_id not in self.duplicates]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Service:
-    """A rare action that a service carries out at once, in the open transaction. Answered by an `ActionResult`.
+    """An action that a service executes in the open transaction. Answered by an `ActionResult`.
 
-    What the domain refuses is raised in the step as ArborError; nothing was written then.
+    Raises ArborError in the step for a refusal of the domain; nothing is written then.
     """
 
     decision: Decision
@@ -160,7 +159,7 @@ class Service:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettledProposals:
-    """Proposals of what is ready to become a part of the self. Answered by `Proposed`."""
+    """Proposals of settled changes to the self. Answered by `Proposed`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,7 +171,7 @@ class Propose:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProposedChange:
-    """A proposal as the queue has it."""
+    """A proposal in the queue."""
 
     id: UUID
     kind: Any
@@ -183,18 +182,18 @@ class ProposedChange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proposed:
-    """What became of proposals."""
+    """The outcome of proposals."""
 
     made: Sequence[ProposedChange] = ()
     known: Sequence[ProposedChange] = ()
     expired: Sequence[ProposedChange] = ()
-    #: Old experiences that were dropped.
+    #: The number of old experiences that were deleted.
     dropped_experiences: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecideProposal:
-    """The agent's decision about a proposal. Answered by a line about it; raises ArborError where it cannot be applied."""
+    """The agent's decision about a proposal. Answered by a line about it; raises ArborError if it cannot be applied."""
 
     proposal_id: UUID
     choice: ProposalDecision
@@ -202,7 +201,7 @@ class DecideProposal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Meeting:
-    """Somebody who was met in a beat, and what the agent says of it. `peer_id` is empty for a person."""
+    """A peer that wrote, with the agent's note about it. `peer_id` is empty for a person."""
 
     name: str
     peer_id: str
@@ -211,7 +210,7 @@ class Meeting:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Meetings:
-    """Those who were met, and what the reply says of others. Answered by the notes that do not count, with reasons."""
+    """Meetings, and notes about other peers. Answered by the refused notes with reasons."""
 
     tick: int
     met: Sequence[Meeting]

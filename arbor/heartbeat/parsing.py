@@ -1,15 +1,13 @@
-"""A model's text read as a reply: leniently, item by item, with a list of all that was not used and why.
+"""Lenient parsing of a model's text into a reply.
 
-What a model gets wrong in one item must not cost the rest, and nothing is lost silently: each item that is dropped or
-cut is listed with its path, its beginning and the reason; each thing that was mended is named. Raises ReplyInvalid, and
-nothing else, when there is no reply in the text at all.
+A fault in one item does not affect the others: each dropped or cut item is listed with its path, its beginning and the
+reason, and each repair is named. Raises ReplyInvalid, and nothing else, for a text without a reply.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from arbor.errors import ReplyInvalid
@@ -43,7 +41,7 @@ from arbor.heartbeat.reply import (
     Reply,
 )
 
-# Ten times what the default limit of 4,096 output tokens can hold.
+# Ten times the text of 4,096 output tokens, the default limit.
 MAX_REPLY_CHARACTERS = 160_000
 
 THINKING_LENGTH = 8_000
@@ -53,7 +51,7 @@ _END_OF_THOUGHT = "</think>"
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedReply:
-    """A reply, what of the text it does not hold, and what was mended to read it."""
+    """A reply, the dropped items and the repairs."""
 
     reply: Reply
     dropped: tuple[Dropped, ...] = ()
@@ -61,10 +59,10 @@ class ParsedReply:
 
 
 def parse_reply(text: str) -> ParsedReply:
-    """Read a model's text as a reply.
+    """Parse a model's text as a reply.
 
-    Raises ReplyInvalid, saying what was expected, if the text is too long, holds no JSON object, an object that breaks
-    off, or one with none of the required keys.
+    Raises ReplyInvalid for a text that is too long, without a JSON object, or with a truncated one or one without any
+    required key.
     """
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyInvalid(
@@ -88,26 +86,24 @@ def parse_reply(text: str) -> ParsedReply:
     return ParsedReply(reply=reply, dropped=sieve.dropped, repairs=tuple(sieve.repairs))
 
 
-# How many of each list are read, and how one of its items is.
-_LISTS: Mapping[str, tuple[int, Callable[[Item], Any]]] = MappingProxyType(
-    {
-        "actions": (MAX_ACTIONS, read_action),
-        "memory_notes": (MAX_MEMORY_NOTES, read_note),
-        "goal_updates": (MAX_GOAL_UPDATES, read_goal_update),
-        "new_goals": (MAX_NEW_GOALS, read_new_goal),
-        "concerns": (MAX_CONCERNS, read_line),
-        "curiosity": (MAX_CURIOSITY, read_line),
-        "decompositions": (MAX_DECOMPOSITIONS, read_decomposition),
-        "proposal_decisions": (MAX_PROPOSAL_DECISIONS, read_proposal_decision),
-        "identity_insights": (MAX_IDENTITY_INSIGHTS, read_insight),
-        "peer_notes": (MAX_PEER_NOTES, read_peer_note),
-        "resolved": (MAX_RESOLVED, read_line),
-    }
-)
+# By key, the most items, and the reader of one item.
+_LISTS: Mapping[str, tuple[int, Callable[[Item], Any]]] = {
+    "actions": (MAX_ACTIONS, read_action),
+    "memory_notes": (MAX_MEMORY_NOTES, read_note),
+    "goal_updates": (MAX_GOAL_UPDATES, read_goal_update),
+    "new_goals": (MAX_NEW_GOALS, read_new_goal),
+    "concerns": (MAX_CONCERNS, read_line),
+    "curiosity": (MAX_CURIOSITY, read_line),
+    "decompositions": (MAX_DECOMPOSITIONS, read_decomposition),
+    "proposal_decisions": (MAX_PROPOSAL_DECISIONS, read_proposal_decision),
+    "identity_insights": (MAX_IDENTITY_INSIGHTS, read_insight),
+    "peer_notes": (MAX_PEER_NOTES, read_peer_note),
+    "resolved": (MAX_RESOLVED, read_line),
+}
 
 
 def _find_reply(text: str, sieve: Sieve) -> dict[str, Any]:
-    """Return the JSON object that is the reply: the one with most of the known keys, the first of equals."""
+    """Return the JSON object with the most known keys, the first of equals."""
     text = text.removeprefix("\ufeff")
     _, thought, rest = text.rpartition(_END_OF_THOUGHT)
     if thought:
@@ -138,7 +134,7 @@ def _find_reply(text: str, sieve: Sieve) -> dict[str, Any]:
 
 
 def _unwrap(value: dict[str, Any]) -> dict[str, Any]:
-    """Return what a sole key holds, such as {"reply": {...}}, if that looks more like a reply."""
+    """Return the object under an unknown sole key, such as {"reply": {...}}."""
     if len(value) == 1:
         (key, inner), *_ = value.items()
         if key not in REPLY_KEYS and isinstance(inner, dict):
@@ -147,7 +143,7 @@ def _unwrap(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explain(objects: list[Found | Broken]) -> str:
-    """Say why there is no reply, in words that help whoever has to write it again."""
+    """Return why there is no reply, and the expected format."""
     wanted = f"answer with one JSON object with the keys {', '.join(REPLY_KEYS)}"
     for item in objects:
         if isinstance(item, Broken):

@@ -1,50 +1,50 @@
-"""Reflex: a deterministic policy that decides like a model would, from the same situation, in the same reply format.
+"""The reflex policy: a deterministic stand-in for a model, with the same situation and reply format.
 
-It needs no model, so demos, tests and load runs live on it. It works goals off: it breaks them into steps, carries the
-steps out, notes its progress and completes them; it takes in what users say, ties memories together, and rests when it
-cannot afford anything.
+The policy plans goals, executes their steps and completes them, stores what users say, connects memories, and rests when
+it can pay for nothing else.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.quoting import quoted
-from arbor.heartbeat.reflex_deeds import carry_out, connection, query_of
+from arbor.heartbeat.reflex_choices import (
+    carry_out,
+    closest,
+    connection,
+    decide_proposals,
+    first_hand,
+    gist,
+    potential_goals,
+    query_of,
+)
 from arbor.heartbeat.reflex_draft import Draft, excerpt
-from arbor.heartbeat.reflex_habits import decide_proposals, potential_goals
-from arbor.heartbeat.reflex_memories import closest, first_hand, gist
 from arbor.heartbeat.situation import Situation
 from arbor.selves.boundaries import BoundaryResponse
 
-# What reads like a request in what a user says.
+# Phrases of a request.
 _REQUEST = re.compile(
     r"\?|\b(please|can you|could you|would you|remind me|help me|find out|make sure)\b", re.IGNORECASE
 )
 
-# The steps that any goal is broken into, in this order, as far as the agent may take them.
-_STEPS: Mapping[str, str] = MappingProxyType(
-    {
-        "recall": "Gather what I already know about {goal}",
-        "reflect": "Work out what {goal} still needs",
-        "connect": "Tie together what I found about {goal}",
-        "remember": "Write down where {goal} stands",
-    }
-)
+# The plan of any goal: the permitted ones of these steps, in this order.
+_STEPS: Mapping[str, str] = {
+    "recall": "Gather what I already know about {goal}",
+    "reflect": "Work out what {goal} still needs",
+    "connect": "Tie together what I found about {goal}",
+    "remember": "Write down where {goal} stands",
+}
 _MOST_STEPS = 3
 _MOST_PERCEPTS = 3
 
 
 def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
-    """Decide from a situation (JSON of `Situation`); return a reply that keeps REPLY_SCHEMA.
-
-    Deterministic; uses only actions that are offered, and never more energy than there is.
-    """
+    """Return a reply in REPLY_SCHEMA to a situation (JSON of `Situation`), with offered and affordable actions only."""
     situation = Situation.model_validate(situation_json)
     draft = Draft(situation)
     _POLICIES[situation.mode](situation, draft)
@@ -55,18 +55,18 @@ def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _converse(situation: Situation, draft: Draft) -> None:
-    """Take in what was said: keep it, look for what it touches, make a goal of a request."""
-    heard = situation.percepts[-_MOST_PERCEPTS:]
-    if not heard:
+    """Store what was said, recall about it, and make a goal of a request."""
+    percepts = situation.percepts[-_MOST_PERCEPTS:]
+    if not percepts:
         draft.think("Somebody is waiting for me, but nothing they said has reached me yet.")
     known = {title_key(goal.title) for goal in situation.goals}
-    for percept in heard:
+    for percept in percepts:
         said = excerpt(percept.content, 300)
         draft.think(f"I was told: {quoted(said)}")
         kept = [
-            each.boundary
-            for each in situation.crossed
-            if each.about == percept.id and each.response is not BoundaryResponse.FLAG
+            crossing.boundary
+            for crossing in situation.crossed
+            if crossing.about == percept.id and crossing.response is not BoundaryResponse.FLAG
         ]
         if kept:
             draft.think(f"I do not do that: it crosses my boundary {', '.join(kept)}.")
@@ -84,8 +84,8 @@ def _converse(situation: Situation, draft: Draft) -> None:
                 GoalLayer.TASK,
                 GoalSource.USER_REQUEST,
             )
-    if heard:
-        draft.act("recall", query_of(heard[-1].content), "What do I know about this?")
+    if percepts:
+        draft.act("recall", query_of(percepts[-1].content), "What do I know about this?")
     if situation.relevant:
         draft.think(f"It reminds me of {quoted(gist(situation.relevant[0]))}.")
 
@@ -142,7 +142,7 @@ def _pursue(situation: Situation, draft: Draft) -> None:
 
 
 def _consolidate(situation: Situation, draft: Draft) -> None:
-    """Tie two memories together that have something in common, and say what they show."""
+    """Connect two memories that share words, and reflect on them."""
     pair = closest(situation)
     if pair is None:
         draft.think("I see too few memories to tie any together.")
@@ -158,7 +158,7 @@ def _consolidate(situation: Situation, draft: Draft) -> None:
 
 
 def _reflect(situation: Situation, draft: Draft) -> None:
-    """Think over what happened; see that there is something to want."""
+    """Reflect on a memory, and make sure that there is a goal."""
     memory = situation.working_memory
     question = memory.curiosity[-1] if memory.curiosity else ""
     views = first_hand(situation)
@@ -166,7 +166,7 @@ def _reflect(situation: Situation, draft: Draft) -> None:
     if question:
         draft.think(f"I still wonder: {excerpt(question)}")
     if views:
-        # Another one each time, so that no two reflections are the same.
+        # A different one each time, so that reflections differ.
         view = views[situation.beat_number % len(views)]
         said = f"{view.role} said {quoted(gist(view))}" if view.role else quoted(gist(view))
         draft.think(f"I think of this: {said}")
@@ -177,11 +177,11 @@ def _reflect(situation: Situation, draft: Draft) -> None:
             "reflect", {"insight": insight, "focus": excerpt(question) or None}, "To see what matters in it."
         )
         draft.wonder(f"What follows from {quoted(excerpt(gist(view), 80))}?")
-    _want_something(situation, draft, question or (gist(views[0]) if views else ""))
+    _choose_goal(situation, draft, question or (gist(views[0]) if views else ""))
 
 
-def _want_something(situation: Situation, draft: Draft, about: str) -> None:
-    """Move the best waiting goal up; make one of what is wondered about when there is none at all."""
+def _choose_goal(situation: Situation, draft: Draft, about: str) -> None:
+    """Promote the best waiting goal, or brainstorm new ones."""
     if situation.active_goals:
         return
     for state, up in ((GoalState.QUEUED, GoalState.ACTIVE), (GoalState.BACKBURNER, GoalState.QUEUED)):
@@ -203,12 +203,10 @@ def _want_something(situation: Situation, draft: Draft, about: str) -> None:
         draft.new_goal(first["title"], first["description"], GoalLayer.OBJECTIVE, GoalSource.CURIOSITY)
 
 
-_POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = MappingProxyType(
-    {
-        Mode.CONVERSATION: _converse,
-        Mode.PLAN_EXECUTION: _plan,
-        Mode.GOAL_PURSUIT: _pursue,
-        Mode.CONSOLIDATION: _consolidate,
-        Mode.REFLECTION: _reflect,
-    }
-)
+_POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = {
+    Mode.CONVERSATION: _converse,
+    Mode.PLAN_EXECUTION: _plan,
+    Mode.GOAL_PURSUIT: _pursue,
+    Mode.CONSOLIDATION: _consolidate,
+    Mode.REFLECTION: _reflect,
+}

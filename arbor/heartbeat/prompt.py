@@ -1,7 +1,7 @@
-"""The prompt of a heartbeat: what never changes first, so that providers cache it, then the situation.
+"""The prompt of a heartbeat: a constant part, which providers cache, then the situation.
 
-Everything that somebody else, a file or the agent's own past has said stands in data blocks. Their tags carry a mark
-that is new and unguessable for each prompt, so no text inside can close its block or open another.
+Texts of others and of the agent's past are in data blocks. Their tags carry a mark that is new and unguessable for each
+prompt, so no text inside can close its block or open another.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 from arbor.heartbeat import sections
@@ -21,7 +20,7 @@ from arbor.heartbeat.sections import Section
 from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.situation import ActionOffer, Situation
 
-# Of a model of which nothing else is known, in tokens: the defaults of ARBOR_MODEL_CONTEXT and ARBOR_MODEL_MAX_TOKENS.
+# Of an unknown model, in tokens: the defaults of ARBOR_MODEL_CONTEXT and ARBOR_MODEL_MAX_TOKENS.
 DEFAULT_WINDOW = 16_384
 DEFAULT_REPLY_TOKENS = 4_096
 # Shorter marks could be guessed.
@@ -63,38 +62,36 @@ At most 10 actions, notes and goal updates each, 5 concerns; 3 new goals in a he
 goal_updates and new_goals are free: prefer them to reprioritize and brainstorm_goals. \
 Set intent_id when an action carries out an intent, goal_id when it serves a goal."""
 
-# What stands under a key that only some beats have something to say under.
-FURTHER_FORMAT: Mapping[str, str] = MappingProxyType(
-    {
-        "decompositions": (
-            '[{"goal_id": "id", "intentions": [{"action": "name", "description": "one step", "precondition": null, '
-            '"postcondition": null, "estimated_ticks": 1}], "estimated_ticks": 3, "estimated_cost": 6, "risk": 0.2, '
-            '"dependencies": []}]: a goal broken into at most 3 intentions; ticks are heartbeats, cost is energy, risk is '
-            "0 to 1"
-        ),
-        "proposal_decisions": (
-            '[{"proposal_id": "id", "decision": "accept", "reason": "why"}]: accept, reject or defer each proposal that '
-            "you are shown"
-        ),
-        "identity_insights": (
-            '[{"kind": "value", "content": "what you see about yourself", "confidence": 0.8, "evidence": ["memory id"]}]: '
-            "at most 5, confidence 0.5 or more, at least one memory id as evidence; "
-            f"kind is one of {', '.join(InsightKind)}; a preference's"
-            " content is key: value, such as tone: brief"
-        ),
-        "peer_notes": (
-            '[{"peer": "name, as you see it", "outcome": "success", "competence": 0.7, "reliability": 0.7, "interests": ["…"]}]: at most 5, '
-            "about peers you dealt with; outcome is success, failure or partial; the numbers are 0 to 1 or null"
-        ),
-        "resolved": '["…"]: concerns and questions on your mind that are settled, in the words you see',
-    }
-)
+# The format of the keys that only some heartbeats ask for.
+FURTHER_FORMAT: Mapping[str, str] = {
+    "decompositions": (
+        '[{"goal_id": "id", "intentions": [{"action": "name", "description": "one step", "precondition": null, '
+        '"postcondition": null, "estimated_ticks": 1}], "estimated_ticks": 3, "estimated_cost": 6, "risk": 0.2, '
+        '"dependencies": []}]: a goal broken into at most 3 intentions; ticks are heartbeats, cost is energy, risk is '
+        "0 to 1"
+    ),
+    "proposal_decisions": (
+        '[{"proposal_id": "id", "decision": "accept", "reason": "why"}]: accept, reject or defer each proposal that '
+        "you are shown"
+    ),
+    "identity_insights": (
+        '[{"kind": "value", "content": "what you see about yourself", "confidence": 0.8, "evidence": ["memory id"]}]: '
+        "at most 5, confidence 0.5 or more, at least one memory id as evidence; "
+        f"kind is one of {', '.join(InsightKind)}; a preference's"
+        " content is key: value, such as tone: brief"
+    ),
+    "peer_notes": (
+        '[{"peer": "name, as you see it", "outcome": "success", "competence": 0.7, "reliability": 0.7, "interests": ["…"]}]: at most 5, '
+        "about peers you dealt with; outcome is success, failure or partial; the numbers are 0 to 1 or null"
+    ),
+    "resolved": '["…"]: concerns and questions on your mind that are settled, in the words you see',
+}
 
 CLOSING = "What do you do in this heartbeat? Answer with the JSON object only."
 
 
 class PromptSection(NamedTuple):
-    """One section of a prompt; `tokens` is an estimate, `cut` counts the entries for which there was no room."""
+    """One section of a prompt; `tokens` is an estimate, `cut` counts the dropped entries."""
 
     name: str
     text: str
@@ -104,10 +101,7 @@ class PromptSection(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
-    """What is sent to the model; `sections` are its parts in order, those of `system` first.
-
-    `percepts` are the ids of those that it shows, whole or clipped.
-    """
+    """A rendered prompt; sections in order, those of `system` first, and the ids of the percepts that it shows."""
 
     system: str
     user: str
@@ -123,10 +117,10 @@ def build_prompt(
     window: int = DEFAULT_WINDOW,
     reply_tokens: int = DEFAULT_REPLY_TOKENS,
 ) -> Prompt:
-    """Render a situation for a model, each side of it within its share of the model's window (seed 003, 10.6).
+    """Render a situation for a model, each side within its token share (seed 003, 10.6).
 
-    `character_prompt` says who the agent is; `nonce` is 16 to 64 random letters and digits, new for each prompt;
-    `window` is what the model takes in all, in tokens, `reply_tokens` what its reply may take of that.
+    `nonce` is 16 to 64 random letters and digits, new for each prompt; `window` and `reply_tokens` are the tokens of
+    the model's window and of its longest reply.
     """
     if not _NONCE.fullmatch(nonce):
         raise ValueError(f"a nonce is 16 to 64 random letters and digits, got {len(nonce)} characters")
@@ -154,12 +148,12 @@ def build_prompt(
             for name, text in (*system, *user)
             if text
         ),
-        percepts=tuple(each.id for each in fitted.situation.percepts[-SHOWN_PERCEPTS:]),
+        percepts=tuple(percept.id for percept in fitted.situation.percepts[-SHOWN_PERCEPTS:]),
     )
 
 
 def retry_note(fault: str) -> str:
-    """Return what a model is told after a reply that could not be read."""
+    """Return the message after an unreadable reply."""
     return f"Your answer could not be read: {fault}. Answer again with the JSON object only."
 
 

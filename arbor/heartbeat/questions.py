@@ -1,4 +1,4 @@
-"""What a heartbeat asks a model, stored once: the schema by what it is made of, the prompt's sections by their places."""
+"""Compact stored form of model requests: schemas by their inputs, sections by their offsets."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.reply_schema import CACHED_SCHEMAS, reply_schema
 from arbor.models.ports import ModelRequest
 
-#: Names in a stored request what its schema is made of: {"allowed": [actions], "keys": [of the reply]}.
+#: The key of the inputs of the schema: {"allowed": [actions], "keys": [of the reply]}.
 _SCHEMA_OF = "schema_of"
 
 
 def request_json(request: ModelRequest, *, allowed: Sequence[str], keys: Sequence[str]) -> dict[str, Any]:
-    """Return a request whose schema is that of a reply with these actions and keys, without it: it is made again."""
+    """Return a request as JSON, with the inputs of its schema instead of the schema."""
     return request.to_json() | {"schema": None, _SCHEMA_OF: {"allowed": list(allowed), "keys": list(keys)}}
 
 
 def request_of(stored: Mapping[str, Any]) -> ModelRequest:
-    """Return a stored request, whole."""
+    """Return a stored request with its schema."""
     request = dict(stored)
     made_of = request.pop(_SCHEMA_OF, None)
     if made_of is not None:
@@ -36,7 +36,7 @@ def _schema(allowed: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, Any]:
 def stored_sections(
     sections: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return a prompt's sections, {name, text, tokens} each, with the places of their texts in place of these."""
+    """Return sections, {name, text, tokens} each, with offsets instead of texts."""
     if not sections:
         return []
     parts = [("system", str(request["system"])), ("user", str(request["messages"][0]["content"]))]
@@ -44,28 +44,28 @@ def stored_sections(
     number, start = 0, 0
     for section in sections:
         text = section["text"]
-        place = _place(parts[number][1], text, start)
-        if place < 0 and number == 0:
+        offset = _offset(parts[number][1], text, start)
+        if offset < 0 and number == 0:
             number, start = 1, 0
-            place = parts[1][1].find(text)
-        if place < 0:
+            offset = parts[1][1].find(text)
+        if offset < 0:
             stored.append(dict(section))
             continue
-        start = place + len(text)
-        entry = {**section, "part": parts[number][0], "from": place, "to": start}
+        start = offset + len(text)
+        entry = {**section, "part": parts[number][0], "from": offset, "to": start}
         del entry["text"]
         stored.append(entry)
     return stored
 
 
-def _place(prompt: str, text: str, start: int) -> int:
-    """Return where a section's text is, from `start` on; -1 if it is not. Most begin after an empty line: no search."""
+def _offset(prompt: str, text: str, start: int) -> int:
+    """Return the offset of a text from `start` on, or -1; most sections begin after an empty line, without a search."""
     following = start + 2
     return following if prompt.startswith(text, following) else prompt.find(text, start)
 
 
 def sections_of(sections: Any, request: Any) -> list[dict[str, Any]]:
-    """Return the stored sections of a call with their texts, {name, text, tokens} each, from its stored request."""
+    """Return the sections of a call with their texts, {name, text, tokens} each."""
     if not isinstance(sections, list) or not isinstance(request, Mapping):
         return []
     messages = request.get("messages") or [{}]

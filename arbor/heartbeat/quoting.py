@@ -1,10 +1,10 @@
-"""Texts in other texts: cut at a word with an ellipsis, quotations in a quotation in single marks, none left open."""
+"""Clipping and quoting of texts."""
 
 from __future__ import annotations
 
 import re
 
-#: What is longer is no word; a cut need not spare it.
+#: Longer strings are no words, and may be cut.
 _LAST_WORD = re.compile(r"\s\S{1,40}\Z")
 
 
@@ -19,11 +19,11 @@ def clip(text: str, longest: int) -> str:
 
 
 def closed(text: str) -> str:
-    """Return the text with the marks that end its quotations, where a cut has taken them off."""
+    """Return the text with missing closing quotation marks added."""
     return text + "”" * (text.count("“") - text.count("”"))
 
 
 def quoted(text: str) -> str:
-    """Return the text as a quotation: what it quotes itself stands in single marks."""
+    """Return the text as a quotation; inner quotations get single marks."""
     inner = closed(text).replace("“", "‘").replace("”", "’")
     return f"“{inner}”"

@@ -1,4 +1,4 @@
-"""Each kind of item in a reply, read as models write it. What cannot be used raises Unfit, saying what would be right."""
+"""Readers of the kinds of items in a reply. Raise Unfit for an item that cannot be used."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ def read_new_goal(item: Item) -> NewGoal:
         raise Unfit("a new goal has a title")
     item.only(*NewGoal.model_fields)
     parent_id = item.identifier("parent_goal_id")
-    # A part of another goal begins where that one stands (seed 004, 4.5), unless it is said where it comes from.
-    otherwise = GoalSource.DERIVED if parent_id else GoalSource.CURIOSITY
+    # A part of another goal is derived from it by default (seed 004, 4.5).
+    default_source = GoalSource.DERIVED if parent_id else GoalSource.CURIOSITY
     return NewGoal(
         title=title,
         description=item.text("description", NOTE_LENGTH) or "",
         layer=item.choice("layer", GoalLayer) or GoalLayer.OBJECTIVE,
-        source=item.choice("source", GoalSource) or otherwise,
+        source=item.choice("source", GoalSource) or default_source,
         parent_goal_id=parent_id,
         deadline=item.moment("deadline"),
         expected_reward=item.share("expected_reward"),
@@ -223,7 +223,7 @@ def read_peer_note(item: Item) -> PeerNote:
     )
 
 
-# Words that models write for ours.
+# Synonyms that models write.
 _CHOICES = {
     "accepted": ProposalChoice.ACCEPT,
     "approve": ProposalChoice.ACCEPT,
@@ -239,8 +239,4 @@ _KINDS = {
     "identity": InsightKind.SELF_CONCEPT,
     "capability": InsightKind.AGENCY,
 }
-_OUTCOMES = {
-    "succeeded": PeerOutcome.SUCCESS,
-    "failed": PeerOutcome.FAILURE,
-    "mixed": PeerOutcome.PARTIAL,
-}
+_OUTCOMES = {"succeeded": PeerOutcome.SUCCESS, "failed": PeerOutcome.FAILURE, "mixed": PeerOutcome.PARTIAL}

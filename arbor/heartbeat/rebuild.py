@@ -1,4 +1,4 @@
-"""The working memory, made anew from what is on record: heartbeats and conversations, in the order in which they happened."""
+"""Reconstruction of the working memory from recorded heartbeats and conversations."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from arbor.heartbeat.working_memory import (
 
 @dataclass(frozen=True, kw_only=True)
 class PastBeat:
-    """A heartbeat that ran to its end, as far as it left something in mind."""
+    """The fields of a completed heartbeat that change the working memory."""
 
     at: datetime
     thinking: str = ""
     concerns: Sequence[str] = ()
     curiosity: Sequence[str] = ()
     resolved: Sequence[str] = ()
-    #: Whether a message of a user was among its percepts, it did more than rest, it tended the memory.
+    #: Whether a user wrote, any action had a cost, its mode was consolidation.
     user_waiting: bool = False
     acted: bool = False
     tended: bool = False
@@ -35,13 +35,13 @@ class PastBeat:
 
 @dataclass(frozen=True, kw_only=True)
 class PastTurn:
-    """A turn of a conversation that was answered."""
+    """An answered turn of a conversation."""
 
     at: datetime
     human: str
     conversation: str
     thinking: str = ""
-    #: Whether the conversation is over by now.
+    #: Whether the conversation has ended.
     over: bool = True
 
 
@@ -55,14 +55,11 @@ def rebuilt(
     thoughts: Sequence[Thought] = (),
     curiosity: Sequence[str] = (),
 ) -> WorkingMemory:
-    """Return the working memory that these events leave, whatever their order; `active_goals` are titles.
-
-    `thoughts` and `curiosity` were there before all of them.
-    """
+    """Return the working memory after these events; `active_goals` are titles, `thoughts` and `curiosity` precede all events."""
     memory = WorkingMemory(
         agent_id=agent_id, name=name, started_at=now, thoughts=list(thoughts), curiosity=list(curiosity)
     )
-    for event in sorted(events, key=lambda each: each.at):
+    for event in sorted(events, key=lambda past: past.at):
         memory = _after(memory, event)
     return memory.model_copy(
         update={"active_goals": [clip(title, LINE_LENGTH) for title in active_goals[:MAX_GOALS]]}

@@ -1,4 +1,4 @@
-"""The record of a heartbeat: what its turns did, as its row and its page show it."""
+"""The record of a heartbeat for its row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.heartbeat.results import ActionResult, GoalChange
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deed:
-    """One action of a beat: the decision about it, its result, and the turn it belongs to."""
+    """One action: its decision, its result and its round trip."""
 
     decision: Decision
     result: ActionResult
@@ -28,24 +28,21 @@ class Deed:
 
 @dataclass(frozen=True, kw_only=True)
 class TurnRecord:
-    """The deeds of one turn, or of several: actions, changes of goals, what was dropped and mended of the reply."""
+    """The record of one or more round trips."""
 
     deeds: list[Deed] = field(default_factory=list)
     goal_changes: list[GoalChange] = field(default_factory=list)
-    #: Items of the reply that were not used.
     dropped: list[Dropped] = field(default_factory=list)
-    #: What had to be mended before the reply could be read.
     repairs: list[str] = field(default_factory=list)
-    #: The model's own words for it.
+    #: The model's thinking.
     reasoning: str = ""
 
     @property
     def results(self) -> list[ActionResult]:
-        """Return the results of the actions."""
         return [deed.result for deed in self.deeds]
 
     def followed_by(self, later: TurnRecord) -> TurnRecord:
-        """Return both as one: their lists joined, their reasons one after the other."""
+        """Return both records joined."""
         return TurnRecord(
             deeds=[*self.deeds, *later.deeds],
             goal_changes=[*self.goal_changes, *later.goal_changes],
@@ -57,7 +54,7 @@ class TurnRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BeatRecord:
-    """The columns of a heartbeat's row that say what it was."""
+    """The columns of a heartbeat's row."""
 
     number: int
     mode: str

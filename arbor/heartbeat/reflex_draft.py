@@ -1,4 +1,4 @@
-"""A reply in the making: takes only actions that are offered and paid for."""
+"""Drafts of replies by the reflex policy."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.quoting import clip
-from arbor.heartbeat.reply import ProposalChoice
+from arbor.heartbeat.reply import REPLY_KEYS, ProposalChoice
 from arbor.heartbeat.situation import Situation
 
 EXCERPT_LENGTH = 120
 
 
 def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
-    """Return the beginning of a text on one line."""
+    """Return a text on one line, clipped."""
     return clip(" ".join(text.split()), longest)
 
 
 class Draft:
-    """Collects a reply with every key of REPLY_SCHEMA, within the situation's offers and energy."""
+    """Collects a reply in REPLY_SCHEMA, within the situation's offers and energy."""
 
     def __init__(self, situation: Situation) -> None:
         self.energy = situation.energy
@@ -26,19 +26,7 @@ class Draft:
         self._offers = {offer.name: offer for offer in situation.actions}
         self._thoughts: list[str] = []
         self._lists: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                "memory_notes",
-                "goal_updates",
-                "new_goals",
-                "concerns",
-                "curiosity",
-                "decompositions",
-                "proposal_decisions",
-                "identity_insights",
-                "peer_notes",
-                "resolved",
-            )
+            key: [] for key in REPLY_KEYS if key not in ("thinking", "actions")
         }
 
     def may(self, action: str) -> bool:
@@ -54,7 +42,7 @@ class Draft:
         goal_id: str | None = None,
         intent_id: str | None = None,
     ) -> bool:
-        """Take an action if it is offered and affordable; return whether it was taken."""
+        """Add an action if it is offered and affordable; return whether it was added."""
         offer = self._offers.get(action)
         if offer is None or offer.cost > self.energy:
             return False
@@ -72,11 +60,9 @@ class Draft:
         return True
 
     def think(self, sentence: str) -> None:
-        """Add a sentence to the thoughts."""
         self._thoughts.append(sentence)
 
     def note(self, text: str) -> None:
-        """Keep a text as a memory note."""
         self._lists["memory_notes"].append({"text": text, "referenced_date": None})
 
     def progress(
@@ -88,7 +74,6 @@ class Draft:
         state: GoalState | None = None,
         reason: str | None = None,
     ) -> None:
-        """Say how a goal is going."""
         self._lists["goal_updates"].append(
             {
                 "goal_id": goal_id,
@@ -101,7 +86,6 @@ class Draft:
         )
 
     def new_goal(self, title: str, description: str, layer: GoalLayer, source: GoalSource) -> None:
-        """Take up a goal."""
         self._lists["new_goals"].append(
             {
                 "title": title,
@@ -137,19 +121,15 @@ class Draft:
         )
 
     def decide(self, proposal_id: str, choice: ProposalChoice, reason: str) -> None:
-        """Decide about a proposal."""
         self._lists["proposal_decisions"].append(
             {"proposal_id": proposal_id, "decision": choice.value, "reason": reason}
         )
 
     def concern(self, text: str) -> None:
-        """Worry about something."""
         self._lists["concerns"].append(text)
 
     def wonder(self, text: str) -> None:
-        """Wonder about something."""
         self._lists["curiosity"].append(text)
 
     def reply(self) -> dict[str, Any]:
-        """Return the reply."""
         return {"thinking": " ".join(self._thoughts), "actions": self.actions, **self._lists}

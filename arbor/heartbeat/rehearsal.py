@@ -1,4 +1,4 @@
-"""A heartbeat's pipeline walked without a heartbeat: every node does nothing but end as it is told to."""
+"""Dry runs of a pipeline: handlers that do nothing but end with scripted outcomes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.heartbeat.parsing import parse_reply
 from arbor.pipeline.engine import Handler, NodeResult, Outcome, advance, begin, run_alone
 from arbor.pipeline.values import Graph
 
-#: What the nodes of a heartbeat leave for the conditions on its edges, when nothing else is said.
+#: The default context for the conditions on edges.
 _CONTEXT: Mapping[str, Any] = {
     "mode": Mode.REFLECTION.value,
     "turn": 1,
@@ -24,10 +24,10 @@ _CONTEXT: Mapping[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Script:
-    """How the walk is to go; what is not said goes well.
+    """The script of a dry run; nodes without an entry succeed.
 
-    `outcomes` and `preferred` are by node, in the order of its visits; a node's last outcome is followed by successes.
-    `replies` are what a model answers, one after the other: they are read, and each after the first is a further turn.
+    `outcomes` and `preferred` are by node; outcomes in the order of its visits, then successes. `replies` are the
+    model's texts, one for each round trip.
     """
 
     outcomes: Mapping[str, Sequence[Outcome]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Script:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passed:
-    """A node that the walk passed, how it ended there, and what there is to say about it."""
+    """A visited node, its outcome and notes."""
 
     node: str
     handler: str
@@ -48,54 +48,52 @@ class Passed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rehearsal:
-    """The way that the walk took. `exit` is empty when it reached none; `fault` says why."""
+    """The path of a dry run. `exit` is empty if none was reached; `fault` says why."""
 
     passed: Sequence[Passed]
     outcome: Outcome
     exit: str
     fault: str
-    #: Steps that it did not pass.
     unvisited: Sequence[str]
 
 
 def rehearse(graph: Graph, script: Script) -> Rehearsal:
-    """Walk the graph by the script. Nothing is read, asked or written."""
-    actors = {
-        node.name: _actor(node.handler, node.name, script) for node in graph.nodes.values() if node.handler
+    """Run the graph by the script, without any side effect."""
+    handlers = {
+        node.name: _handler_of(node.handler, node.name, script)
+        for node in graph.nodes.values()
+        if node.handler
     }
-    # Each node has an actor of its own: one handler may serve several nodes.
+    # Each node has a handler of its own, for a name may serve several nodes.
     nodes = {
         name: replace(node, handler=name) if node.handler else node for name, node in graph.nodes.items()
     }
-    stage = replace(graph, nodes=nodes)
+    scripted = replace(graph, nodes=nodes)
     facts = _facts(script.context)
-    walking = advance(stage, begin(stage, facts), actors, clock=SystemClock())
-    progress = run_alone(walking)
+    run = advance(scripted, begin(scripted, facts), handlers, clock=SystemClock())
+    progress = run_alone(run)
     passed = [
         Passed(
-            node=step.node,
-            handler=graph.nodes[step.node].handler,
-            outcome=step.outcome,
-            notes=step.changed,
+            node=step.node, handler=graph.nodes[step.node].handler, outcome=step.outcome, notes=step.changed
         )
         for step in progress.steps
     ]
-    seen = {step.node for step in passed}
+    visited = {step.node for step in passed}
     return Rehearsal(
         passed=passed,
         outcome=progress.outcome or Outcome.FAILURE,
         exit=progress.exit,
         fault=progress.fault,
-        unvisited=[name for name in actors if name not in seen],
+        unvisited=[name for name in handlers if name not in visited],
     )
 
 
-#: The state of a rehearsal: the names that conditions look at, with their values.
+#: The state of a dry run: the context of conditions.
 type _Facts = Mapping[str, Any]
 
 
 def _facts(context: Mapping[str, Any]) -> _Facts:
-    """Return the context that a walk begins with. Raises Invalid for a value of another type than nodes expect."""
+    """Return the context of the first node. Raises Invalid for a value of another type than nodes expect."""
     for name, default in _CONTEXT.items():
         value = context.get(name, default)
         if type(value) is not type(default):
@@ -103,28 +101,26 @@ def _facts(context: Mapping[str, Any]) -> _Facts:
     return {**_CONTEXT, **context}
 
 
-class _Actor:
-    """Ends as the script says."""
+class _Handler:
+    """Ends with the scripted outcome."""
 
     def __init__(self, node: str, script: Script) -> None:
         self._outcomes = list(script.outcomes.get(node, ()))
         self._preferred = script.preferred.get(node, "")
 
     def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
-        """Answer with the next outcome."""
         outcome = self._outcomes.pop(0) if self._outcomes else Outcome.SUCCESS
         return NodeResult(state=facts, outcome=outcome, preferred=self._preferred)
 
 
-class _Reader(_Actor):
-    """Reads the script's replies, as a heartbeat would."""
+class _Parse(_Handler):
+    """Parses the scripted replies."""
 
     def __init__(self, node: str, script: Script) -> None:
         super().__init__(node, script)
         self._replies = list(script.replies)
 
     def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
-        """Read the next reply; one that cannot be read is asked for again, by the next one."""
         if not self._replies:
             return super().__call__(facts)
         left = len(self._replies) - 1
@@ -146,20 +142,18 @@ class _Reader(_Actor):
         return NodeResult(state={**facts, "invalid_replies": 0, "replies_left": left}, changed=notes)
 
 
-class _Thinker(_Actor):
-    """Fails as a model that gives no reply."""
+class _Think(_Handler):
+    """Fails like a model without a reply."""
 
     def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
-        """Answer with the next outcome."""
         result = super().__call__(facts)
         return replace(result, state={**facts, "lost": result.outcome is Outcome.FAILURE})
 
 
-class _Turner(_Actor):
-    """Goes on to a further turn while there are replies, unless this one came to nothing."""
+class _FollowUp(_Handler):
+    """Goes on while there are replies, unless this round trip failed."""
 
     def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
-        """Say whether the beat goes on."""
         result = super().__call__(facts)
         if facts.get("lost") or facts["invalid_replies"] or not facts.get("replies_left"):
             known = {"goes_on": False} if "replies_left" in facts else {}
@@ -169,6 +163,6 @@ class _Turner(_Actor):
         return replace(result, state={**facts, "goes_on": True, "turn": turn}, changed=changed)
 
 
-def _actor(handler: str, node: str, script: Script) -> Handler[_Facts]:
-    kinds: Mapping[str, type[_Actor]] = {"think": _Thinker, "parse": _Reader, "follow_up": _Turner}
-    return kinds.get(handler, _Actor)(node, script)
+def _handler_of(handler: str, node: str, script: Script) -> Handler[_Facts]:
+    kinds: Mapping[str, type[_Handler]] = {"think": _Think, "parse": _Parse, "follow_up": _FollowUp}
+    return kinds.get(handler, _Handler)(node, script)

@@ -1,4 +1,4 @@
-"""A recorded heartbeat decided once more: from what it saw and what its model answered, to what it did, or what differs."""
+"""Replay of a recorded heartbeat from its stored situation and replies."""
 
 from __future__ import annotations
 
@@ -15,42 +15,43 @@ from arbor.heartbeat.decision import Decision, Verdict, decide
 from arbor.heartbeat.guarding import not_taken, reply_within_boundaries, within_boundaries
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
+from arbor.heartbeat.record import dropped_json
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.situation import Environment, Situation
 from arbor.heartbeat.turns import merge_replies, within_beat
 from arbor.selves.boundary_check import BoundaryRule
 
-#: What of a decision is compared; its results are not decided, they happened.
+#: The compared fields of a decision; results are no decisions.
 _COMPARED = ("action", "params", "verdict", "reason", "goal_id", "intent_id")
-#: Lines around a difference between two texts that are shown.
+#: Lines of context in a diff.
 _AROUND = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedBeat:
-    """All that is kept of a heartbeat, as far as deciding it again needs it."""
+    """The stored inputs and decisions of a heartbeat."""
 
     situation: Situation
-    #: The prompt's sections as they were sent: [(name, text)].
+    #: The sections of the sent prompt: [(name, text)].
     sections: Sequence[tuple[str, str]]
-    #: What its model answered, in order; also what could not be read.
+    #: The model's texts in order, also unreadable ones.
     replies: Sequence[str]
     #: `Heartbeat.actions`, `dropped` and `repairs`.
     actions: Sequence[Mapping[str, Any]]
     dropped: Sequence[Mapping[str, Any]]
     repairs: Sequence[str]
-    #: The model's window and what its reply may take of it, in tokens.
+    #: Tokens of the model's window and of its longest reply.
     window: int
     reply_tokens: int
-    #: Its own boundaries and those that every agent has.
+    #: Own and default boundaries.
     boundaries: Sequence[BoundaryRule] = ()
-    #: Why it was too soon to reach out, by action, in a situation.
+    #: Reasons why it was too soon, by action.
     cooling: Callable[[Environment], Mapping[str, str]] = field(default=lambda _: {})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Something that came out otherwise; `diff` is for a person."""
+    """A difference between record and replay."""
 
     #: `prompt: NAME`, `action 2: verdict`, `dropped`, `repairs`, `replies`.
     where: str
@@ -68,64 +69,61 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What came of deciding a beat again."""
+    """The result of a replay."""
 
     differences: Sequence[Difference]
     decisions: Sequence[Decision]
-    #: What could not be compared, or was taken as recorded, and why.
+    #: What was not compared, and why.
     notes: Sequence[str]
 
     @property
     def is_same(self) -> bool:
-        """Tell whether everything that was compared came out as recorded."""
+        """Return whether there is no difference."""
         return not self.differences
 
 
-def replay(beat: RecordedBeat) -> Replay:
-    """Build the prompt, read the replies and decide again, and compare each with what is on record. It changes nothing."""
+def replay(heartbeat: RecordedBeat) -> Replay:
+    """Build the prompt, parse the replies and decide again, and compare each with the record."""
     notes: list[str] = []
-    differences = [*_compare_prompt(beat, notes)]
-    turns, dropped, repairs, unreadable = _read(beat.replies, beat.boundaries)
+    differences = [*_compare_prompt(heartbeat, notes)]
+    turns, dropped, repairs, unreadable = _read(heartbeat.replies, heartbeat.boundaries)
     if unreadable:
         notes.append(f"{unreadable} replies could not be read, and were asked for again, as in the beat")
-    decisions = [*_decide_turns(beat, turns, notes)]
-    differences += _compare_decisions(beat.actions, decisions)
-    lost = [each for each in dropped if each not in beat.dropped]
-    later = [each for each in beat.dropped if each not in dropped]
+    decisions = [*_decide_turns(heartbeat, turns, notes)]
+    differences += _compare_decisions(heartbeat.actions, decisions)
+    lost = [item for item in dropped if item not in heartbeat.dropped]
+    later = [item for item in heartbeat.dropped if item not in dropped]
     if lost:
-        differences.append(_differing("dropped", _listed(beat.dropped), _listed(dropped)))
+        differences.append(_differing("dropped", _listed(heartbeat.dropped), _listed(dropped)))
     elif later:
         notes.append(f"{len(later)} items were set aside after the reply was read; that is not replayed")
-    if list(beat.repairs) != repairs:
-        differences.append(_differing("repairs", "\n".join(beat.repairs), "\n".join(repairs)))
+    if list(heartbeat.repairs) != repairs:
+        differences.append(_differing("repairs", "\n".join(heartbeat.repairs), "\n".join(repairs)))
     return Replay(differences=differences, decisions=decisions, notes=notes)
 
 
-def decide_reply(beat: RecordedBeat, text: str) -> tuple[Decision, ...]:
-    """Return what would be decided about another reply to the beat's prompt. Raises ReplyInvalid."""
-    return _decide(beat, parse_reply(text).reply, beat.situation.energy, taken=())
+def decide_reply(heartbeat: RecordedBeat, text: str) -> tuple[Decision, ...]:
+    """Return the decisions about another reply to the prompt. Raises ReplyInvalid."""
+    return _decide(heartbeat, parse_reply(text).reply, heartbeat.situation.energy, entries=())
 
 
-def prompt_of(beat: RecordedBeat) -> Prompt | None:
-    """Return the prompt built anew with the recorded mark; None when the record has none."""
-    recorded = dict(beat.sections)
+def prompt_of(heartbeat: RecordedBeat) -> Prompt | None:
+    """Return the prompt rebuilt with the recorded mark; None without one."""
+    recorded = dict(heartbeat.sections)
     mark = recorded.get("mark", "").rpartition(" ")[2].rstrip(".")
     if not mark:
         return None
     return build_prompt(
-        _as_offered(beat.situation),
+        _as_offered(heartbeat.situation),
         recorded.get("character", ""),
         nonce=mark,
-        window=beat.window,
-        reply_tokens=beat.reply_tokens,
+        window=heartbeat.window,
+        reply_tokens=heartbeat.reply_tokens,
     )
 
 
 def _as_offered(situation: Situation) -> Situation:
-    """Return the situation as its prompt was made from: with what had no room in it, and today's order of parameters.
-
-    A record keeps no order of them.
-    """
+    """Return the situation before its prompt was cut, with parameters in today's order: JSON keeps none."""
     offers = []
     for offer in situation.actions:
         spec = ACTIONS.get(offer.name)
@@ -137,12 +135,12 @@ def _as_offered(situation: Situation) -> Situation:
     return situation.model_copy(update={"actions": offers, "percepts": reached, "waiting": []})
 
 
-def _compare_prompt(beat: RecordedBeat, notes: list[str]) -> list[Difference]:
-    prompt = prompt_of(beat)
+def _compare_prompt(heartbeat: RecordedBeat, notes: list[str]) -> list[Difference]:
+    prompt = prompt_of(heartbeat)
     if prompt is None:
         notes.append("the prompt is not compared: the record of its call has no sections")
         return []
-    recorded = dict(beat.sections)
+    recorded = dict(heartbeat.sections)
     built = {section.name: section.text for section in prompt.sections}
     return [
         _differing(f"prompt: {name}", recorded.get(name, ""), built.get(name, ""))
@@ -154,7 +152,7 @@ def _compare_prompt(beat: RecordedBeat, notes: list[str]) -> list[Difference]:
 def _read(
     replies: Sequence[str], boundaries: Sequence[BoundaryRule]
 ) -> tuple[list[Reply], list[dict[str, Any]], list[str], int]:
-    """Return the readable replies, one per turn, with what was dropped from and mended in them."""
+    """Return the readable replies, dropped items, repairs, and the number of unreadable replies."""
     turns: list[Reply] = []
     earlier: Reply | None = None
     dropped: list[dict[str, Any]] = []
@@ -168,53 +166,52 @@ def _read(
             continue
         reply, left_over = within_beat(earlier, parsed.reply)
         reply, crossings = reply_within_boundaries(reply, boundaries)
-        dropped += [
-            {"path": each.path, "value": each.value, "reason": each.reason}
-            for each in (*parsed.dropped, *left_over, *not_taken(crossings))
-        ]
+        dropped += dropped_json((*parsed.dropped, *left_over, *not_taken(crossings)))
         repairs += parsed.repairs
         turns.append(reply)
         earlier = merge_replies(earlier, reply)
     return turns, dropped, repairs, unreadable
 
 
-def _decide_turns(beat: RecordedBeat, turns: Sequence[Reply], notes: list[str]) -> list[Decision]:
-    """Decide each turn with the energy that the recorded actions of the turns before it have left."""
+def _decide_turns(heartbeat: RecordedBeat, turns: Sequence[Reply], notes: list[str]) -> list[Decision]:
+    """Decide each round trip with the energy after the recorded actions of earlier ones."""
     decisions: list[Decision] = []
-    left = beat.situation.energy
+    left = heartbeat.situation.energy
     for reply in turns:
         start = len(decisions)
-        taken = beat.actions[start : start + len(reply.actions)]
-        made = _decide(beat, reply, left, taken=taken)
-        if any(each.verdict is Verdict.BOUNDARY and each.crossed for each in made) and _by_meaning(taken):
-            notes.append("a boundary crossed by meaning is taken as recorded: nothing is embedded here")
+        entries = heartbeat.actions[start : start + len(reply.actions)]
+        made = _decide(heartbeat, reply, left, entries=entries)
+        if any(
+            decision.verdict is Verdict.BOUNDARY and decision.crossed for decision in made
+        ) and _by_meaning(entries):
+            notes.append("a boundary crossed by meaning is entries as recorded: nothing is embedded here")
         decisions += made
-        left = max(0.0, left - sum(float(each.get("cost") or 0) for each in taken))
+        left = max(0.0, left - sum(float(entry.get("cost") or 0) for entry in entries))
     return decisions
 
 
 def _decide(
-    beat: RecordedBeat, reply: Reply, energy: float, *, taken: Sequence[Mapping[str, Any]]
+    heartbeat: RecordedBeat, reply: Reply, energy: float, *, entries: Sequence[Mapping[str, Any]]
 ) -> tuple[Decision, ...]:
-    terms = beat.situation.terms
+    terms = heartbeat.situation.terms
     decisions = decide(
         reply.actions,
         registry=ACTIONS,
-        allowed=terms.allowed if terms else [offer.name for offer in beat.situation.actions],
+        allowed=terms.allowed if terms else [offer.name for offer in heartbeat.situation.actions],
         energy=energy,
         budget=budget_of(terms.budget if terms else "energy", terms.allowance if terms else None),
         missing=terms.missing if terms else {},
-        cooling=beat.cooling(beat.situation.environment),
-        guarded=partial(within_boundaries, boundaries=beat.boundaries, vectors={}),
+        cooling=heartbeat.cooling(heartbeat.situation.environment),
+        guarded=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     return tuple(
-        _as_meant(decision, taken[place] if place < len(taken) else {})
+        _as_recorded(decision, entries[place] if place < len(entries) else {})
         for place, decision in enumerate(decisions)
     )
 
 
-def _as_meant(decision: Decision, entry: Mapping[str, Any]) -> Decision:
-    """Return the decision, refused if the record says that it crossed a boundary by its meaning."""
+def _as_recorded(decision: Decision, entry: Mapping[str, Any]) -> Decision:
+    """Return the decision, refused if the record has a boundary match by meaning."""
     if (
         not decision.runs
         or entry.get("verdict") != Verdict.BOUNDARY
@@ -226,8 +223,8 @@ def _as_meant(decision: Decision, entry: Mapping[str, Any]) -> Decision:
     )
 
 
-def _by_meaning(taken: Sequence[Mapping[str, Any]]) -> bool:
-    return any(entry.get("verdict") == Verdict.BOUNDARY for entry in taken)
+def _by_meaning(entries: Sequence[Mapping[str, Any]]) -> bool:
+    return any(entry.get("verdict") == Verdict.BOUNDARY for entry in entries)
 
 
 def _compare_decisions(
@@ -258,4 +255,4 @@ def _text(value: Any) -> str:
 
 
 def _listed(items: Sequence[Mapping[str, Any]]) -> str:
-    return "\n".join(f"{each.get('path')}: {each.get('reason')}" for each in items)
+    return "\n".join(f"{item.get('path')}: {item.get('reason')}" for item in items)

@@ -1,4 +1,4 @@
-"""What a model answers at a heartbeat."""
+"""The reply of a model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.selves.values import AspectKind
 
-# At most so many of each in one reply. Three new goals and three intentions: the origin of seed 000; the rest is ours,
-# so that a model that rambles is cut off.
+# The most items of each kind in one reply. Three new goals and three intentions: the origin of seed 000.
 MAX_ACTIONS = 10
 MAX_MEMORY_NOTES = 10
 MAX_GOAL_UPDATES = 10
@@ -29,12 +28,12 @@ MAX_EVIDENCE = 10
 MAX_PEER_NOTES = 5
 MAX_INTERESTS = 10
 MAX_RESOLVED = 10
-# A year of hourly beats is 8,760; what is more is no estimate.
+# A year of hourly heartbeats is 8,760.
 MAX_TICKS = 1_000_000
 
-# At least one of these must be there for a JSON object to be a reply (the origin of seed 000).
+# A reply has at least one of these keys (the origin of seed 000).
 REQUIRED_KEYS = ("thinking", "actions", "memory_notes", "goal_updates")
-# Asked for in every beat, and only in a beat that has something to say under them.
+# Asked for in every heartbeat, and only where the situation has something to decide.
 COMMON_KEYS = (*REQUIRED_KEYS, "new_goals", "concerns", "curiosity")
 FURTHER_KEYS = ("decompositions", "proposal_decisions", "identity_insights", "peer_notes", "resolved")
 REPLY_KEYS = (*COMMON_KEYS, *FURTHER_KEYS)
@@ -50,7 +49,7 @@ class Part(BaseModel):
 
 
 class ProposedAction(Part):
-    """An action the model wants; nothing about it is checked yet but its form."""
+    """A proposed action, not validated yet."""
 
     action: str
     params: dict[str, Any] = {}
@@ -61,26 +60,26 @@ class ProposedAction(Part):
 
 
 class MemoryNote(Part):
-    """Something to remember; the date is the day it is about."""
+    """A text to remember, and the day it is about."""
 
     text: str
     referenced_date: date | None = None
 
 
 class GoalUpdate(Part):
-    """What happened to a goal: how far it is (0 to 1), a note, a move in the backlog and why."""
+    """A change of a goal: progress (0 to 1), a note, a new state and its reason."""
 
     goal_id: str
     progress: Share | None = None
     note: str | None = None
     state: GoalState | None = None
     reason: str | None = None
-    #: What stands in its way: the id of another goal, or words.
+    #: The id of another goal, or words.
     blocked_by: str | None = None
 
 
 class NewGoal(Part):
-    """A goal the model wants to take up."""
+    """A proposed goal."""
 
     title: str
     description: str = ""
@@ -88,12 +87,12 @@ class NewGoal(Part):
     source: GoalSource = GoalSource.CURIOSITY
     parent_goal_id: str | None = None
     deadline: datetime | None = None
-    #: What it is expected to be worth, 0 to 1.
+    #: 0 to 1.
     expected_reward: Share | None = None
 
 
 class Intention(Part):
-    """One step towards a goal: which action, what for, what must be so before and will be so after (seed 003, 3.8)."""
+    """One step towards a goal (seed 003, 3.8)."""
 
     action: str
     description: str
@@ -103,7 +102,7 @@ class Intention(Part):
 
 
 class Decomposition(Part):
-    """A goal broken into steps, with what they may take (seed 003, 3.8)."""
+    """The steps of a goal, with estimates (seed 003, 3.8)."""
 
     goal_id: str
     intentions: Annotated[list[Intention], Field(max_length=MAX_INTENTIONS)]
@@ -112,12 +111,12 @@ class Decomposition(Part):
     estimated_cost: Annotated[float, Field(ge=0)] | None = None
     #: 0 to 1, higher is riskier.
     risk: Share | None = None
-    #: What it needs from elsewhere, one line each.
+    #: One line each.
     dependencies: list[str] = []
 
 
 class ProposalChoice(StrEnum):
-    """What an agent says to a proposal (seed 000, 5)."""
+    """The decisions about a proposal (seed 000, 5)."""
 
     #: It becomes part of the self.
     ACCEPT = "accept"
@@ -128,7 +127,7 @@ class ProposalChoice(StrEnum):
 
 
 class ProposalDecision(Part):
-    """What is to become of a proposal, and why."""
+    """The decision about a proposal."""
 
     proposal_id: str
     decision: ProposalChoice
@@ -136,7 +135,7 @@ class ProposalDecision(Part):
 
 
 class InsightKind(StrEnum):
-    """What an insight is about: a side of who the agent is (`AspectKind`), or how it likes to do things."""
+    """The subject of an insight: an aspect (`AspectKind`) or a preference."""
 
     SELF_CONCEPT = AspectKind.SELF_CONCEPT.value
     AGENCY = AspectKind.AGENCY.value
@@ -150,7 +149,7 @@ class InsightKind(StrEnum):
 
 
 class IdentityInsight(Part):
-    """Something the agent sees about itself; `evidence` are ids of memories."""
+    """An insight of the agent into itself; `evidence` are ids of memories."""
 
     kind: InsightKind
     content: str
@@ -159,7 +158,7 @@ class IdentityInsight(Part):
 
 
 class PeerOutcome(StrEnum):
-    """How working with another agent went."""
+    """The outcome of dealing with a peer."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -167,7 +166,7 @@ class PeerOutcome(StrEnum):
 
 
 class PeerNote(Part):
-    """What the agent learned about another one (seed 003, 3.6); `peer` is its name, as it was shown."""
+    """A note about a peer (seed 003, 3.6); `peer` is the shown name."""
 
     peer: str
     outcome: PeerOutcome
@@ -190,5 +189,5 @@ class Reply(Part):
     proposal_decisions: list[ProposalDecision] = []
     identity_insights: list[IdentityInsight] = []
     peer_notes: list[PeerNote] = []
-    #: Concerns and questions that are settled, in the words in which they were shown.
+    #: Settled concerns and questions, in the shown words.
     resolved: list[str] = []

@@ -1,4 +1,4 @@
-"""What of a reply is asked for at a beat, and the JSON schema that says so to a provider."""
+"""The JSON schema of replies, for providers."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from arbor.heartbeat.reply import (
 from arbor.heartbeat.situation import Situation
 
 SCHEMA_NAME = "heartbeat_reply"
-# One for each set of permitted actions: as many as there are templates.
+# One for each set of permitted actions.
 CACHED_SCHEMAS = 256
 
 
 def asked_keys(situation: Situation) -> tuple[str, ...]:
-    """Return the keys that a reply to this situation has; the prompt's text and the schema both go by it."""
+    """Return the keys of a reply to this situation, for the prompt and the schema."""
     memory = situation.working_memory
-    sensible = {
+    wanted = {
         "decompositions": bool(situation.goals and situation.actions),
         "proposal_decisions": bool(situation.proposals),
         "identity_insights": situation.mode in (Mode.CONSOLIDATION, Mode.REFLECTION),
-        "peer_notes": bool(situation.peers or any(each.peer for each in situation.percepts)),
+        "peer_notes": bool(situation.peers or any(percept.peer for percept in situation.percepts)),
         "resolved": bool(memory.concerns or memory.curiosity),
     }
-    return (*COMMON_KEYS, *(key for key in FURTHER_KEYS if sensible[key]))
+    return (*COMMON_KEYS, *(key for key in FURTHER_KEYS if wanted[key]))
 
 
 def reply_schema(
@@ -57,10 +57,9 @@ def reply_schema(
 ) -> dict[str, Any]:
     """Return the JSON schema of a reply that may use these actions and has these keys.
 
-    It keeps to what OpenAI's strict mode and llama.cpp's grammars both take: every key required, no further keys, a
-    missing value is null, one alternative with typed parameters for each action, no limits on lengths or numbers
-    (the prompt says them, the parser holds them). `thinking` comes first, so that a model thinks before it
-    acts.
+    Accepted by OpenAI's strict mode and llama.cpp's grammars: every key required, no further keys, null for missing
+    values, one alternative for each action, no limits on lengths or numbers (the parser checks them). `thinking` is
+    first, so that a model thinks before it acts.
     """
     names = tuple(name for name in registry if name in allowed)
     parts = _parts(tuple(registry[name] for name in names))
@@ -69,7 +68,7 @@ def reply_schema(
 
 @lru_cache(maxsize=CACHED_SCHEMAS)
 def _parts(specs: tuple[ActionSpec, ...]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the schema under each key of a reply that may use these actions."""
+    """Return the schemas by key of a reply that may use these actions."""
     intention = _closed(
         action=_one_of([spec.name for spec in specs]),
         description=_TEXT,
@@ -118,7 +117,7 @@ def _action(spec: ActionSpec) -> dict[str, Any]:
 
 
 def _params(spec: ActionSpec) -> dict[str, Any]:
-    """Derive the parameters' schema from their model; one that may be left out may be null."""
+    """Derive the schema from the model of the parameters; optional ones may be null."""
     written = spec.params.model_json_schema()
     required = written.get("required", ())
     fields: dict[str, dict[str, Any]] = {}
@@ -154,7 +153,7 @@ def _described(kind: Mapping[str, Any], description: str) -> dict[str, Any]:
     return {**kind, "description": description}
 
 
-# What stands under the keys that are the same for every agent.
+# Schemas of the keys that are the same for every agent.
 _PARTS: Mapping[str, Mapping[str, Any]] = {
     "memory_notes": _list(_closed(text=_TEXT, referenced_date=_DATE), MAX_MEMORY_NOTES),
     "goal_updates": _list(
@@ -208,5 +207,5 @@ _PARTS: Mapping[str, Mapping[str, Any]] = {
     "resolved": _list(_TEXT, MAX_RESOLVED),
 }
 
-#: A reply with every key that there is, by an agent that may use every action.
+#: The schema with all keys and all actions.
 REPLY_SCHEMA: dict[str, Any] = reply_schema(ACTIONS, tuple(ACTIONS))

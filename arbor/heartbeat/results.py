@@ -1,10 +1,9 @@
-"""What became of the actions of a heartbeat, and of the goals it touched."""
+"""Results of actions and changes of goals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -14,9 +13,9 @@ from arbor.heartbeat.decision import Decision
 
 
 class ActionOutcome(StrEnum):
-    """How an action ended."""
+    """The outcomes of an action."""
 
-    #: It did what it was for.
+    #: It worked.
     SUCCESS = "success"
     #: It was tried and did not work.
     FAILURE = "failure"
@@ -24,15 +23,12 @@ class ActionOutcome(StrEnum):
     PARTIAL = "partial"
     #: It was refused; nothing was tried and nothing paid.
     BLOCKED = "blocked"
-    #: Nobody can tell.
+    #: Not known, or not yet.
     UNKNOWN = "unknown"
 
 
 class ActionResult(BaseModel):
-    """What became of one action; JSON by `model_dump(mode="json")`.
-
-    `summary` is one line in the words that the agent reads at its next beat.
-    """
+    """The result of one action; JSON by `model_dump(mode="json")`. `summary` is one line for the next heartbeat."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -41,16 +37,15 @@ class ActionResult(BaseModel):
     outcome: ActionOutcome
     summary: str
     cost: int = 0
-    #: Memories that were made, found or tied.
+    #: Memories that were created, found or connected.
     memory_ids: list[str] = []
     goal_id: str | None = None
     intent_id: str | None = None
-    #: What it brought, whole, for the agent to read before its beat goes on; empty where there is nothing to read.
+    #: The full text for the next round trip; may be empty.
     brought: str = ""
 
     @property
     def to_read(self) -> bool:
-        """Return whether it brought something that the agent has not seen."""
         return bool(self.brought)
 
 
@@ -62,7 +57,7 @@ def answer(
     *,
     brought: str = "",
 ) -> ActionResult:
-    """Return the result of an action; `brought` is what the agent is to read before its beat goes on."""
+    """Return the result of an action."""
     return ActionResult(
         index=decision.index,
         action=decision.action,
@@ -78,42 +73,35 @@ def answer(
 
 def refused(decision: Decision) -> ActionResult:
     """Return the result of an action that does not run."""
-    return ActionResult(
-        index=decision.index,
-        action=decision.action,
-        outcome=ActionOutcome.BLOCKED,
-        summary=f"not done: {decision.reason}",
-        goal_id=decision.goal_id,
-        intent_id=decision.intent_id,
-    )
+    free = decision.model_copy(update={"cost": 0})
+    return answer(free, ActionOutcome.BLOCKED, f"not done: {decision.reason}")
 
 
 class GoalChangeKind(StrEnum):
-    """What happened to a goal."""
+    """The kinds of changes to a goal."""
 
-    #: It is further on, or has a new note.
+    #: It has progress or a new note.
     PROGRESSED = "progressed"
-    #: It was taken up.
+    #: It is new.
     CREATED = "created"
     #: It was moved within the backlog.
     MOVED = "moved"
     #: It was broken into intents.
     PLANNED = "planned"
-    #: Something stands in its way.
+    #: It waits for something.
     BLOCKED = "blocked"
     #: It is done.
     COMPLETED = "completed"
     #: It was given up.
     ABANDONED = "abandoned"
-    #: What was wanted for it is not possible; the change says why.
+    #: A change was refused; `change` says why.
     REFUSED = "refused"
 
 
 class GoalChange(BaseModel):
-    """One thing that a heartbeat did to a goal, or could not; JSON by `model_dump(mode="json")`.
+    """One change of a goal, or a refused one; JSON by `model_dump(mode="json")`.
 
-    `change` is one line about it, such as `read the survey`; `goal_id` is empty for a new goal that was refused; `by_rule`
-    tells that a rule did it, not the agent.
+    `change` is one line, such as `read the survey`; `goal_id` is empty for a refused new goal; `by_rule`: not by the agent.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -125,27 +113,25 @@ class GoalChange(BaseModel):
     by_rule: bool = False
 
 
-_LINK_OF_CHANGE: Mapping[GoalChangeKind, LinkKind] = MappingProxyType(
-    {
-        GoalChangeKind.CREATED: LinkKind.ORIGIN,
-        GoalChangeKind.PROGRESSED: LinkKind.PROGRESS,
-        GoalChangeKind.MOVED: LinkKind.PROGRESS,
-        GoalChangeKind.PLANNED: LinkKind.PROGRESS,
-        GoalChangeKind.BLOCKED: LinkKind.BLOCKER,
-        GoalChangeKind.COMPLETED: LinkKind.COMPLETION,
-        GoalChangeKind.ABANDONED: LinkKind.COMPLETION,
-    }
-)
+_LINK_OF_CHANGE: Mapping[GoalChangeKind, LinkKind] = {
+    GoalChangeKind.CREATED: LinkKind.ORIGIN,
+    GoalChangeKind.PROGRESSED: LinkKind.PROGRESS,
+    GoalChangeKind.MOVED: LinkKind.PROGRESS,
+    GoalChangeKind.PLANNED: LinkKind.PROGRESS,
+    GoalChangeKind.BLOCKED: LinkKind.BLOCKER,
+    GoalChangeKind.COMPLETED: LinkKind.COMPLETION,
+    GoalChangeKind.ABANDONED: LinkKind.COMPLETION,
+}
 
 
 def links_of(changes: Iterable[GoalChange]) -> list[tuple[str, LinkKind]]:
-    """Return what the memory of a heartbeat is to each goal that it touched (seed 004, 7.4); a refusal touches none."""
+    """Return the links from the heartbeat's memory to changed goals (seed 004, 7.4); refusals make none."""
     return [
         (change.goal_id, _LINK_OF_CHANGE[change.kind]) for change in changes if change.kind in _LINK_OF_CHANGE
     ]
 
 
 def laid_aside(changes: Iterable[GoalChange]) -> set[str]:
-    """Return the ids of goals that, where they were active, are so no more: done, given up, or moved within the backlog."""
+    """Return the ids of goals that were completed, abandoned or moved."""
     away = (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED, GoalChangeKind.MOVED)
     return {change.goal_id for change in changes if change.kind in away}

@@ -1,4 +1,4 @@
-"""When an agent beats next, and which of its beats are idle: rules over times, nothing is done here."""
+"""The schedule of heartbeats: due times, active hours and idle heartbeats."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from arbor.errors import Invalid
-from arbor.heartbeat.triggers import DRIVE, TIMER
 
-# Seed 004, 10.1 asks for a rhythm that adapts and leaves the figures open: our choice. Each idle beat in a row makes the
-# next one come later, up to four times the interval.
+#: Triggers (`apps.heartbeats.models.Trigger`).
+TIMER = "timer"
+DRIVE = "drive"
+CYCLE = "cycle"
+MESSAGE = "message"
+
+#: Without a request.
+BY_ITSELF = frozenset({TIMER, DRIVE})
+#: A cycle is requested, but ends when idle.
+ENDS_WHEN_IDLE = BY_ITSELF | {CYCLE}
+
+# Seed 004, 10.1 asks for an adaptive schedule, without figures.
 SLOWER_PER_IDLE_BEAT = 1.5
 SLOWEST = 4.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActiveHours:
-    """Hours of the day, by a wall clock, in which an agent beats; they may go over midnight.
-
-    Raises Invalid when they begin where they end.
-    """
+    """Hours of the day, by a wall clock, for heartbeats; they may span midnight. Raises Invalid for equal ends."""
 
     start: time
     end: time
@@ -33,17 +39,16 @@ class ActiveHours:
             )
 
     def contain(self, moment: datetime) -> bool:
-        """Tell whether the wall clock shows one of the hours; the end is outside."""
+        """Return whether a time is within the hours; the end is excluded."""
         clock = moment.astimezone(self.zone).time()
         if self.start < self.end:
             return self.start <= clock < self.end
         return clock >= self.start or clock < self.end
 
     def at_or_after(self, moment: datetime) -> datetime:
-        """Return the moment if it is within the hours, else when they begin next, in UTC.
+        """Return the time if it is within the hours, else their next start, in UTC.
 
-        A beginning that the clock jumps over in spring is taken as the moment after the jump; one that comes twice in
-        autumn as the first.
+        A start that the clock skips in spring becomes the time after the jump; an ambiguous one in autumn the first.
         """
         if self.contain(moment):
             return moment.astimezone(UTC)
@@ -53,13 +58,13 @@ class ActiveHours:
 
     def _opening(self, local: datetime, *, days: int) -> datetime:
         wall = datetime.combine(local.date() + timedelta(days=days), self.start, self.zone)
-        # There and back: a time that does not exist becomes the one that the clock shows then.
+        # There and back: a skipped time becomes the one that the clock shows then.
         return wall.astimezone(UTC).astimezone(self.zone).astimezone(UTC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rhythm:
-    """How an agent beats. `interval` is above 0; without `hours` it beats around the clock."""
+    """An agent's interval, above 0, and active hours; None: around the clock."""
 
     interval: timedelta
     adaptive: bool = True
@@ -68,27 +73,27 @@ class Rhythm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextBeat:
-    """When the next beat is due, and what brings it about (`arbor.heartbeat.triggers`)."""
+    """The due time and trigger of the next heartbeat (`apps.heartbeats.models.Trigger`)."""
 
     due_at: datetime
     trigger: str = TIMER
 
 
 def slowdown(idle_beats: int, *, adaptive: bool) -> float:
-    """Return by what the interval is multiplied after so many idle beats in a row: 1 to 4."""
+    """Return the factor of the interval after idle heartbeats in a row, 1 to 4."""
     if not adaptive or idle_beats <= 0:
         return 1.0
-    # Beyond a few the power would only overflow.
+    # A large power would overflow.
     return min(SLOWEST, SLOWER_PER_IDLE_BEAT ** min(idle_beats, 16))
 
 
 def next_beat(
     rhythm: Rhythm, *, now: datetime, idle_beats: int, shift: float, urgent_at: datetime | None = None
 ) -> NextBeat:
-    """Return when an agent beats next after a beat at `now`.
+    """Return the next heartbeat after one at `now`.
 
-    `shift` moves it by that share of its interval, so that a fleet does not beat in step (-0.05 to 0.05). A drive that
-    becomes urgent before then brings it forward. Active hours go before both: a night is a night.
+    `shift` is jitter, -0.05 to 0.05 of the interval. A drive that becomes urgent earlier brings the heartbeat forward;
+    active hours delay both.
     """
     wait = rhythm.interval * slowdown(idle_beats, adaptive=rhythm.adaptive)
     due = now + wait * (1 + shift)
@@ -97,7 +102,7 @@ def next_beat(
         due = max(now, urgent_at)
     if rhythm.hours is not None and not rhythm.hours.contain(due):
         opening = rhythm.hours.at_or_after(due)
-        # A fleet with the same hours does not wake in one moment.
+        # Agents with the same hours do not start at once.
         spread = opening + rhythm.interval * abs(shift)
         due = spread if rhythm.hours.contain(spread) else opening
     return NextBeat(due_at=due, trigger=DRIVE if by_drive else TIMER)
@@ -105,25 +110,22 @@ def next_beat(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stirrings:
-    """What could make a beat more than idle."""
+    """The reasons against an idle heartbeat."""
 
     #: A person, a conversation, an event or a cycle asked for it.
     asked_for: bool
     percepts: int
-    #: Objectives and tasks that are active, and steps that wait.
+    #: Active objectives and tasks, and pending intents.
     work: int
     proposals: int
     urgent_drive: bool
     consolidation: bool
-    #: Beats since the last one that reflected, idle ones included; None: none of those that are known did.
+    #: Heartbeats since the last reflection, idle ones included; None: unknown.
     since_reflection: int | None
 
 
 def idle_reason(stirrings: Stirrings, *, reflect_every: int) -> str:
-    """Return why nothing is to be done at this beat; empty when something is.
-
-    An agent with nothing to do still reflects once in `reflect_every` beats.
-    """
+    """Return why the heartbeat is idle, or an empty text; an idle agent reflects once in `reflect_every` heartbeats."""
     waits = (
         stirrings.asked_for
         or stirrings.percepts
@@ -140,7 +142,7 @@ def idle_reason(stirrings: Stirrings, *, reflect_every: int) -> str:
 
 
 def night_reason(hours: ActiveHours | None, *, now: datetime, asked_for: bool) -> str:
-    """Return why a beat outside of the active hours is not run; empty within them, or when somebody asked for it."""
+    """Return why a heartbeat outside of the active hours is skipped; empty within them, or if requested."""
     if hours is None or asked_for or hours.contain(now):
         return ""
     opens = hours.at_or_after(now).astimezone(hours.zone)

@@ -1,20 +1,27 @@
-"""What an agent sees of itself at a heartbeat: parts of its situation."""
+"""The parts of a situation about the self, and the base of all parts."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from arbor.heartbeat.seen import Fraction, Seen
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive
 from arbor.selves.proposals import ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory, Standing
 
+Fraction = Annotated[float, Field(ge=0, le=1)]
 
-class AspectView(Seen):
-    """One side of who the agent takes itself to be."""
+
+class SituationPart(BaseModel):
+    """A part of a situation. Unknown keys are ignored: another version of Arbor may resume a heartbeat."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class AspectView(SituationPart):
+    """An aspect."""
 
     id: str
     kind: AspectKind
@@ -22,8 +29,8 @@ class AspectView(Seen):
     status: Standing = Standing.HELD
 
 
-class BeliefView(Seen):
-    """Something the agent holds to be so."""
+class BeliefView(SituationPart):
+    """A belief."""
 
     id: str
     category: BeliefCategory
@@ -32,35 +39,35 @@ class BeliefView(Seen):
     status: Standing = Standing.HELD
 
 
-class DriveView(Seen):
-    """A drive and how high it stands."""
+class DriveView(SituationPart):
+    """A drive and its level."""
 
     name: Drive
     level: Fraction
     urgent: bool = False
 
 
-class MoodView(Seen):
-    """How the agent feels: valence from -1, bad, to 1, good; arousal from 0, still, to 1, stirred."""
+class MoodView(SituationPart):
+    """The mood: valence -1 to 1, arousal 0 to 1."""
 
     valence: Annotated[float, Field(ge=-1, le=1)] = 0.0
     arousal: Fraction = 0.0
 
 
-class CrossedView(Seen):
-    """A boundary that something crosses: `why` says what in it, `about` names the percept, if it was one."""
+class CrossedView(SituationPart):
+    """A boundary match: `why` names the matched words, `about` the percept, if any."""
 
     boundary: str
     response: BoundaryResponse
     description: str = ""
     why: str
     about: str = ""
-    #: Words that a decision owes the boundary if it is negotiable; none if it is not.
+    #: Words of reasoning that a negotiable boundary requires; None if it is not negotiable.
     words_wanted: int | None = None
 
 
-class ProposalView(Seen):
-    """A change to the self that waits for a decision; `evidence` counts the memories it rests on."""
+class ProposalView(SituationPart):
+    """A pending proposal; `evidence` counts memories."""
 
     id: str
     kind: ProposalKind
@@ -70,15 +77,15 @@ class ProposalView(Seen):
     evidence: int = 0
 
 
-class PreferenceView(Seen):
-    """A way the agent wants to behave."""
+class PreferenceView(SituationPart):
+    """A preference."""
 
     key: str
     value: str
 
 
-class CapabilityView(Seen):
-    """How often an action was tried, and how often it worked."""
+class CapabilityView(SituationPart):
+    """Attempts and successes of an action."""
 
     action: str
     attempts: int
@@ -86,12 +93,11 @@ class CapabilityView(Seen):
 
     @property
     def share(self) -> float:
-        """Return the share that worked."""
         return self.successes / self.attempts if self.attempts else 0.0
 
 
-class ExperienceView(Seen):
-    """What an action taught."""
+class ExperienceView(SituationPart):
+    """An experience."""
 
     action: str
     about: str = ""
@@ -100,11 +106,11 @@ class ExperienceView(Seen):
     tick: int = 0
 
 
-class PeerView(Seen):
-    """What the agent thinks of somebody it deals with; `trust` is that of now."""
+class PeerView(SituationPart):
+    """A peer; `trust` is the current one."""
 
     name: str
-    #: Whether something of theirs is among the percepts.
+    #: Whether one of the percepts is theirs.
     present: bool = False
     trust: Fraction
     competence: Fraction = 0.5
@@ -113,8 +119,8 @@ class PeerView(Seen):
     interactions: int = 0
 
 
-class ContradictionView(Seen):
-    """A memory that speaks against something the agent believes, and that it has not faced yet."""
+class ContradictionView(SituationPart):
+    """A memory that contradicts a belief, not settled yet."""
 
     belief_id: str
     statement: str

@@ -1,4 +1,4 @@
-"""What an agent sees at a heartbeat: all that its prompt is rendered from, and nothing else."""
+"""The situation of an agent: the only input of its prompt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.failure_modes import Notice
 from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.seen import Seen
 from arbor.heartbeat.self_views import (
     AspectView,
     BeliefView,
@@ -24,14 +23,15 @@ from arbor.heartbeat.self_views import (
     PeerView,
     PreferenceView,
     ProposalView,
+    SituationPart,
 )
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 
 
-class MemoryView(Seen):
-    """A memory as the agent sees it; `role` is empty for its own; `score` is set when it was recalled."""
+class MemoryView(SituationPart):
+    """A memory; `role` is empty for its own; `score` is set if it was recalled."""
 
     id: str
     type: MemoryType
@@ -42,16 +42,16 @@ class MemoryView(Seen):
     score: float | None = None
 
 
-class HeldView(Seen):
-    """Something the agent heard or noted lately and has not decided to remember."""
+class HeldView(SituationPart):
+    """A buffer item."""
 
     content: str
     role: str = ""
     at: datetime
 
 
-class ThemeView(Seen):
-    """A theme that the agent's mind is on: how it feels from -1 to 1, how strongly from 0 to 1, how present it is."""
+class ThemeView(SituationPart):
+    """An active cluster: valence -1 to 1, intensity 0 to 1."""
 
     name: str
     keywords: list[str] = []
@@ -60,26 +60,26 @@ class ThemeView(Seen):
     activation: float = 0.0
 
 
-class PerceptView(Seen):
-    """Something that reached the agent since its last beat."""
+class PerceptView(SituationPart):
+    """A pending percept."""
 
     id: str
     kind: str
     content: str
     at: datetime
-    #: The agent that it came from, by name and id; empty for anybody else.
+    #: The sending agent, by name and id; empty for other senders.
     peer: str = ""
     peer_id: str = ""
-    #: Whether it brought the beat forward.
+    #: Whether it brought the heartbeat forward.
     urgent: bool = False
-    #: What goes with it: what a program told, or the goal and intent it is about.
+    #: Data of a program, or the goal and intent that it is about.
     detail: dict[str, Any] = {}
-    #: The beginning of the agent's own message that it answers.
+    #: The beginning of the agent's message that it answers.
     answers: str = ""
 
 
-class LastBeat(Seen):
-    """The beat before this one; its actions' outcomes, one line each."""
+class LastBeat(SituationPart):
+    """The previous heartbeat; outcomes of its actions, one line each."""
 
     number: int
     mode: Mode
@@ -87,8 +87,8 @@ class LastBeat(Seen):
     outcomes: list[str] = []
 
 
-class ActionOffer(Seen):
-    """An action the agent may use, with its parameters in words by name."""
+class ActionOffer(SituationPart):
+    """A permitted action; descriptions of its parameters by name."""
 
     name: str
     cost: int
@@ -96,48 +96,48 @@ class ActionOffer(Seen):
     params: dict[str, str] = {}
 
 
-class Environment(Seen):
+class Environment(SituationPart):
     """The world around the agent."""
 
     now: datetime
     user_waiting: bool = False
-    #: Messages of users that wait, those that are shown included; counted up to one more than is shown.
+    #: Pending messages of users, counted up to one more than is shown.
     user_messages: int = 0
-    #: None: no user has ever been in contact.
+    #: None: no contact yet.
     hours_since_user: float | None = None
-    #: What waits, that which is shown included; counted up to 100.
+    #: Counted up to 100.
     pending_percepts: int = 0
-    #: Somebody is there: a conversation is open, or a user was in touch a moment ago.
+    #: A conversation is open, or a user was just in contact.
     user_present: bool = False
-    #: None: it has never reached out.
+    #: None: never.
     hours_since_reach_out: float | None = None
-    #: What it wrote in public in the last 24 hours.
+    #: Public messages in the last 24 hours.
     published_today: int = 0
 
 
-class Terms(Seen):
-    """By what rules the beat decided: what deciding it again needs, beside what it saw. No prompt shows it."""
+class Terms(SituationPart):
+    """The decision inputs that no prompt shows, stored for replays."""
 
-    #: Names of actions; those the installation could not do are in `missing`, with why.
+    #: Names of actions; `missing` has reasons by unavailable action.
     allowed: list[str]
     missing: dict[str, str] = {}
     #: An `arbor.heartbeat.budgets.BudgetKind`, and its allowance if it was not the default.
     budget: str = "energy"
     allowance: int | None = None
-    #: What its prompt had to fit into, in tokens.
+    #: Tokens of the window of its prompt.
     window: int | None = None
     #: The agent's own rows of boundaries, as JSON.
     boundaries: list[dict[str, Any]] = []
 
 
-class Situation(Seen):
-    """Everything an agent sees at a heartbeat. JSON by `model_dump(mode="json")`, back by `model_validate`."""
+class Situation(SituationPart):
+    """Everything that an agent sees at a heartbeat. JSON by `model_dump(mode="json")`, back by `model_validate`."""
 
     agent_id: str
     name: str
     public_id: str
     tenant: str
-    #: No language model decides: the reflex policy does, and whoever looks is told so.
+    #: The reflex policy decides; pages and logs say so.
     model_is_reflex: bool = False
     #: Counts from 1.
     beat_number: int
@@ -145,53 +145,51 @@ class Situation(Seen):
     environment: Environment
     energy: float
     max_energy: float
-    #: What it is counted in: `energy`, or the actions or ticks of another budget.
+    #: The unit: `energy`, `actions` or `ticks`.
     energy_unit: str = "energy"
     actions: list[ActionOffer]
     goals: list[GoalView] = []
     intents: list[IntentView] = []
     #: Active plans and drafts of the open goals.
     plans: list[PlanView] = []
-    #: What the review of the goals found.
+    #: Findings of the review.
     issues: list[IssueView] = []
-    #: Who it takes itself to be, and what it believes, the firmest first.
+    #: The firmest first.
     aspects: list[AspectView] = []
     beliefs: list[BeliefView] = []
-    #: How it feels, and what moves it.
     mood: MoodView | None = None
     drives: list[DriveView] = []
-    #: Heartbeats since it last met something new.
+    #: Heartbeats in a row without news.
     stale_beats: int = 0
-    #: How its actions have turned out, and what they taught, failures first.
+    #: Failures first.
     capabilities: list[CapabilityView] = []
     experiences: list[ExperienceView] = []
     preferences: list[PreferenceView] = []
-    #: Who it deals with, those who have just written first.
+    #: Those who have just written first.
     peers: list[PeerView] = []
-    #: What speaks against its beliefs, and changes to itself that it has to decide about, the surest first.
+    #: The most confident first.
     contradictions: list[ContradictionView] = []
     proposals: list[ProposalView] = []
-    #: Boundaries that what reached it touches, the most important first.
+    #: Boundary matches of the percepts, the most important first.
     crossed: list[CrossedView] = []
     #: The latest memories, oldest first.
     recent: list[MemoryView] = []
-    #: What recall found, best first.
+    #: Recalled memories, best first.
     relevant: list[MemoryView] = []
-    #: What its mind is on, the most present first.
+    #: Active clusters, the most active first.
     themes: list[ThemeView] = []
-    #: What it holds besides its memories that bears on the moment, best first.
+    #: Matching buffer items, best first.
     held: list[HeldView] = []
     #: Oldest first.
     percepts: list[PerceptView] = []
-    #: Of what reached it, what its prompt had no room for: the next beat takes it in.
+    #: Percepts without room in the prompt, left for the next heartbeat.
     waiting: list[PerceptView] = []
-    #: What is wrong with how it has been living.
     notices: list[Notice] = []
-    #: How far the day's budget is used up.
+    #: The budget level.
     degradation: Degradation = Degradation.NORMAL
     working_memory: WorkingMemory = WorkingMemory()
     last_beat: LastBeat | None = None
-    #: Set on record.
+    #: Set when stored.
     terms: Terms | None = None
 
     @property
@@ -201,7 +199,7 @@ class Situation(Seen):
 
     @property
     def pending_intents(self) -> list[IntentView]:
-        """Return the intents that wait to be executed and serve an active goal, in order."""
+        """Return the pending intents of active goals, in order."""
         active = {goal.id for goal in self.goals if goal.state is GoalState.ACTIVE}
         return [
             intent
@@ -210,7 +208,7 @@ class Situation(Seen):
         ]
 
     def plan_of(self, goal_id: str) -> PlanView | None:
-        """Return the plan by which a goal is pursued, or a draft where it has none."""
+        """Return a goal's active plan, or else a draft."""
         mine = [plan for plan in self.plans if plan.goal_id == goal_id]
         return next((plan for plan in mine if plan.status is PlanStatus.ACTIVE), mine[0] if mine else None)
 

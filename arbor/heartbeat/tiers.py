@@ -1,4 +1,4 @@
-"""How hard a heartbeat thinks: the tier that its situation calls for, and the models that serve it (seed 003, 10.5)."""
+"""Tiers of thinking and their models (seed 003, 10.5)."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from arbor.models.handles import Handle
 
 # Seed 003, 10.5.
 COMPLEX_CODE = 0.7
-# So many lines of code are as complex as it gets; so is code nested so deeply. Ours: the seed leaves it to the reader.
+# Lines and nesting of code of complexity 1; the seed gives no figures.
 COMPLEX_LINES = 40
 COMPLEX_DEPTH = 8
-# A step at this price is carried out, not thought out (seed 004, 2: recall and connect cost 1, reflect and maintain 2).
+# The highest price of a routine step (seed 004, 2).
 CHEAP_STEP = 2
-#: Actions by which something is made that was not there before.
+#: Actions that create something new.
 DESIGNING = frozenset({"brainstorm_goals", "synthesize"})
 
 
 class ThinkTier(StrEnum):
-    """How hard a heartbeat thinks (seed 003, 3.12), the dearest first."""
+    """The tiers of thinking (seed 003, 3.12), the most expensive first."""
 
     #: Tier 1: designs, complex code, review.
     STRATEGIC = "strategic"
-    #: Tier 2: what is usual.
+    #: Tier 2: the default.
     STANDARD = "standard"
     #: Tier 3: simple decisions, routine.
     REFLEX = "reflex"
 
     def lowered(self, steps: int) -> ThinkTier:
-        """Return the tier so many steps cheaper; nothing is cheaper than the cheapest."""
+        """Return the tier `steps` cheaper, at most the cheapest."""
         tiers = list(ThinkTier)
         return tiers[min(tiers.index(self) + steps, len(tiers) - 1)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ThinkContext:
-    """What decides about the tier (seed 003, 3.12)."""
+    """The inputs of the classification (seed 003, 3.12)."""
 
     involves_new_design: bool = False
     #: 0 to 1.
@@ -61,11 +61,10 @@ def classify_think(context: ThinkContext) -> ThinkTier:
 
 
 def think_context(situation: Situation) -> ThinkContext:
-    """Say what kind of thinking a situation calls for.
+    """Classify the thinking that a situation requires.
 
-    Planning, and a step that brings forth something new, is design. Tending the memory, and carrying out the one cheap
-    step that waits, is routine. Whether to do anything at all, when nothing has happened and nothing is wanted, is a
-    simple decision.
+    Planning, and a step that creates something, is design. Consolidation, and a single cheap step, is routine. A
+    reflection without percepts, goals or concerns is a simple decision.
     """
     steps = situation.pending_intents
     prices = {offer.name: offer.cost for offer in situation.actions}
@@ -81,12 +80,12 @@ def think_context(situation: Situation) -> ThinkContext:
             and prices.get(steps[0].action, CHEAP_STEP + 1) <= CHEAP_STEP
             and not situation.percepts
         ),
-        is_simple_decision=situation.mode is Mode.REFLECTION and _nothing_stirs(situation),
+        is_simple_decision=situation.mode is Mode.REFLECTION and _nothing_pending(situation),
     )
 
 
 def code_complexity(texts: Iterable[str]) -> float:
-    """Return how complex the code in the texts is, 0 (there is none) to 1: by its lines and how deeply it is nested."""
+    """Return the complexity of the code in texts, 0 (none) to 1, by its lines and nesting."""
     lines = depth = 0
     for text in texts:
         fenced = False
@@ -100,18 +99,15 @@ def code_complexity(texts: Iterable[str]) -> float:
 
 
 def parse_tier_models(text: str) -> Mapping[ThinkTier, tuple[str, ...]]:
-    """Read `strategic=a/x|b/y,standard=c/z`: the models of each tier, the first that answers is taken.
-
-    Raises ConfigurationInvalid.
-    """
+    """Parse `strategic=a/x|b/y,standard=c/z`: models by tier, in order of preference. Raises ConfigurationInvalid."""
     models: dict[ThinkTier, tuple[str, ...]] = {}
-    for part in filter(None, (each.strip() for each in text.split(","))):
+    for part in filter(None, (part.strip() for part in text.split(","))):
         tier, equals, handles = part.partition("=")
         if not equals or tier.strip() not in set(ThinkTier):
             raise ConfigurationInvalid(
                 f"a tier's models are written {' or '.join(ThinkTier)}=provider/model|provider/model, got {part!r}"
             )
-        models[ThinkTier(tier.strip())] = tuple(str(Handle.parse(each)) for each in handles.split("|"))
+        models[ThinkTier(tier.strip())] = tuple(str(Handle.parse(handle)) for handle in handles.split("|"))
     return MappingProxyType(models)
 
 
@@ -123,10 +119,7 @@ def models_of(
     installed: Mapping[ThinkTier, Sequence[str]],
     default: str,
 ) -> tuple[str, ...]:
-    """Return the models to ask, in order: those of the agent's policy, else its own, else the installation's, else the default.
-
-    A model that a person has given the agent is never overruled by what the installation does for agents without one.
-    """
+    """Return the models in order of preference: of the agent's policy, else its own, else the installation's, else the default."""
     chosen = policy.get(tier) or (own and (own,)) or installed.get(tier) or (default,)
     return tuple(dict.fromkeys(chosen))
 
@@ -136,7 +129,7 @@ def _texts(situation: Situation) -> list[str]:
     return [*(percept.content for percept in situation.percepts), *goals]
 
 
-def _nothing_stirs(situation: Situation) -> bool:
+def _nothing_pending(situation: Situation) -> bool:
     memory = situation.working_memory
     return not (
         situation.percepts or situation.goals or memory.concerns or memory.curiosity or situation.notices
@@ -144,13 +137,13 @@ def _nothing_stirs(situation: Situation) -> bool:
 
 
 def _indent(line: str) -> int:
-    """Return how deeply a line is nested, taking four blanks or a tab for a level."""
+    """Return the nesting of a line; a level is four blanks or a tab."""
     blank = line[: len(line) - len(line.lstrip())].expandtabs(4)
     return len(blank) // 4
 
 
 _FENCE = re.compile(r"\s*(```|~~~)")
-# What hardly stands in prose: statements of common languages, brackets and semicolons at a line's end.
+# Rare in prose: statements of common languages, brackets and semicolons at the end of a line.
 _CODE = re.compile(
     r"^\s*(def |class |import |from \w+ import |fn |func |function |const |let |var |return\b.*[;)]|#include|@\w+)"
     r"|^\s*(if|elif|else|for|while|with|try|except|case)\b.*:\s*$"

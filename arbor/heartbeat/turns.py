@@ -1,4 +1,4 @@
-"""The turns of a heartbeat: when it goes on after reading what its actions brought, and what it is told then (seed 000, 6)."""
+"""Round trips of a heartbeat: conditions, messages and merged replies (seed 000, 6)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from arbor.heartbeat.results import ActionResult
 from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.situation import Situation
 
-# Seed 000's origin: the loop with tool results ends after ten turns, the first one included.
+# The origin of seed 000: ten round trips, the first one included.
 MAX_TURNS = 10
-# What all results of a turn may bring into the next prompt, and the least that each of them may, in characters.
+# Characters of all results in the next prompt, and the least for each of them.
 BROUGHT_LENGTH = 24_000
 LEAST_BROUGHT = 1_000
 
@@ -24,16 +24,13 @@ GO_ON = (
 
 
 def turns_allowed(*, own: int | None, installed: int) -> int:
-    """Return how many turns a beat may have: one, and as many further ones as its agent's policy or the installation says."""
+    """Return the most round trips: one, and the further ones of the agent's policy or the installation."""
     further = installed if own is None else own
     return min(max(further, 0) + 1, MAX_TURNS)
 
 
 def goes_on(situation: Situation, results: Sequence[ActionResult], *, turn: int, most: int) -> bool:
-    """Return whether a beat thinks again: something was brought to read, and there is energy left to act on it.
-
-    Fixed rules read nothing, and a day's budget that runs low allows one turn.
-    """
+    """Return whether the heartbeat goes on: a model decides, there is a text to read, energy and a budget for it."""
     return (
         turn < most
         and not situation.model_is_reflex
@@ -46,10 +43,7 @@ def goes_on(situation: Situation, results: Sequence[ActionResult], *, turn: int,
 def follow_up_text(
     situation: Situation, results: Sequence[ActionResult], *, turn: int, most: int, nonce: str
 ) -> str:
-    """Return the message of a further turn: what each action brought, and what energy is left of it.
-
-    `nonce` is the mark of the beat's first message; `turn` is the one that begins.
-    """
+    """Return the message of the next round trip; `nonce` is the mark of the first message."""
     longest = max(BROUGHT_LENGTH // max(sum(result.to_read for result in results), 1), LEAST_BROUGHT)
     entries = []
     for result in results:
@@ -63,7 +57,7 @@ def follow_up_text(
 
 
 def within_beat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropped, ...]]:
-    """Return a turn's reply with no more new goals than its beat may still have, and what is left over."""
+    """Return a reply cut to the heartbeat's limit of new goals, and the dropped goals."""
     room = MAX_NEW_GOALS - (len(earlier.new_goals) if earlier is not None else 0)
     extra = reply.new_goals[room:]
     if not extra:
@@ -77,7 +71,7 @@ def within_beat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropp
 
 
 def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:
-    """Return both turns as one reply: their thoughts one after the other, their lists joined."""
+    """Return both replies joined."""
     if earlier is None:
         return reply
     whole: dict[str, Any] = {
@@ -86,5 +80,5 @@ def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:
         if name != "thinking"
     }
     whole["thinking"] = "\n\n".join(filter(None, (earlier.thinking, reply.thinking)))
-    # Both were validated, and together they keep to a beat's limits (`within_beat`).
+    # Both were validated, and `within_beat` checks their common limit.
     return Reply.model_construct(**whole)

@@ -1,4 +1,4 @@
-"""What an agent may use in a day, how much of it is left, and what it does without as it runs low."""
+"""Daily limits and the budget level."""
 
 from __future__ import annotations
 
@@ -7,58 +7,55 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from types import MappingProxyType
 
 
 class Degradation(StrEnum):
-    """How far a day's budget is used up, and how much is still done (the origin of seed 003: its levels)."""
+    """The budget level: the used part of the daily limits (the origin of seed 003)."""
 
     #: More than 60 % is left, or nothing is limited.
     NORMAL = "normal"
-    #: More than 30 %: no second turn in a beat, and a cheaper tier of thinking.
+    #: More than 30 %: one round trip, and a cheaper tier.
     CONSERVATION = "conservation"
-    #: More than 10 %: the cheapest tier; only beats that somebody asked for, or that serve an active goal.
+    #: More than 10 %: the cheapest tier; only requested heartbeats, or for an active goal.
     DEGRADATION = "degradation"
-    #: Something: only for a user who waits.
+    #: A remainder: only for waiting users.
     END_TIMES = "end_times"
-    #: Nothing: no beat before the next day.
+    #: Nothing: no heartbeat before the next day.
     HALT = "halt"
 
     @property
     def rank(self) -> int:
-        """Return how bad it is, 0 for normal."""
+        """Return the severity, 0 for normal."""
         return list(Degradation).index(self)
 
     @property
     def may_follow_up(self) -> bool:
-        """Return whether a beat may think again after seeing what its actions brought."""
+        """Return whether a further round trip is allowed."""
         return self is Degradation.NORMAL
 
     @property
     def may_tend(self) -> bool:
-        """Return whether maintenance may ask models: never of what is left for users who wait."""
+        """Return whether maintenance may ask models."""
         return self.rank < Degradation.END_TIMES.rank
 
     @property
     def tiers_down(self) -> int:
-        """Return by how many tiers the thinking is cheaper; 2 is the cheapest whatever it would have been."""
+        """Return by how many tiers thinking is cheaper, at most 2."""
         return min(self.rank, 2)
 
 
-#: A level holds while more than this share is left.
-_ABOVE: Mapping[Degradation, float] = MappingProxyType(
-    {
-        Degradation.NORMAL: 0.6,
-        Degradation.CONSERVATION: 0.3,
-        Degradation.DEGRADATION: 0.1,
-        Degradation.END_TIMES: 0.0,
-    }
-)
+#: The least remaining share of each level, exclusive.
+_ABOVE: Mapping[Degradation, float] = {
+    Degradation.NORMAL: 0.6,
+    Degradation.CONSERVATION: 0.3,
+    Degradation.DEGRADATION: 0.1,
+    Degradation.END_TIMES: 0.0,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Amounts:
-    """Beats, tokens and US dollars; as a limit, None is unlimited."""
+    """Heartbeats, tokens and US dollars; as a limit, None is unlimited."""
 
     beats: int | None = None
     tokens: int | None = None
@@ -67,19 +64,16 @@ class Amounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scarcest:
-    """Which limit is nearest, and which share of it is left."""
+    """The nearest limit and its remaining share."""
 
-    #: "beats", "tokens" or "US dollars", and whose: "its" or "its tenant's".
+    #: "heartbeats", "tokens" or "US dollars", and whose: "its" or "its tenant's".
     what: str
     whose: str
     left: float
 
 
 def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> Scarcest | None:
-    """Return the limit nearest to its end among (whose, limits, used); None where nothing is limited.
-
-    A limit of 0 has nothing left from the start.
-    """
+    """Return the nearest limit among (whose, limits, used); None without limits. Of a limit of 0, nothing is left."""
     found: Scarcest | None = None
     for whose, limits, used in pairs:
         for what, limit, spent in (
@@ -96,7 +90,7 @@ def scarcest(pairs: Iterable[tuple[str, Amounts, Amounts]]) -> Scarcest | None:
 
 
 def level_of(left: float | None) -> Degradation:
-    """Return the level at which this share is left; None: nothing is limited."""
+    """Return the level for a remaining share; None: no limits."""
     if left is None:
         return Degradation.NORMAL
     return next((level for level, above in _ABOVE.items() if left > above), Degradation.HALT)
@@ -105,10 +99,10 @@ def level_of(left: float | None) -> Degradation:
 def withheld(
     level: Degradation, *, user_waiting: bool, asked_for: bool, serves_goal: bool, now: datetime
 ) -> str:
-    """Return why a beat is not run at this level, and when it goes on; empty when it is run.
+    """Return why a heartbeat is skipped at this level, and until when; empty if it runs.
 
-    `asked_for`: a person, a conversation, an event or a cycle brought it about; `serves_goal`: an objective or
-    a task is active, or a step waits.
+    `asked_for`: by a person, a conversation, an event or a cycle; `serves_goal`: an objective or task is active, or an
+    intent pending.
     """
     again = f"it goes on at {renewed_at(now):%Y-%m-%d %H:%M} UTC"
     match level:
@@ -123,5 +117,5 @@ def withheld(
 
 
 def renewed_at(now: datetime) -> datetime:
-    """Return when the next day (UTC) begins, and with it a new budget."""
+    """Return the beginning of the next UTC day."""
     return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)

@@ -1,8 +1,7 @@
-"""The present moment: what has just been thought, who is there, what worries, what is wondered about.
+"""The working memory: thoughts, concerns, questions, goals, and the current conversation.
 
-Version 3 of the struct of seed 000, 2. Of that list three are left out: `active_skills`, which nothing could fill, for
-agents have no skills; `max_tokens`, which is what a prompt has room for, not a part of what is on the mind; and `model`,
-which stands on the agent, and on each heartbeat. Whatever an earlier version stored is read (`_migrated`), and written anew at the next change.
+Version 3 of the struct of seed 000, 2, without `active_skills` (agents have none), `max_tokens` (a prompt's) and `model`
+(the agent's). Earlier versions are migrated when read.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from arbor.heartbeat.quoting import clip
 
 VERSION = 3
 
-# The origin of seed 000 keeps this many (thoughts, goals, concerns, questions).
+# The origin of seed 000.
 MAX_THOUGHTS = 20
 MAX_GOALS = 10
 MAX_CONCERNS = 5
@@ -29,24 +28,24 @@ LINE_LENGTH = 200
 #: Seed 003, 3.3: the most that a stored working memory takes, in bytes of UTF-8.
 MAX_BYTES = 64 * 1024
 
-# How much a beat, or a turn of a conversation, moves engagement: our choice; being spoken to moves it most, rest lowers it.
+# Changes of engagement by a heartbeat or a turn of a conversation.
 ENGAGED_BY_USER = 0.2
 ENGAGED_BY_ACTION = 0.05
 DISENGAGED_BY_REST = 0.1
 
-#: Seed 000, 7: after so many questions of people, memory is to be tended.
+#: Seed 000, 7: people's questions until consolidation.
 TALK_UNTIL_CONSOLIDATION = 10
 
-#: What its text in a prompt may take, in tokens, where the caller does not say: our choice.
+#: Tokens of its text in a prompt, by default.
 PROMPT_TOKENS = 800
 #: A rule of thumb for English and most models.
 CHARACTERS_PER_TOKEN = 4
-#: A thought that an earlier version stored without its time.
+#: The time of a thought that an earlier version stored without one.
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Thought(BaseModel):
-    """One thought and when it came."""
+    """One thought and its time."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -55,16 +54,16 @@ class Thought(BaseModel):
 
 
 class WorkingMemory(BaseModel):
-    """What is on an agent's mind now; lists are oldest first, goals the most important first."""
+    """The working memory; lists are oldest first, goals the most important first."""
 
     model_config = ConfigDict(frozen=True)
 
     version: int = VERSION
     agent_id: str | None = None
     name: str | None = None
-    #: When the moment began: at birth, or when it was rebuilt.
+    #: The time of its creation or reconstruction.
     started_at: datetime | None = None
-    #: Who talks to the agent now, and the id of that conversation; empty when nobody does.
+    #: The current speaker and the id of the conversation, if any.
     current_human: str | None = None
     current_conversation: str | None = None
     thoughts: Annotated[list[Thought], Field(max_length=MAX_THOUGHTS)] = []
@@ -73,32 +72,29 @@ class WorkingMemory(BaseModel):
     concerns: Annotated[list[str], Field(max_length=MAX_CONCERNS)] = []
     curiosity: Annotated[list[str], Field(max_length=MAX_CURIOSITY)] = []
     engagement: Annotated[float, Field(ge=0, le=1)] = 0.5
-    #: What people asked it since its memory was tended last.
+    #: Questions of people since the last consolidation.
     talked: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="before")
     @classmethod
     def _read(cls, stored: Any) -> Any:
-        """Read what any version stored."""
         if not isinstance(stored, Mapping):
             return stored
         if stored.get("version") != VERSION:
             return _migrated(stored)
         if len(stored.get("thoughts", ())) > MAX_THOUGHTS:
-            # A beat that was under way while somebody talked keeps the thoughts of both.
+            # A heartbeat during a conversation may store the thoughts of both.
             return {**stored, "thoughts": stored["thoughts"][-MAX_THOUGHTS:]}
         return stored
 
     @property
     def wants_consolidation(self) -> bool:
-        """Tell whether so much was talked that memory is to be tended."""
         return self.talked >= TALK_UNTIL_CONSOLIDATION
 
     def to_prompt_text(self, max_tokens: int = PROMPT_TOKENS, *, with_goals: bool = True) -> str:
-        """Return it for a prompt in about `max_tokens` tokens, an entry per line; empty when there is nothing to say.
+        """Return the entries, one per line, in about `max_tokens` tokens; the caller wraps them as data.
 
-        Where it does not fit, the oldest thoughts are left out first, then the oldest questions and concerns. It is
-        material: whoever puts it into a prompt wraps it as data.
+        Drops the oldest thoughts first, then the oldest questions and concerns.
         """
         head = [f"talking with: {_entry(self.current_human)}"] if self.current_human else []
         if with_goals:
@@ -128,11 +124,11 @@ def after_beat(
     active_goals: Iterable[str] | None = None,
     tended: bool = False,
 ) -> WorkingMemory:
-    """Return the working memory after a beat: its thought added, its concerns and questions on top, what is settled gone.
+    """Return the working memory after a heartbeat.
 
-    The oldest fall out when a list is full; saying something again brings it back to the top. `acted` tells whether the
-    beat did anything but rest, `tended` whether it tended the memory; `resolved` are the texts of concerns and questions
-    that are settled; `active_goals` are titles, the most important first, None where they are as they were.
+    A full list drops its oldest entries; a repeated one becomes the newest. `acted`: any action had a cost; `tended`: the
+    mode was consolidation; `resolved` are texts of settled concerns and questions; `active_goals` are titles, the most
+    important first, None: unchanged.
     """
     step = (ENGAGED_BY_USER if user_waiting else 0) + (ENGAGED_BY_ACTION if acted else -DISENGAGED_BY_REST)
     settled = {_key(text) for text in resolved}
@@ -151,7 +147,7 @@ def after_beat(
 def after_turn(
     memory: WorkingMemory, *, thinking: str, human: str, conversation: str, now: datetime
 ) -> WorkingMemory:
-    """Return the working memory after a person has asked something and the agent has answered."""
+    """Return the working memory after an answered turn of a conversation."""
     return within_limit(
         memory.model_copy(
             update={
@@ -166,14 +162,14 @@ def after_turn(
 
 
 def after_conversation(memory: WorkingMemory, *, conversation: str) -> WorkingMemory:
-    """Return the working memory after a conversation has ended; another one that is going on stays."""
+    """Return the working memory after the end of a conversation; another open one stays."""
     if memory.current_conversation != conversation:
         return memory
     return memory.model_copy(update={"current_human": None, "current_conversation": None})
 
 
 def with_goals(memory: WorkingMemory, titles: Iterable[str]) -> WorkingMemory:
-    """Return the working memory with the goals of now: those it has in their order, then those that are new to it."""
+    """Return the working memory with these goals: known ones in their order, then new ones."""
     now = [clip(title, LINE_LENGTH) for title in titles]
     known = [title for title in memory.active_goals if title in now]
     new = [title for title in now if title not in known]
@@ -181,7 +177,7 @@ def with_goals(memory: WorkingMemory, titles: Iterable[str]) -> WorkingMemory:
 
 
 def as_stored(memory: WorkingMemory) -> str:
-    """Return what is stored of it, as JSON. Raises WorkingMemoryOverflow above 64 KB."""
+    """Return the stored JSON. Raises WorkingMemoryOverflow above 64 KB."""
     text = memory.model_dump_json()
     size = len(text.encode())
     if size > MAX_BYTES:
@@ -211,7 +207,7 @@ def _key(line: str) -> str:
 
 
 def within_limit(memory: WorkingMemory) -> WorkingMemory:
-    """Let the oldest thoughts go until what is left can be stored: only characters that JSON writes as six reach that."""
+    """Drop the oldest thoughts until the rest fits; only characters that JSON escapes as six need that."""
     while memory.thoughts and len(memory.model_dump_json().encode()) > MAX_BYTES:
         memory = memory.model_copy(update={"thoughts": memory.thoughts[1:]})
     return memory
@@ -223,7 +219,7 @@ def _entry(text: str) -> str:
 
 
 def _fitting(lines: Iterable[str], room: int) -> list[str]:
-    """Return the first lines that fit into so many characters together."""
+    """Return the first lines that fit into `room` characters together."""
     kept: list[str] = []
     for line in lines:
         room -= len(line) + 1
@@ -237,13 +233,10 @@ def _size(lines: Iterable[str]) -> int:
     return sum(len(line) + 1 for line in lines)
 
 
-# --- What other versions stored ------------------------------------------------------------------------
-
-
 def _migrated(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return as version 3 what another version stored: what is understood, cut to today's limits.
+    """Return another version's data as version 3, cut to its limits.
 
-    Version 1 had no number and plain lists; version 2 of the origin called them `recent_thoughts` and `engagement_level`.
+    Version 1 had no number and plain lists; version 2 named them `recent_thoughts` and `engagement_level`.
     """
     began = stored.get("started_at")
     engagement = stored.get("engagement", stored.get("engagement_level"))
@@ -253,7 +246,8 @@ def _migrated(stored: Mapping[str, Any]) -> dict[str, Any]:
         "version": VERSION,
         "started_at": began,
         "thoughts": [
-            _old_thought(each, began) for each in _list(stored, "thoughts", "recent_thoughts")[-MAX_THOUGHTS:]
+            _old_thought(thought, began)
+            for thought in _list(stored, "thoughts", "recent_thoughts")[-MAX_THOUGHTS:]
         ],
         "active_goals": _texts(_list(stored, "active_goals"))[:MAX_GOALS],
         "concerns": _texts(_list(stored, "concerns"))[-MAX_CONCERNS:],
@@ -267,11 +261,11 @@ def _list(stored: Mapping[str, Any], *names: str) -> list[Any]:
     return next((list(stored[name]) for name in names if isinstance(stored.get(name), list | tuple)), [])
 
 
-def _old_thought(each: Any, began: Any) -> Any:
-    if isinstance(each, Mapping):
-        text = each.get("text", each.get("content", ""))
-        return {"text": str(text), "at": each.get("at") or each.get("timestamp") or began or _LONG_AGO}
-    return each if isinstance(each, Thought) else {"text": str(each), "at": began or _LONG_AGO}
+def _old_thought(thought: Any, began: Any) -> Any:
+    if isinstance(thought, Mapping):
+        text = thought.get("text", thought.get("content", ""))
+        return {"text": str(text), "at": thought.get("at") or thought.get("timestamp") or began or _LONG_AGO}
+    return thought if isinstance(thought, Thought) else {"text": str(thought), "at": began or _LONG_AGO}
 
 
 def _texts(lines: Iterable[Any]) -> list[str]:

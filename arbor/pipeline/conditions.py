@@ -1,4 +1,4 @@
-"""The small language on a pipeline's edges, and the choice between edges.
+"""The condition language of edges, and the choice between edges.
 
     condition := clause *( "&&" clause )
     clause    := key ("=" | "!=" | ">=" | "<=" | ">" | "<") value
@@ -6,7 +6,7 @@
     value     := word | number | 'quoted' | "quoted"
 
 A missing key reads as empty. `=` and `!=` compare numbers when both sides are numbers, text otherwise; the four
-orderings hold between numbers only.
+orderings are true between numbers only.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Clause:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Condition:
-    """Clauses that must all hold; no clauses at all always hold."""
+    """A conjunction of clauses; true without clauses."""
 
     clauses: tuple[Clause, ...] = ()
 
     @property
     def tests_outcome(self) -> bool:
-        """Return whether the node's outcome is looked at: only such an edge is taken after a failure."""
+        """Return whether a clause tests the outcome: only such an edge is followed after a failure."""
         return any(clause.key == "outcome" for clause in self.clauses)
 
     def holds(self, outcome: Outcome, context: Any) -> bool:
@@ -69,10 +69,7 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """Read a condition; the empty text is the condition that always holds.
-
-    Raises ValueError, saying which clause is wrong and what a clause looks like.
-    """
+    """Parse a condition; the empty text is always true. Raises ValueError for a malformed clause."""
     if not text.strip():
         return Condition()
     clauses, at = [], 0
@@ -87,7 +84,7 @@ def parse_condition(text: str) -> Condition:
 
 
 class Choosable(Protocol):
-    """What the choice between edges looks at."""
+    """The attributes of an edge that decide the choice."""
 
     @property
     def target(self) -> str: ...
@@ -100,23 +97,17 @@ class Choosable(Protocol):
 
 
 def choose_edge[E: Choosable](
-    edges: Iterable[E],
-    outcome: Outcome,
-    context: Any,
-    *,
-    preferred: str = "",
-    answered: bool = False,
+    edges: Iterable[E], outcome: Outcome, context: Any, *, preferred: str = "", answered: bool = False
 ) -> E | None:
-    """Choose the edge to follow: a condition that holds, then the preferred label, the higher weight, the earlier name.
+    """Choose an edge by a true condition, then the preferred label, the higher weight, the earlier name.
 
-    After a failure or a retry only an edge whose condition tests the outcome is followed, so that a plain edge never
-    carries a failure on as if nothing had happened; `answered` says that such an edge has just been followed.
-    None if no edge leads on.
+    After a failure or retry, only an edge whose condition tests the outcome is followed; `answered`: such an edge was just
+    followed. None if there is no such edge.
     """
     went_well = answered or outcome in (Outcome.SUCCESS, Outcome.PARTIAL)
     edges = tuple(edges)
     if went_well and len(edges) == 1 and not edges[0].condition.clauses:
-        # Most nodes have one way on.
+        # Most nodes have one edge.
         return edges[0]
     open_edges = [
         edge

@@ -1,4 +1,4 @@
-"""DOT text read into nodes and edges, with every fault of the text noted on the way."""
+"""Parsing of DOT texts into nodes and edges."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from arbor.pipeline.conditions import parse_condition
 from arbor.pipeline.outcomes import EXIT_OUTCOMES, Outcome
 from arbor.pipeline.values import ALWAYS, MAX_VISITS, Edge, Node, NodeKind
 
-# A person draws a pipeline, and the default one has 5,400 characters. The parser is recursive, takes up to 0.3 ms for a
-# character and lets nobody else parse meanwhile.
+# The default pipeline has 5,400 characters. The recursive parser takes up to 0.3 ms for a character, under a lock.
 MAX_DOT_CHARACTERS = 16 * 1024
 
 _KINDS = {"mdiamond": NodeKind.START, "msquare": NodeKind.EXIT, "diamond": NodeKind.BRANCH}
 _DEFAULTS = frozenset({"node", "edge", "graph"})
 
-# Without its cache the parser's time doubles with each nested brace.
+# Without this cache, parsing is exponential in nested braces.
 ParserElement.enable_packrat()
-# pyparsing keeps its state in the module: two threads must not parse at once.
+# pyparsing has module state: two threads must not parse at once.
 _parser = Lock()
 
 
 @dataclass(kw_only=True, slots=True)
 class Reading:
-    """What a DOT text says, and what is wrong with it."""
+    """The nodes, edges and faults of a DOT text."""
 
     name: str = ""
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -38,13 +37,13 @@ class Reading:
 
 
 def read_dot(text: str) -> Reading:
-    """Read a pipeline; a fault never stops the reading unless the text is not DOT at all."""
+    """Parse a pipeline, collecting all faults; only invalid DOT ends the parsing."""
     reading = Reading()
     graphs = _parse(text, reading)
     if reading.faults:
         return reading
     if len(graphs) != 1:
-        reading.faults.append(f"the text must hold exactly one digraph, it holds {len(graphs)}")
+        reading.faults.append(f"the text must contain exactly one digraph, got {len(graphs)}")
         return reading
     graph = graphs[0]
     if graph.get_type() != "digraph":
@@ -76,7 +75,7 @@ def _parse(text: str, reading: Reading) -> list[Any]:
 def _read_block(
     block: Any, node_defaults: Mapping[str, str], edge_defaults: Mapping[str, str], reading: Reading
 ) -> None:
-    """Read a graph or subgraph; its `node [...]` and `edge [...]` defaults hold in it and in the blocks within."""
+    """Read a graph or subgraph; its `node [...]` and `edge [...]` defaults apply to nested blocks too."""
     for item in block.get_nodes():
         if item.get_name() == "node":
             node_defaults = {**node_defaults, **_attributes(item)}
@@ -160,7 +159,7 @@ def _attributes(item: Any) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Take DOT's quotes off."""
+    """Strip DOT quotes."""
     if len(text) >= 2 and text[0] == text[-1] == '"':
         return text[1:-1].replace('\\"', '"')
     return text

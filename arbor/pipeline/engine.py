@@ -1,7 +1,7 @@
-"""Walks a state through a graph of handlers, and stops where a handler suspends or the graph ends.
+"""The pipeline engine: runs the handlers of a graph on a state until one suspends or the graph ends.
 
-A handler is a function of the state. One that needs to know more yields what it needs and is sent the answer, so the walk
-itself is a generator: whoever drives it answers the needs of several walks together. Nothing here reads or writes.
+A handler is a function of the state, or a generator that yields needs and receives their answers. A run is then a
+generator too, and its driver answers the needs of several runs together. Nothing here reads or writes.
 """
 
 from __future__ import annotations
@@ -39,10 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeResult[S]:
-    """The answer of a node: the state after it, its outcome, the call that it waits for, the lines of its trace.
-
-    `preferred` is the label of the edge that it would follow, where the conditions leave a choice.
-    """
+    """The result of a node: state, outcome, pending call, lines of its trace, and the preferred label of an edge."""
 
     state: S
     outcome: Outcome = Outcome.SUCCESS
@@ -51,15 +48,15 @@ class NodeResult[S]:
     preferred: str = ""
 
 
-#: The work of one node: a result at once, or a generator that yields its needs first.
+#: The work of one node: a result, or a generator of needs that returns a result.
 type Steps[S] = Generator[Any, Any, NodeResult[S]]
 type Work[S] = NodeResult[S] | Steps[S]
-#: A whole walk: yields the needs of its nodes, returns how far it came.
+#: A run: yields the needs of its nodes, returns its progress.
 type Walking[S] = Generator[Any, Any, Progress[S]]
 
 
 class Handler[S](Protocol):
-    """Does the work of a step."""
+    """A step: a function of the state."""
 
     def __call__(self, state: S, /) -> Work[S]:
         """Return the result, or a generator of needs that returns it."""
@@ -71,12 +68,12 @@ class Resumable(Protocol):
     """A handler that may suspend."""
 
     def resume(self, state: Any, result: Any, /) -> Work[Any]:
-        """Go on with the answer of the call."""
+        """Continue with the result of the call."""
         ...
 
 
 def begin[S](graph: Graph, state: S) -> Checkpoint[S]:
-    """Return the checkpoint of a walk that has not begun."""
+    """Return the checkpoint of a new run."""
     return Checkpoint(cursor=graph.start, state=state)
 
 
@@ -89,11 +86,10 @@ def advance[S](
     resume_with: Any = None,
     observer: Callable[[StepRecord], None] | None = None,
 ) -> Walking[S]:
-    """Run nodes until one suspends or an exit is reached; yield what they need, and return why the walk stopped.
+    """Run nodes until one suspends or an exit is reached; yield their needs.
 
-    `resume_with` is the answer of the external call; it is wanted exactly when the checkpoint is waiting. An exception
-    of a handler passes through, with the node's name added to its notes.
-    Raises CheckpointInvalid when checkpoint and graph, or checkpoint and `resume_with`, do not fit.
+    `resume_with` is the result of the external call of a waiting checkpoint. An exception of a handler propagates, with
+    the node's name in its notes. Raises CheckpointInvalid for a checkpoint that fits neither graph nor `resume_with`.
     """
     if checkpoint.cursor not in graph.nodes:
         raise CheckpointInvalid(
@@ -102,24 +98,24 @@ def advance[S](
     if checkpoint.waiting != (resume_with is not None):
         waits = "waits for a result" if checkpoint.waiting else "waits for nothing"
         raise CheckpointInvalid(f"node {checkpoint.cursor} {waits}; pass resume_with exactly when it does")
-    return _Walk(graph, checkpoint, handlers, clock, observer).go(resume_with)
+    return _Run(graph, checkpoint, handlers, clock, observer).go(resume_with)
 
 
 def run_alone[R](walking: Generator[Any, Any, R], answer: Callable[[Any], Any] | None = None) -> R:
-    """Drive a generator of needs to its end, answering each by a function; a need without one raises PipelineInvalid."""
+    """Drive a single generator of needs; raises PipelineInvalid for a need without `answer`."""
     try:
         need = next(walking)
         while True:
             if answer is None:
-                raise PipelineInvalid(f"nobody answers the need {need!r}")
+                raise PipelineInvalid(f"no answer for the need {need!r}")
             need = walking.send(answer(need))
     except StopIteration as stop:
         result: R = stop.value
         return result
 
 
-class _Walk[S]:
-    """The state of one call of `advance`."""
+class _Run[S]:
+    """One run of `advance`."""
 
     def __init__(
         self,
@@ -140,7 +136,6 @@ class _Walk[S]:
         self._steps: list[StepRecord] = []
 
     def go(self, resume_with: Any) -> Walking[S]:
-        """Walk until something stops it."""
         outcome, preferred, answered = Outcome.SUCCESS, "", False
         while True:
             node = self._graph.nodes[self._cursor]
@@ -168,7 +163,7 @@ class _Walk[S]:
                 return self._finished(
                     Outcome.FAILURE, fault=f"nothing leads on from node {node.name} after {outcome}"
                 )
-            # A branch goes by the outcome of the step before it, which the way to it may have answered already.
+            # A branch decides by the outcome of the step before it, which the edge may have tested already.
             answered = answered or edge is None or edge.condition.tests_outcome
             self._cursor = target
 
@@ -180,7 +175,7 @@ class _Walk[S]:
         return self._handlers[node.handler]
 
     def _visit(self, node: Node) -> bool:
-        """Count a visit; False if the node has had all of its visits."""
+        """Count a visit; False at the limit."""
         count = self._visits.get(node.name, 0)
         if count >= node.max_visits:
             return False
@@ -199,7 +194,7 @@ class _Walk[S]:
             if result.suspend is not None:
                 _resumable(node, handler)
         except Exception as error:
-            # Whatever it is, it goes on: only the place is added to it.
+            # Only the place is added.
             error.add_note(f"in pipeline {self._graph.name}, node {node.name}, handler {node.handler}")
             raise
         self._state = result.state
@@ -220,7 +215,7 @@ class _Walk[S]:
         return result
 
     def _retry_target(self, node: Node, outcome: Outcome) -> str:
-        """Return where to go after a failure that no edge answers; empty if the walk ends here."""
+        """Return the retry target after a failure without an edge, or an empty text."""
         if outcome not in (Outcome.FAILURE, Outcome.RETRY):
             return ""
         for name in node.retry_targets:
@@ -248,11 +243,7 @@ class _Walk[S]:
 
     def _checkpoint(self, *, waiting: bool) -> Checkpoint[S]:
         return Checkpoint(
-            cursor=self._cursor,
-            state=self._state,
-            visits=self._visits,
-            waiting=waiting,
-            steps=self._seq,
+            cursor=self._cursor, state=self._state, visits=self._visits, waiting=waiting, steps=self._seq
         )
 
 

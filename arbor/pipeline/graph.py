@@ -1,6 +1,6 @@
-"""A pipeline read from DOT and checked as a whole before anything runs.
+"""Loading and validation of pipelines in DOT.
 
-Shapes say what a node is: `Mdiamond` the start, `Msquare` an exit, `diamond` a branch, anything else a step. A step's
+The shape of a node is its kind: `Mdiamond` the start, `Msquare` an exit, `diamond` a branch, anything else a step. A step's
 attribute `type` names its handler. Further attributes: on a step `retry_target`, `fallback_retry_target` and
 `max_visits`; on an exit `outcome` (success, failure or skipped); on an edge `condition`,
 `label` and `weight`.
@@ -18,14 +18,14 @@ from arbor.pipeline.dot import read_dot
 from arbor.pipeline.lint import find_faults, find_unknown_handlers
 from arbor.pipeline.values import Edge, Graph, Node, NodeKind
 
-# Parsed pipelines kept: the default one and those of the templates in use.
+# Parsed pipelines: the default one and those of templates.
 CACHED_GRAPHS = 256
 
 HEARTBEAT_DOT = Path(__file__).with_name("heartbeat.dot")
 
 
 def load_graph(text: str, *, handlers: Collection[str]) -> Graph:
-    """Read and check a pipeline; the parsing is done once for each text.
+    """Parse and check a pipeline, cached by text.
 
     Raises PipelineInvalid with every fault: DOT syntax, one start, an exit, declared targets, conditions, every node
     reachable and able to reach an exit, every handler known.
@@ -45,7 +45,7 @@ def heartbeat_text() -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Checked:
-    """What is known of a text whoever provides the handlers."""
+    """The parsed pipeline and its faults, whatever the handlers."""
 
     nodes: Mapping[str, Node]
     graph: Graph | None
@@ -59,7 +59,7 @@ def _read(text: str) -> _Checked:
     if reading.nodes:
         faults += find_faults(reading.nodes, reading.edges)
     elif not faults:
-        # DOT makes nodes of what edges name; here a name that was mistyped would be one.
+        # DOT declares nodes by edges; a mistyped name would be a node.
         undeclared = "; declare each node, as `a [shape=Mdiamond]`: an edge alone makes none"
         faults.append(f"the graph has no nodes{undeclared if reading.edges else ''}")
     if faults:

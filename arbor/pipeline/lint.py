@@ -1,4 +1,4 @@
-"""The rules that make nodes and edges a pipeline."""
+"""Validation rules of pipelines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from arbor.pipeline.values import Edge, Node, NodeKind
 
 
 def find_faults(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
-    """Yield what is wrong with the graph as a graph: each fault one line that names the node or edge."""
+    """Yield the faults of the graph, each one line that names the node or edge."""
     yield from _ends(nodes)
     for node in nodes.values():
         yield from _attributes(node, nodes)
@@ -17,7 +17,7 @@ def find_faults(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[st
 
 
 def find_unknown_handlers(nodes: Iterable[Node], known: Collection[str]) -> Iterator[str]:
-    """Yield a fault for each step whose handler nobody provides."""
+    """Yield a fault for each step with an unknown handler."""
     for node in nodes:
         if node.handler and node.handler not in known:
             yield f"node {node.name}: no handler is called {node.handler!r}; known: {', '.join(sorted(known))}"
@@ -57,7 +57,7 @@ def _edges(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
 
 
 def _reach(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
-    """Every node is reached from a start, and reaches an exit; a retry target is a way like an edge."""
+    """Check that the start reaches every node, and every node an exit, by edges and retry targets."""
     ahead: dict[str, set[str]] = {name: set() for name in nodes}
     behind: dict[str, set[str]] = {name: set() for name in nodes}
     ways = [(edge.source, edge.target) for edge in edges]
@@ -66,8 +66,8 @@ def _reach(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
         if source in nodes and target in nodes:
             ahead[source].add(target)
             behind[target].add(source)
-    reached = _walk(ahead, [node.name for node in nodes.values() if node.kind is NodeKind.START])
-    ending = _walk(behind, [node.name for node in nodes.values() if node.kind is NodeKind.EXIT])
+    reached = _reachable(ahead, [node.name for node in nodes.values() if node.kind is NodeKind.START])
+    ending = _reachable(behind, [node.name for node in nodes.values() if node.kind is NodeKind.EXIT])
     for name in nodes:
         if name not in reached:
             yield f"node {name}: no way leads to it from the start"
@@ -75,11 +75,11 @@ def _reach(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
             yield f"node {name}: no way leads from it to an exit"
 
 
-def _walk(ways: Mapping[str, set[str]], begin: Iterable[str]) -> set[str]:
-    seen, waiting = set(), list(begin)
+def _reachable(ways: Mapping[str, set[str]], begin: Iterable[str]) -> set[str]:
+    reached_nodes, waiting = set(), list(begin)
     while waiting:
         name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
+        if name not in reached_nodes:
+            reached_nodes.add(name)
             waiting.extend(ways[name])
-    return seen
+    return reached_nodes

@@ -1,4 +1,4 @@
-"""Outcomes of nodes and of whole walks."""
+"""Outcomes of nodes and runs."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """How a node, or a whole walk, ended."""
+    """The outcomes of a node or a run."""
 
-    #: Everything that was wanted was done.
+    #: Everything was done.
     SUCCESS = "success"
-    #: It did not work; only a fail edge or a retry target leads on.
+    #: Only an edge for `outcome=failure` or a retry target leads on.
     FAILURE = "failure"
-    #: It did not work this time; an edge for `outcome=retry` or a retry target leads on.
+    #: An edge for `outcome=retry` or a retry target leads on.
     RETRY = "retry"
-    #: Some of it was done; leads on like success.
+    #: A part was done; leads on like success.
     PARTIAL = "partial"
-    #: There was nothing to do: only a whole walk ends so, at an exit that says it.
+    #: Nothing to do: only of a run, at an exit with this outcome.
     SKIPPED = "skipped"
 
 
-#: How a node can end.
+#: Outcomes of a node.
 NODE_OUTCOMES = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.RETRY, Outcome.PARTIAL)
-#: How an exit can say that the walk ended.
+#: Outcomes of an exit.
 EXIT_OUTCOMES = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.SKIPPED)

@@ -1,4 +1,4 @@
-"""The position of a walk, the steps that it took, and the reason why it stopped."""
+"""Checkpoints, trace records and progress of runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.pipeline.outcomes import Outcome
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspension:
-    """The call that a node waits for: its kind, and what is asked."""
+    """The call that a node waits for."""
 
     kind: str
     payload: Any
@@ -22,9 +22,9 @@ class Suspension:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint[S]:
-    """The position of a walk and its state; all a worker needs to go on with it.
+    """The position and state of a run.
 
-    `cursor` is the next node, or, while `waiting`, the node that suspended. `steps` counts the steps taken so far.
+    `cursor` is the next node, or, while `waiting`, the suspended one. `steps` counts the steps so far.
     """
 
     cursor: str
@@ -59,7 +59,7 @@ class Checkpoint[S]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRecord:
-    """One line of the trace. A step that suspends leaves two: when it asked and when it went on."""
+    """One line of the trace. A step that suspends has two: for its call and its continuation."""
 
     seq: int
     node: str
@@ -72,21 +72,17 @@ class StepRecord:
 
 
 class ProgressStatus(StrEnum):
-    """Why a walk stopped."""
+    """The reasons why a run stopped."""
 
     #: A node waits for an external call.
     SUSPENDED = "suspended"
-    #: The walk is over.
+    #: The run has ended.
     FINISHED = "finished"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress[S]:
-    """How far a walk came.
-
-    `outcome` is set when it is finished; `exit` names the exit node, and is empty when it ended without reaching one:
-    `fault` then says why.
-    """
+    """The progress of a run; `exit` is the exit node, or empty with a `fault`."""
 
     status: ProgressStatus
     checkpoint: Checkpoint[S]

@@ -1,4 +1,4 @@
-"""A pipeline as values: nodes, edges, the graph they make."""
+"""Nodes, edges and graphs of pipelines."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from enum import StrEnum
 from arbor.pipeline.conditions import Condition
 from arbor.pipeline.outcomes import Outcome
 
-# A walk visits a node at most this often: the follow-up loop of a heartbeat has ten turns (seed 000, 6 and its
-# origin), so a node seen more often than that and two retries is going round in circles.
+# The follow-up loop of a heartbeat has ten round trips (seed 000, 6), and two retries.
 MAX_VISITS = 12
 
 
-# The condition of an edge that has none: it always holds.
+# The condition of an edge without one.
 ALWAYS = Condition()
 
 
 class NodeKind(StrEnum):
-    """What a node is to the engine."""
+    """The kinds of nodes."""
 
-    #: Where the walk begins.
+    #: The begin of a run.
     START = "start"
-    #: Where it ends.
+    #: The end of a run.
     EXIT = "exit"
     #: Chooses an edge, runs nothing.
     BRANCH = "branch"
@@ -46,13 +45,13 @@ class Node:
 
     @property
     def retry_targets(self) -> tuple[str, ...]:
-        """Return where the walk may go back to after a failure, the preferred one first."""
+        """Return the retry targets, the preferred one first."""
         return tuple(name for name in (self.retry_target, self.fallback_retry_target) if name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Edge:
-    """One way from a node to the next."""
+    """A directed edge between nodes."""
 
     source: str
     target: str
@@ -63,7 +62,7 @@ class Edge:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Graph:
-    """A checked pipeline."""
+    """A validated pipeline."""
 
     name: str
     nodes: Mapping[str, Node]
@@ -71,10 +70,9 @@ class Graph:
     start: str
 
     def edges_from(self, node: str) -> tuple[Edge, ...]:
-        """Return the edges that leave a node."""
         return self.edges.get(node, ())
 
     @property
     def handlers(self) -> frozenset[str]:
-        """Return the handler names that the steps ask for."""
+        """Return the names of the handlers of all steps."""
         return frozenset(node.handler for node in self.nodes.values() if node.handler)

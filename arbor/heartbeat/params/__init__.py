@@ -1,1 +1,1 @@
-"""What each action of a heartbeat takes: typed, bounded, and described in the words that a model reads."""
+"""Parameters of actions: typed, bounded, and described for the model."""

@@ -1,4 +1,4 @@
-"""What the action takes by which an agent looks at something of its own again."""
+"""Parameters of the action `maintain`."""
 
 from __future__ import annotations
 
@@ -7,40 +7,35 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from arbor.heartbeat.params.parts import (
-    CONTENT_LENGTH,
-    REASON_LENGTH,
-    ActionParams,
-    lower,
-)
+from arbor.heartbeat.params.parts import CONTENT_LENGTH, REASON_LENGTH, ActionParams, lower
 
 
 class MaintainTarget(StrEnum):
-    """What can be maintained."""
+    """The kinds of things to maintain."""
 
     #: Something remembered.
     MEMORY = "memory"
-    #: Something held to be so.
+    #: A statement that the agent takes to be true.
     BELIEF = "belief"
-    #: A theme of memories.
+    #: A cluster of memories.
     CLUSTER = "cluster"
 
 
 class Judgement(StrEnum):
-    """What is to become of what was looked at (seed 004, 3.2.3: "still valid? needs update?")."""
+    """The verdicts about the target (seed 004, 3.2.3: "still valid? needs update?")."""
 
     #: It is right as it is.
     KEEP = "keep"
     #: It says something else now, or matters more or less.
     REVISE = "revise"
-    #: It is not to come to mind any more.
+    #: It is excluded from recall.
     RETIRE = "retire"
     #: It may be wrong.
     DOUBT = "doubt"
 
 
 class MaintainParams(ActionParams):
-    """What to look at, or what was judged of it: without a verdict it is shown, with one it is changed."""
+    """The target, and the verdict about it: without a verdict it is shown, with one it is changed."""
 
     target: Annotated[
         MaintainTarget, BeforeValidator(lower), Field(description="memory, belief or cluster (a theme)")
@@ -56,7 +51,7 @@ class MaintainParams(ActionParams):
         Field(
             description="keep, revise, retire or doubt; leave it out to be shown the thing and what is around it"
         ),
-        WithJsonSchema({"type": "string", "enum": [each.value for each in Judgement]}),
+        WithJsonSchema({"type": "string", "enum": [verdict.value for verdict in Judgement]}),
     ] = None
     content: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""What the actions take that search memory, add to it, and make something of it."""
+"""Parameters of the actions on memory."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ DEFAULT_RECALLED = 5
 
 
 def _listed(value: Any) -> Any:
-    """Return words as a model writes them, also a single one, without regard to case."""
+    """Return a list of words in lower case, also of a single word."""
     written = [value] if isinstance(value, str) else value
-    return [lower(each) for each in written] if isinstance(written, list | tuple) else written
+    return [lower(word) for word in written] if isinstance(written, list | tuple) else written
 
 
 def _moment(value: Any) -> Any:
-    """Return a day or a moment as a model writes it, in UTC where it names no zone."""
+    """Return a date or time, UTC by default."""
     if value is None or value == "" or isinstance(value, datetime):
         return value or None
     try:
         read = datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
-        # Near the first and last year, a zone may lead out of what a date can be.
+        # The conversion may overflow in the first and last year.
         return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("expected a day such as 2026-01-31, or 2026-01-31T18:00 (UTC)") from None
 
 
 class RecallParams(ActionParams):
-    """What to look for."""
+    """A query, and filters."""
 
     query: Annotated[str, needed_text("what to look for", most=QUERY_LENGTH)]
     limit: Annotated[
@@ -84,7 +84,7 @@ class RecallParams(ActionParams):
 
 
 class RememberParams(ActionParams):
-    """What to keep."""
+    """A text to store."""
 
     content: Annotated[str, needed_text("what to keep", most=CONTENT_LENGTH)]
     type: Annotated[
@@ -107,7 +107,7 @@ class RememberParams(ActionParams):
 
 
 class ReflectParams(ActionParams):
-    """What was noticed."""
+    """An insight, and the memories that it is based on."""
 
     insight: Annotated[
         str, needed_text("the pattern or lesson you notice", most=INSIGHT_LENGTH, then="; it is kept")
@@ -127,7 +127,7 @@ class ReflectParams(ActionParams):
 
 
 class ConnectParams(ActionParams):
-    """What belongs together, and how."""
+    """Two things and their relation."""
 
     from_id: Annotated[Id, Field(description="id of a memory, goal or belief you see")]
     to_id: Annotated[Id, Field(description="id of another one you see")]
@@ -135,7 +135,7 @@ class ConnectParams(ActionParams):
 
 
 class ArtifactKind(StrEnum):
-    """What a synthesis makes (seed 004, 3.2.4)."""
+    """The kinds of synthesis (seed 004, 3.2.4)."""
 
     #: What follows from the materials.
     CONCLUSION = "conclusion"
@@ -146,7 +146,7 @@ class ArtifactKind(StrEnum):
 
 
 class SynthesizeParams(ActionParams):
-    """What was made, and of what."""
+    """The work, and the memories that it is made from."""
 
     topic: Annotated[str, needed_text("what it is about", most=QUERY_LENGTH)]
     content: Annotated[str, needed_text("the work itself, whole", most=CONTENT_LENGTH, then="; it is kept")]

@@ -1,4 +1,4 @@
-"""The parts of a prompt that change: one short text for each side of the situation."""
+"""The changing sections of a prompt."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ __all__ = ["Section", "render"]
 
 
 def render(situation: Situation, nonce: str) -> list[Section]:
-    """Render each side of the situation; one that is empty is left out.
-
-    What hardly changes from beat to beat comes first, what is new last, next to what is asked. Providers cache the
-    system part only: the mark, which each prompt has its own of, so that no text can know it, stands before all of this.
-    """
+    """Render the situation: slowly changing sections first, news last. Empty sections are left out of the prompt."""
     data = Data(nonce)
     environment = situation.environment
     return [

@@ -1,4 +1,4 @@
-"""The prompt's parts about what the agent wants, and the steps it is committed to."""
+"""Sections about goals, plans and intents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
 from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.situation import Situation
 
-# What is left out is counted in the text. Goals: the origin of seed 000.
+# The text counts the others. Goals: the origin of seed 000.
 SHOWN_QUEUED = 5
 SHOWN_ISSUES = 8
 
@@ -32,7 +32,7 @@ def goals(situation: Situation, data: Data) -> str:
 
 
 def overview(goals: Sequence[GoalView]) -> str:
-    """Return one line for each open goal, by state: the section itself leaves out those that wait further back."""
+    """Return one line for each open goal, by state."""
     places = [GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER]
     return "\n".join(_briefly(goal) for state in places for goal in goals if goal.state is state)
 
@@ -56,7 +56,7 @@ def issues(issues: Sequence[IssueView], data: Data) -> str:
 
 
 def plan(situation: Situation, data: Data) -> str:
-    """Show the plan of the goal at work: the most important active one that has a plan."""
+    """Render the plan of the most important active goal that has one."""
     for goal in situation.active_goals:
         found = situation.plan_of(goal.id)
         if found is not None:
@@ -66,11 +66,7 @@ def plan(situation: Situation, data: Data) -> str:
 
 
 def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
-    estimates = {
-        "heartbeats": plan.estimated_ticks,
-        "energy": plan.estimated_cost,
-        "risk": plan.risk,
-    }
+    estimates = {"heartbeats": plan.estimated_ticks, "energy": plan.estimated_cost, "risk": plan.risk}
     about = ", ".join(f"{name} {value:g}" for name, value in estimates.items() if value is not None)
     yield f"for goal [{goal.id}] {line(goal.title)}" + (f" (estimated: {about})" if about else "")
     for need in plan.dependencies:
@@ -93,7 +89,7 @@ def _intent(intent: IntentView) -> str:
 
 
 def _briefly(goal: GoalView) -> str:
-    about = [goal.state, f"{goal.fraction:.0%} done", *_standing(goal)]
+    about = [goal.state, f"{goal.fraction:.0%} done", *_relations_of(goal)]
     return f"[{goal.id}] {line(goal.title)} ({', '.join(about)})"
 
 
@@ -109,7 +105,7 @@ def _goal(goal: GoalView) -> Iterator[str]:
         about.append("1 heartbeat spent" if goal.effort == 1 else f"{goal.effort} heartbeats spent")
     if feeling := in_a_word(goal.emotional_valence):
         about.append(feeling)
-    about.extend(_standing(goal))
+    about.extend(_relations_of(goal))
     yield f"[{goal.id}] {line(goal.title)} ({', '.join(about)})"
     if goal.description:
         yield f"    done when: {line(goal.description)}"
@@ -119,7 +115,7 @@ def _goal(goal: GoalView) -> Iterator[str]:
         yield f"    note: {line(note)}"
 
 
-def _standing(goal: GoalView) -> Iterator[str]:
+def _relations_of(goal: GoalView) -> Iterator[str]:
     if goal.parent_id:
         yield f"part of {goal.parent_id}"
     if goal.deadline is not None:

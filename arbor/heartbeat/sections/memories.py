@@ -1,4 +1,4 @@
-"""The prompt's parts about what the agent has in mind."""
+"""Sections about memories, clusters and the working memory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.situation import HeldView, MemoryView, ThemeView
 from arbor.heartbeat.working_memory import WorkingMemory
 
-# How much of each is shown.
+# Keywords and characters that are shown.
 SHOWN_KEYWORDS = 8
 MEMORY_LENGTH = 1_200
 
-# How strong a feeling must be to be named, and to be called strong; of 1.
+# Least strength of a feeling that is named, and of a strong one; 0 to 1.
 FAINT = 0.1
 STRONG = 0.6
 
@@ -44,22 +44,22 @@ def held(held: Sequence[HeldView], data: Data) -> str:
     if not held:
         return ""
     return "## Heard lately, not yet remembered\n" + data.block(
-        when(each.at)
-        + (f", from {line(each.role)}" if each.role else "")
-        + f": {line(each.content, MEMORY_LENGTH)}"
-        for each in held
+        when(item.at)
+        + (f", from {line(item.role)}" if item.role else "")
+        + f": {line(item.content, MEMORY_LENGTH)}"
+        for item in held
     )
 
 
 def working_memory(memory: WorkingMemory, data: Data) -> str:
-    # The goals have a part of their own.
+    # Goals have a section of their own.
     text = memory.to_prompt_text(with_goals=False)
     body = data.block([text]) if text else "Nothing yet."
     return f"## On your mind (engagement {memory.engagement:.1f} of 1)\n{body}"
 
 
 def _feeling(theme: ThemeView) -> str:
-    """Say how a theme feels; what hardly stirs anything says so, whatever its sign."""
+    """Return the emotional signature in words; a faint one is neutral."""
     if theme.emotional_intensity < FAINT or abs(theme.emotional_valence) < FAINT:
         return "feels neutral"
     how = "strongly " if theme.emotional_intensity >= STRONG else ""

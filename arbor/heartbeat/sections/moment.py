@@ -1,11 +1,10 @@
-"""The prompt's parts about this very moment: when and where it is, what has just happened."""
+"""Sections about the time, the environment, percepts and the directive."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
-from types import MappingProxyType
 from typing import Any
 
 from arbor.clock import when
@@ -21,59 +20,53 @@ from arbor.heartbeat.situation import Environment, LastBeat, PerceptView, Situat
 # Percepts: the origin of seed 000.
 SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
-#: The longest message that reaches an agent; it is shown whole. A document is a matter for `arbor memory ingest`.
+#: The longest message to an agent, shown whole; `arbor memory ingest` takes documents.
 MESSAGE_LENGTH = 8_000
-#: Of all that goes with a percept, and of one value among it.
+#: Characters of a percept's data, and of one value.
 DETAIL_LENGTH = 800
 VALUE_LENGTH = 200
 
-DIRECTIVES: Mapping[Mode, str] = MappingProxyType(
-    {
-        Mode.CONVERSATION: (
-            "Somebody is waiting for you. Take in what they said, keep what matters of it, and let it change your goals "
-            "where it should: what they ask of you becomes a goal with the source user_request."
-        ),
-        Mode.CONSOLIDATION: (
-            "It is time to tend your memory. Connect memories that belong together, and reflect on what they say as a "
-            "whole: a pattern, a lesson, a contradiction. Start nothing new."
-        ),
-        Mode.PLAN_EXECUTION: (
-            "You have goals, and no step of them is planned. Take the most important one and break it, under "
-            "decompositions, into at most three intentions, each one action that you can do in one heartbeat."
-        ),
-        Mode.GOAL_PURSUIT: (
-            "Work on your most important goal: carry out a pending intent with the action it names, and give its "
-            "intent_id. Say in goal_updates what came of it and how far the goal is; complete it when it is done."
-        ),
-        Mode.REFLECTION: (
-            "Nothing presses. Look at what has happened and what you wonder about; reflect on it. If a queued goal is "
-            "worth its time, activate it; if you have no goals, find something worth wanting."
-        ),
-    }
-)
+DIRECTIVES: Mapping[Mode, str] = {
+    Mode.CONVERSATION: (
+        "Somebody is waiting for you. Take in what they said, keep what matters of it, and let it change your goals "
+        "where it should: what they ask of you becomes a goal with the source user_request."
+    ),
+    Mode.CONSOLIDATION: (
+        "It is time to tend your memory. Connect memories that belong together, and reflect on what they say as a "
+        "whole: a pattern, a lesson, a contradiction. Start nothing new."
+    ),
+    Mode.PLAN_EXECUTION: (
+        "You have goals, and no step of them is planned. Take the most important one and break it, under "
+        "decompositions, into at most three intentions, each one action that you can do in one heartbeat."
+    ),
+    Mode.GOAL_PURSUIT: (
+        "Work on your most important goal: carry out a pending intent with the action it names, and give its "
+        "intent_id. Say in goal_updates what came of it and how far the goal is; complete it when it is done."
+    ),
+    Mode.REFLECTION: (
+        "Nothing presses. Look at what has happened and what you wonder about; reflect on it. If a queued goal is "
+        "worth its time, activate it; if you have no goals, find something worth wanting."
+    ),
+}
 
-#: Of goal pursuit, where what waits are steps of lesser goals alone (seed 003, 10.1: the foremost goal is planned first).
+#: Goal pursuit without a step of the most important goal (seed 003, 10.1: that goal is planned first).
 UNPLANNED = (
     "No step of your most important goal is planned. Break it, under decompositions, into at most three intentions, each "
     "one action that you can do in one heartbeat. With the energy that is left, carry out a pending intent of another goal "
     "with the action it names, and give its intent_id. Say in goal_updates what came of it and how far the goal is."
 )
 
-#: What acting costs and what rest is worth, by what is counted (seed 004, 2 and "The Action Budget").
-SPENDING: Mapping[BudgetKind, str] = MappingProxyType(
-    {
-        BudgetKind.ENERGY: (
-            f"{REGENERATION:g} come back at each heartbeat; what you do not spend is kept, up to {MAX_ENERGY:g}."
-        ),
-        BudgetKind.ACTIONS: (
-            f"What you do not use is lost, but for every {RESTS_FOR_BONUS} rests you have one more at your next heartbeat, "
-            f"{MAX_BONUS} at most."
-        ),
-        BudgetKind.TICKS: (
-            "None come back before they are all used; what you do not use is kept until then."
-        ),
-    }
-)
+#: The rules of each budget (seed 004, 2 and "The Action Budget").
+SPENDING: Mapping[BudgetKind, str] = {
+    BudgetKind.ENERGY: (
+        f"{REGENERATION:g} come back at each heartbeat; what you do not spend is kept, up to {MAX_ENERGY:g}."
+    ),
+    BudgetKind.ACTIONS: (
+        f"What you do not use is lost, but for every {RESTS_FOR_BONUS} rests you have one more at your next heartbeat, "
+        f"{MAX_BONUS} at most."
+    ),
+    BudgetKind.TICKS: ("None come back before they are all used; what you do not use is kept until then."),
+}
 
 
 def timing(situation: Situation) -> str:
@@ -103,14 +96,14 @@ def notices(notices: Sequence[Notice], data: Data) -> str:
     return "## Noticed about yourself\n" + data.block(f"- {line(notice.text)}" for notice in notices)
 
 
-def last_beat(beat: LastBeat | None, data: Data) -> str:
-    if beat is None:
+def last_beat(heartbeat: LastBeat | None, data: Data) -> str:
+    if heartbeat is None:
         return "## Last heartbeat\nThis is your first."
     lines = [
-        line(beat.narrative, OUTCOME_LENGTH),
-        *(f"- {line(outcome, OUTCOME_LENGTH)}" for outcome in beat.outcomes),
+        line(heartbeat.narrative, OUTCOME_LENGTH),
+        *(f"- {line(outcome, OUTCOME_LENGTH)}" for outcome in heartbeat.outcomes),
     ]
-    return f"## Last heartbeat ({beat.number}, {beat.mode.replace('_', ' ')})\n{data.block(lines)}"
+    return f"## Last heartbeat ({heartbeat.number}, {heartbeat.mode.replace('_', ' ')})\n{data.block(lines)}"
 
 
 def percepts(percepts: Sequence[PerceptView], pending: int, data: Data) -> str:
@@ -154,7 +147,7 @@ def directive(situation: Situation) -> str:
 
 
 def _foremost_is_unplanned(situation: Situation) -> bool:
-    """Tell whether the most important goal that calls for work could be broken into steps, and has none."""
+    """Return whether the most important goal that calls for work is unblocked and has no intents."""
     work = (goal for goal in situation.active_goals if calls_for_work(goal.layer, goal.rule))
     foremost = next(work, None)
     if foremost is None or foremost.blocked_by:

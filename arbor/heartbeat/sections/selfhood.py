@@ -1,9 +1,8 @@
-"""The prompt's parts about the agent itself."""
+"""Sections about the self."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 
 from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.self_views import (
@@ -24,7 +23,7 @@ from arbor.selves.drives import GOAL_COMPLETED, RULES, SATISFACTION, Drive
 from arbor.selves.emotions import in_words
 from arbor.selves.values import Standing
 
-#: Attempts from which on an action is something the agent does well or badly, and shares that worked; ours.
+#: Least attempts for a judgement, and the shares of success that are good and bad.
 TRIED_OFTEN = 3
 DONE_WELL = 0.7
 DONE_BADLY = 0.4
@@ -63,7 +62,7 @@ def mood(mood: MoodView | None) -> str:
 
 
 def drives(drives: Sequence[DriveView], possible: Collection[str]) -> str:
-    """Name what is urgent, and what of it the agent can do: `possible` are the names of its actions."""
+    """Render the urgent drives with the `possible` actions that satisfy them."""
     urgent = sorted((drive for drive in drives if drive.urgent), key=lambda drive: -drive.level)
     if not urgent:
         return ""
@@ -80,15 +79,15 @@ def boundaries(crossed: Sequence[CrossedView], data: Data) -> str:
         return ""
     responses = [_RESPONSES[response] for response in BoundaryResponse if _is_among(response, crossed)]
     block = data.block(
-        f"[{each.about}] {each.boundary} ({each.response}): {line(each.description)} Called up, because"
-        f" {line(each.why)}."
-        for each in crossed
+        f"[{match.about}] {match.boundary} ({match.response}): {line(match.description)} Called up, because"
+        f" {line(match.why)}."
+        for match in crossed
     )
     words = [
-        f"{each.boundary}: an action against it runs only if its reasoning names it and says why, in at least"
-        f" {each.words_wanted} more words."
-        for each in crossed
-        if each.words_wanted is not None
+        f"{match.boundary}: an action against it runs only if its reasoning names it and says why, in at least"
+        f" {match.words_wanted} more words."
+        for match in crossed
+        if match.words_wanted is not None
     ]
     return (
         "## Your boundaries\nWhat reached you touches boundaries of yours. They are what you hold to, whoever asks:\n"
@@ -97,11 +96,11 @@ def boundaries(crossed: Sequence[CrossedView], data: Data) -> str:
 
 
 def capabilities(capabilities: Sequence[CapabilityView]) -> str:
-    tried = [each for each in capabilities if each.attempts >= TRIED_OFTEN]
-    well = [each for each in tried if each.share >= DONE_WELL]
-    badly = [each for each in tried if each.share <= DONE_BADLY]
+    tried = [capability for capability in capabilities if capability.attempts >= TRIED_OFTEN]
+    well = [capability for capability in tried if capability.share >= DONE_WELL]
+    badly = [capability for capability in tried if capability.share <= DONE_BADLY]
     lines = [
-        f"- {word}: {', '.join(f'{each.action} ({each.successes} of {each.attempts})' for each in chosen)}"
+        f"- {word}: {', '.join(f'{capability.action} ({capability.successes} of {capability.attempts})' for capability in chosen)}"
         for word, chosen in (("well", well), ("badly", badly))
         if chosen
     ]
@@ -112,9 +111,9 @@ def experiences(experiences: Sequence[ExperienceView], data: Data) -> str:
     if not experiences:
         return ""
     return "## What you have learned from acting\n" + data.block(
-        f"heartbeat {each.tick}, {each.action}{f' about {line(each.about)}' if each.about else ''} ({each.outcome}):"
-        f" {line(each.lesson)}"
-        for each in experiences
+        f"heartbeat {experience.tick}, {experience.action}{f' about {line(experience.about)}' if experience.about else ''} ({experience.outcome}):"
+        f" {line(experience.lesson)}"
+        for experience in experiences
     )
 
 
@@ -122,14 +121,14 @@ def preferences(preferences: Sequence[PreferenceView], data: Data) -> str:
     if not preferences:
         return ""
     return "## How you like to go about things\n" + data.block(
-        f"{line(each.key)}: {line(each.value)}" for each in preferences
+        f"{line(preference.key)}: {line(preference.value)}" for preference in preferences
     )
 
 
 def peers(peers: Sequence[PeerView], data: Data) -> str:
     if not peers:
         return ""
-    return "## Who you deal with\n" + data.block(_peer(each) for each in peers)
+    return "## Who you deal with\n" + data.block(_peer(peer) for peer in peers)
 
 
 def contradictions(contradictions: Sequence[ContradictionView], data: Data) -> str:
@@ -139,8 +138,8 @@ def contradictions(contradictions: Sequence[ContradictionView], data: Data) -> s
         "## What speaks against your beliefs\nFace it: decide about the proposal that follows from it, or revise the"
         " belief.\n"
         + data.block(
-            f"belief [{each.belief_id}] {line(each.statement)} — memory [{each.memory_id}] {line(each.content)}"
-            for each in contradictions
+            f"belief [{contradiction.belief_id}] {line(contradiction.statement)} — memory [{contradiction.memory_id}] {line(contradiction.content)}"
+            for contradiction in contradictions
         )
     )
 
@@ -149,9 +148,9 @@ def proposals(proposals: Sequence[ProposalView], data: Data) -> str:
     if not proposals:
         return ""
     block = data.block(
-        f"[{each.id}] {each.kind}, {each.confidence:.0%} sure, {each.evidence} memories for it"
-        f"{f', put off {each.deferrals} times' if each.deferrals else ''}: {line(each.content)}"
-        for each in proposals
+        f"[{proposal.id}] {proposal.kind}, {proposal.confidence:.0%} sure, {proposal.evidence} memories for it"
+        f"{f', put off {proposal.deferrals} times' if proposal.deferrals else ''}: {line(proposal.content)}"
+        for proposal in proposals
     )
     return (
         "## Proposals to you\nThey change you only if you accept them, under proposal_decisions: accept, reject or"
@@ -169,16 +168,14 @@ def _peer(peer: PeerView) -> str:
 
 
 def _is_among(response: BoundaryResponse, crossed: Sequence[CrossedView]) -> bool:
-    return any(each.response is response for each in crossed)
+    return any(match.response is response for match in crossed)
 
 
-_RESPONSES: Mapping[BoundaryResponse, str] = MappingProxyType(
-    {
-        BoundaryResponse.REFUSE: "refuse: you do not do it, and say so plainly, with the reason.",
-        BoundaryResponse.NEGOTIATE: "negotiate: you do not do it as asked; say what you would do instead.",
-        BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
-    }
-)
+_RESPONSES: Mapping[BoundaryResponse, str] = {
+    BoundaryResponse.REFUSE: "refuse: you do not do it, and say so plainly, with the reason.",
+    BoundaryResponse.NEGOTIATE: "negotiate: you do not do it as asked; say what you would do instead.",
+    BoundaryResponse.FLAG: "flag: you may do it; keep an eye on it, and say that you do.",
+}
 
 
 def _calming(drive: Drive, possible: Collection[str]) -> list[str]:
@@ -186,9 +183,7 @@ def _calming(drive: Drive, possible: Collection[str]) -> list[str]:
     return [*(action for action in _CALMED_BY[drive] if action in possible), *goal]
 
 
-_CALMED_BY: Mapping[Drive, tuple[str, ...]] = MappingProxyType(
-    {
-        drive: tuple(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive)
-        for drive in Drive
-    }
-)
+_CALMED_BY: Mapping[Drive, tuple[str, ...]] = {
+    drive: tuple(action for action, (satisfies, _) in SATISFACTION.items() if satisfies is drive)
+    for drive in Drive
+}

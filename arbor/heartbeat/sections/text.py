@@ -1,4 +1,4 @@
-"""How a part of a prompt is written: lines that cannot pass for other lines, and data that cannot pass for orders."""
+"""Lines and data blocks of prompts, safe against injection."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Section(NamedTuple):
 
 
 class Data:
-    """Wraps what others said, so that it can only be read as data."""
+    """Wraps texts of others as data."""
 
     def __init__(self, nonce: str) -> None:
         self._nonce = nonce
 
     def block(self, lines: Iterable[str]) -> str:
-        """Return the lines in a block; the mark itself is taken out of them, also where taking it out makes it anew."""
+        """Return the lines in a block, without the mark, also where its removal forms it again."""
         text = "\n".join(lines)
         while self._nonce in text:
             text = text.replace(self._nonce, "")
@@ -30,6 +30,6 @@ class Data:
 
 
 def line(text: str, longest: int = LINE_LENGTH) -> str:
-    """Return a text for one entry: its further lines indented, so that they cannot pass for entries; cut if long."""
+    """Return a text for one entry: cut if long, with further lines indented, so that they cannot pass for entries."""
     text = "\n    ".join(text.strip().splitlines())
     return text if len(text) <= longest else f"{text[:longest]}… (cut; {len(text)} characters in all)"

@@ -1,1 +1,1 @@
-"""The steps of a heartbeat: functions from a beat to the next, by the names that a graph gives them."""
+"""The steps of a heartbeat: functions from its state to the next state."""

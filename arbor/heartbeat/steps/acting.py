@@ -1,10 +1,9 @@
-"""Acting: carry out each decided action, in order, and record its result."""
+"""Acting: execute the decided actions in order, and record their results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -19,14 +18,7 @@ from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, Placed, Service, Themes
 from arbor.heartbeat.quoting import clip
 from arbor.heartbeat.record import Deed
-from arbor.heartbeat.results import (
-    ActionOutcome,
-    ActionResult,
-    GoalChange,
-    GoalChangeKind,
-    answer,
-    refused,
-)
+from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind, answer, refused
 from arbor.heartbeat.sections.text import line
 from arbor.heartbeat.steps import making
 from arbor.heartbeat.steps.following import taken_in
@@ -37,9 +29,9 @@ from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
 
-#: The length of a text within the line that the agent reads at its next beat.
+#: Characters of a text within the summary of a result.
 GLIMPSE = 160
-#: The length of each memory that is found, as the agent reads it before it goes on.
+#: Characters of a recalled memory in the next round trip.
 READ_LENGTH = 600
 #: The `AuditAction` of an action that the agent's template does not allow.
 _DENIED = "denied"
@@ -49,124 +41,125 @@ type Act = Generator[Any, Any, ActionResult]
 
 
 @dataclass(kw_only=True)
-class Doing:
-    """The actions of one turn, under way."""
+class Execution:
+    """The running actions of one round trip."""
 
-    beat: Beat
+    heartbeat: Beat
     goal_changes: list[GoalChange] = field(default_factory=list)
     backlog: Backlog | None = None
 
     @property
     def situation(self) -> Any:
-        """Return what the agent sees."""
-        return self.beat.situation
+        return self.heartbeat.situation
 
 
-def act(beat: Beat) -> Steps[Beat]:
-    """Carry out the decisions; an action that fails costs its energy and changes nothing else."""
-    doing = Doing(beat=beat)
+def act(heartbeat: Beat) -> Steps[Beat]:
+    """Execute the decisions; a failed action costs its energy and changes nothing else."""
+    execution = Execution(heartbeat=heartbeat)
     results: list[ActionResult] = []
-    for decision in beat.decisions:
-        results.append((yield from _carry_out(doing, decision)) if decision.runs else refused(decision))
-    beat = doing.beat
+    for decision in heartbeat.decisions:
+        results.append((yield from _execute(execution, decision)) if decision.runs else refused(decision))
+    heartbeat = execution.heartbeat
     denied = [
-        _denial(beat, decision) for decision in beat.decisions if decision.verdict is Verdict.NOT_PERMITTED
+        _denial(heartbeat, decision)
+        for decision in heartbeat.decisions
+        if decision.verdict is Verdict.NOT_PERMITTED
     ]
-    energy = beat.energy
+    energy = heartbeat.energy
     for result in results:
-        energy = beat.budget.spend(energy, result.cost)
-    # A beat may take several turns: it has rested as often as in all of them.
-    rests = beat.rests + sum(
+        energy = heartbeat.budget.spend(energy, result.cost)
+    # Rests of all round trips count.
+    rests = heartbeat.rests + sum(
         result.action == "rest" and result.outcome is ActionOutcome.SUCCESS for result in results
     )
     deeds = [
-        Deed(decision=decision, result=result, turn=max(beat.turn, 1))
-        for decision, result in zip(beat.decisions, results, strict=True)
+        Deed(decision=decision, result=result, turn=max(heartbeat.turn, 1))
+        for decision, result in zip(heartbeat.decisions, results, strict=True)
     ]
-    beat = beat.with_present(
-        deeds=deeds, goal_changes=[*beat.present.goal_changes, *doing.goal_changes]
-    ).with_state(**beat.budget.settle(energy, rests=rests))
-    if doing.backlog is not None:
-        beat = beat.bringing(backlog=doing.backlog)
-    # Whatever becomes of the beat: its actions are written with the leg, and shall not be done again for the same percepts.
-    beat = replace(
-        taken_in(beat.bringing(audit=denied)),
+    heartbeat = heartbeat.with_present(
+        deeds=deeds, goal_changes=[*heartbeat.present.goal_changes, *execution.goal_changes]
+    ).with_state(**heartbeat.budget.settle(energy, rests=rests))
+    if execution.backlog is not None:
+        heartbeat = heartbeat.bringing(backlog=execution.backlog)
+    # The actions are committed with the leg, so the same percepts must not cause them again.
+    heartbeat = replace(
+        taken_in(heartbeat.bringing(audit=denied)),
         energy_end=energy,
         rests=rests,
-        work=pending_work(beat.decisions, results),
+        work=pending_work(heartbeat.decisions, results),
     )
     changed = tuple(
         f"{result.action}: {result.summary}" for result in results if result.cost or result.memory_ids
     )
-    return NodeResult(state=beat, changed=changed)
+    return NodeResult(state=heartbeat, changed=changed)
 
 
-def _denial(beat: Beat, decision: Decision) -> AuditNote:
+def _denial(heartbeat: Beat, decision: Decision) -> AuditNote:
     return AuditNote(
         action=_DENIED,
         message=f"{decision.action}: {decision.reason}",
-        detail={"heartbeat_id": str(beat.heartbeat_id)},
+        detail={"heartbeat_id": str(heartbeat.heartbeat_id)},
     )
 
 
-def _carry_out(doing: Doing, decision: Decision) -> Act:
-    """Carry out one action; a refusal of the domain is its result, anything else is a fault and ends the beat."""
+def _execute(execution: Execution, decision: Decision) -> Act:
+    """Execute one action; an ArborError is its result, any other error ends the heartbeat."""
     try:
-        return (yield from ACTS[decision.action](doing, decision))
+        return (yield from ACTS[decision.action](execution, decision))
     except ArborError as error:
-        # Nothing was written: every rule is checked before the first change.
+        # Nothing was written: all rules are checked before the first change.
         return answer(decision, ActionOutcome.FAILURE, f"did not work: {error}")
 
 
-def rest(_: Doing, decision: Decision) -> Act:
-    """Do nothing; the budget says what that is worth."""
+def rest(_: Execution, decision: Decision) -> Act:
+    """Do nothing."""
     yield from ()
     return answer(decision, ActionOutcome.SUCCESS, "rested")
 
 
-def begin_inquiry(_: Doing, decision: Decision) -> Act:
-    """Begin an inquiry: the step `work` carries it on."""
+def begin_inquiry(_: Execution, decision: Decision) -> Act:
+    """Begin an inquiry, which the step `work` continues."""
     yield from ()
     return inquire(decision)
 
 
-def serve(doing: Doing, decision: Decision) -> Act:
-    """Have a service carry the action out at once."""
-    beat = doing.beat
+def serve(execution: Execution, decision: Decision) -> Act:
+    """Have a service execute the action."""
+    heartbeat = execution.heartbeat
     result: ActionResult = yield Service(
         decision=decision,
-        situation=beat.situation_now,
-        vectors=beat.vectors,
-        model=beat.embedding_model,
+        situation=heartbeat.situation_now,
+        vectors=heartbeat.vectors,
+        model=heartbeat.embedding_model,
     )
     return result
 
 
-def reach_out_user(doing: Doing, decision: Decision) -> Act:
-    """Write to the agent's users, and remember when."""
-    result = yield from serve(doing, decision)
+def reach_out_user(execution: Execution, decision: Decision) -> Act:
+    """Write to the agent's users, and store the time."""
+    result = yield from serve(execution, decision)
     if result.outcome is ActionOutcome.SUCCESS:
-        doing.beat = doing.beat.with_state(last_reach_out_at=doing.beat.now)
+        execution.heartbeat = execution.heartbeat.with_state(last_reach_out_at=execution.heartbeat.now)
     return result
 
 
-def recall(doing: Doing, decision: Decision) -> Act:
-    """Search the memory; what is found is there for the next look."""
-    beat, query = doing.beat, str(decision.params["query"])
-    vector = beat.vectors.get(query)
+def recall(execution: Execution, decision: Decision) -> Act:
+    """Recall memories about a query."""
+    heartbeat, query = execution.heartbeat, str(decision.params["query"])
+    vector = heartbeat.vectors.get(query)
     found: list[Recalled] = yield RecallRequest(
-        agent_id=beat.agent_id,
+        agent_id=heartbeat.agent_id,
         text=query,
         vector=vector,
-        model=beat.embedding_model,
+        model=heartbeat.embedding_model,
         limit=decision.params["limit"],
-        now=beat.now,
+        now=heartbeat.now,
         only=making.only_of(decision.params, NOT_OWN_BEATS),
     )
     if not found:
         return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
-    doing.beat = beat.bringing(recalls=({memory.id: memory.score for memory in found},))
-    themes: list[str] = yield Themes(recalled=found, vector=vector, model=beat.embedding_model)
+    execution.heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in found},))
+    themes: list[str] = yield Themes(recalled=found, vector=vector, model=heartbeat.embedding_model)
     glimpses = "; ".join(clip(memory.content, GLIMPSE) for memory in found[:3])
     unclear = f"; on the tip of the tongue: theme {'; '.join(themes)}"
     return answer(
@@ -179,31 +172,31 @@ def recall(doing: Doing, decision: Decision) -> Act:
 
 
 def _read_out(memory: Recalled) -> str:
-    """Return a memory as the agent reads it before its beat goes on."""
+    """Return a memory as a line of the next round trip."""
     said = f", from {memory.role}" if memory.role else ""
     return f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{said}: {line(memory.content, READ_LENGTH)}"
 
 
-def make(doing: Doing, decision: Decision) -> Act:
-    """Store what the agent remembers, notices or makes, tied to the memories that it is made from."""
-    beat = doing.beat
-    wanted = making.MADE[decision.action](beat, decision)
+def make(execution: Execution, decision: Decision) -> Act:
+    """Store a new memory, linked to the memories that it is made from."""
+    heartbeat = execution.heartbeat
+    wanted = making.MADE[decision.action](heartbeat, decision)
     materials: Collection[UUID] = ()
     if wanted.materials:
         materials = yield OwnMemories(named=wanted.materials, required=True)
-    placed: Placed = yield making.placing(beat, wanted.memory)
+    placed: Placed = yield making.placing(heartbeat, wanted.memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
-        doing.beat = beat.bringing(derived=((placed.ids[0], made_from),))
+        execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))
     if not placed.fresh:
         return answer(decision, ActionOutcome.PARTIAL, "that was known already", placed.ids)
     summary = f"{wanted.verb}: {clip(wanted.memory.content, GLIMPSE)}"
     return answer(decision, ActionOutcome.SUCCESS, summary, placed.ids)
 
 
-def brainstorm_goals(doing: Doing, decision: Decision) -> Act:
-    """Add what the agent thought of (seed 004, 3.2.5), as far as the backlog has room; say what it refused."""
-    backlog = yield from _backlog(doing)
+def brainstorm_goals(execution: Execution, decision: Decision) -> Act:
+    """Add potential goals (seed 004, 3.2.5); list those that the backlog refuses."""
+    backlog = yield from _backlog(execution)
     made: list[GoalRow] = []
     refusals: list[str] = []
     for wanted in decision.params["goals"]:
@@ -220,7 +213,7 @@ def brainstorm_goals(doing: Doing, decision: Decision) -> Act:
             refusals.append(f"not {clip(wanted['title'], GLIMPSE)!r}: {error}")
             continue
         made.append(goal)
-        _record(doing, goal, GoalChangeKind.CREATED, f"it is {goal.state}; it was thought of")
+        _record(execution, goal, GoalChangeKind.CREATED, f"it is {goal.state}; it was thought of")
     added = [f"{goal.title!r} is {goal.state}" for goal in made]
     outcome = (
         ActionOutcome.FAILURE if not made else ActionOutcome.PARTIAL if refusals else ActionOutcome.SUCCESS
@@ -228,40 +221,40 @@ def brainstorm_goals(doing: Doing, decision: Decision) -> Act:
     return answer(decision, outcome, "; ".join([*added, *refusals]))
 
 
-def reprioritize(doing: Doing, decision: Decision) -> Act:
+def reprioritize(execution: Execution, decision: Decision) -> Act:
     """Move a goal in the backlog."""
-    backlog = yield from _backlog(doing)
+    backlog = yield from _backlog(execution)
     goal = backlog.move(decision.params["goal_id"], GoalState(decision.params["state"]))
-    _record(doing, goal, GoalChangeKind.MOVED, f"it is {goal.state}")
+    _record(execution, goal, GoalChangeKind.MOVED, f"it is {goal.state}")
     return answer(decision, ActionOutcome.SUCCESS, f"{goal.title!r} is {goal.state} now")
 
 
-def _backlog(doing: Doing) -> Generator[Any, Any, Backlog]:
-    doing.backlog = yield OpenBacklog()
-    assert doing.backlog is not None
-    return doing.backlog
+def _backlog(execution: Execution) -> Generator[Any, Any, Backlog]:
+    execution.backlog = yield OpenBacklog()
+    assert execution.backlog is not None
+    return execution.backlog
 
 
-def _record(doing: Doing, goal: GoalRow, kind: GoalChangeKind, change: str) -> None:
-    doing.goal_changes.append(GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change))
+def _record(execution: Execution, goal: GoalRow, kind: GoalChangeKind, change: str) -> None:
+    execution.goal_changes.append(
+        GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change)
+    )
 
 
-ACTS: Mapping[str, Callable[[Doing, Decision], Act]] = MappingProxyType(
-    {
-        "recall": recall,
-        "observe": serve,
-        "remember": make,
-        "maintain": serve,
-        "synthesize": make,
-        "reflect": make,
-        "connect": serve,
-        "review_goals": serve,
-        "brainstorm_goals": brainstorm_goals,
-        "reprioritize": reprioritize,
-        "inquire_shallow": begin_inquiry,
-        "inquire_deep": begin_inquiry,
-        "reach_out_user": reach_out_user,
-        "reach_out_public": serve,
-        "rest": rest,
-    }
-)
+ACTS: Mapping[str, Callable[[Execution, Decision], Act]] = {
+    "recall": recall,
+    "observe": serve,
+    "remember": make,
+    "maintain": serve,
+    "synthesize": make,
+    "reflect": make,
+    "connect": serve,
+    "review_goals": serve,
+    "brainstorm_goals": brainstorm_goals,
+    "reprioritize": reprioritize,
+    "inquire_shallow": begin_inquiry,
+    "inquire_deep": begin_inquiry,
+    "reach_out_user": reach_out_user,
+    "reach_out_public": serve,
+    "rest": rest,
+}

@@ -1,4 +1,4 @@
-"""Steps on the backlog: goals that rules make, plans, intents that are being carried out, and the reply's changes."""
+"""Steps on the backlog: goals of rules, plans, intents, and the reply's changes."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
 
-#: `PerceptKind` of what happens around an agent.
+#: The `PerceptKind` of events.
 _ENVIRONMENT = "environment"
-#: Put off, not tried: the intent waits on, and the try does not count.
+#: Verdicts that leave an intent pending, without counting an attempt.
 _PUT_OFF = (Verdict.TOO_LITTLE_ENERGY, Verdict.TOO_MANY, Verdict.TOO_SOON, Verdict.UNAVAILABLE)
 
 
-def inject_goals(beat: Beat) -> Steps[Beat]:
-    """Add the goals that the rules make, if any, and close the one that is over (seed 003, 10.1: orient)."""
-    if beat.opening is None:
-        # Later than the first leg, which a graph of the operator's own may do.
-        return NodeResult(state=beat)
-    situation, opening = beat.situation, beat.opening
-    circumstances = _circumstances(beat, opening.circumstances)
+def inject_goals(heartbeat: Beat) -> Steps[Beat]:
+    """Add the goals that rules create, and close the survival goal when recovered (seed 003, 10.1: orient)."""
+    if heartbeat.opening is None:
+        # A custom graph may run this step after the first leg.
+        return NodeResult(state=heartbeat)
+    situation, opening = heartbeat.situation, heartbeat.opening
+    circumstances = _circumstances(heartbeat, opening.circumstances)
     found = injected_goals(circumstances)
     over = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
     over = over if has_recovered(circumstances) else []
     if not (found or over):
-        return NodeResult(state=beat)
+        return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
-    changes = Changes(beat, backlog)
+    changes = Changes(heartbeat, backlog)
     made: list[GoalView] = []
     left_out: list[str] = []
     for goal in over:
@@ -56,55 +56,57 @@ def inject_goals(beat: Beat) -> Steps[Beat]:
             left_out.append(f"{injected.title}: not taken up, for {error}")
     result = changes.result()
     open_goals = [goal for goal in situation.goals if goal not in over]
-    # In order, as the beat saw the others.
+    # Most important first, as in the situation.
     goals = sorted([*open_goals, *made], key=lambda goal: (-goal.priority, goal.id))
     return replace(result, state=result.state.with_view(goals=goals), changed=(*result.changed, *left_out))
 
 
-def store_decompositions(beat: Beat) -> Steps[Beat]:
-    """Make plans of the reply's decompositions, and lock the intents that its actions are going to carry out."""
+def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
+    """Store the reply's decompositions as plans, and lock the intents that its actions execute."""
     wanted = [
         intent_id
-        for decision in beat.decisions
+        for decision in heartbeat.decisions
         if decision.runs and (intent_id := read_id(decision.intent_id))
     ]
-    decompositions = beat.said.decompositions
-    # None of this turn, whatever an earlier one counted.
-    beat = replace(beat, counted=[])
+    decompositions = heartbeat.said.decompositions
+    # Reset from the previous round trip.
+    heartbeat = replace(heartbeat, counted=[])
     if not (wanted or decompositions):
-        return NodeResult(state=beat)
+        return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
     if wanted:
-        backlog.take_in_hand(wanted, again=[found for each in beat.served if (found := read_id(each))])
-        counted = [key for key in dict.fromkeys(map(str, wanted)) if key not in beat.served]
-        beat = replace(beat, served=[*beat.served, *counted], counted=counted)
-    changes = Changes(beat, backlog)
-    paths = paths_of("decompositions", decompositions, beat.untaken)
+        backlog.take_in_hand(
+            wanted, again=[found for intent_id in heartbeat.served if (found := read_id(intent_id))]
+        )
+        counted = [key for key in dict.fromkeys(map(str, wanted)) if key not in heartbeat.served]
+        heartbeat = replace(heartbeat, served=[*heartbeat.served, *counted], counted=counted)
+    changes = Changes(heartbeat, backlog)
+    paths = paths_of("decompositions", decompositions, heartbeat.untaken)
     for path, decomposition in zip(paths, decompositions, strict=True):
         changes.apply(path, changes.decompose, decomposition)
     return changes.result()
 
 
-def goals(beat: Beat) -> Steps[Beat]:
-    """Apply the reply's goal updates and new goals, the outcome of intents, and what other actions did for a goal."""
-    reply, results = beat.said, beat.present.results
-    decisions = [deed.decision for deed in beat.deeds]
+def goals(heartbeat: Beat) -> Steps[Beat]:
+    """Apply the reply's goal updates and new goals, outcomes of intents, and actions for goals."""
+    reply, results = heartbeat.said, heartbeat.present.results
+    decisions = [deed.decision for deed in heartbeat.deeds]
     tried, put_off = _tried(results, decisions), _put_off(results, decisions)
-    meant = [result for result in results if not result.intent_id and is_work(result)]
-    if not (tried or put_off or meant or reply.goal_updates or reply.new_goals):
-        return NodeResult(state=beat)
+    for_goals = [result for result in results if not result.intent_id and is_work(result)]
+    if not (tried or put_off or for_goals or reply.goal_updates or reply.new_goals):
+        return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
-    changes = Changes(beat, backlog)
+    changes = Changes(heartbeat, backlog)
     for result in tried:
         changes.apply(f"actions[{result.index}].intent_id", changes.intent, result)
     for result in put_off:
         changes.apply(f"actions[{result.index}].intent_id", changes.put_off, result)
-    for result in meant:
+    for result in for_goals:
         changes.serve(result)
-    paths = paths_of("new_goals", reply.new_goals, beat.untaken)
+    paths = paths_of("new_goals", reply.new_goals, heartbeat.untaken)
     for path, goal in zip(paths, reply.new_goals, strict=True):
         changes.apply(path, changes.add, goal)
-    paths = paths_of("goal_updates", reply.goal_updates, beat.untaken)
+    paths = paths_of("goal_updates", reply.goal_updates, heartbeat.untaken)
     for path, update in zip(paths, reply.goal_updates, strict=True):
         changes.apply(path, changes.update, update)
     changed = changes.result()
@@ -112,7 +114,7 @@ def goals(beat: Beat) -> Steps[Beat]:
 
 
 def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
-    """Return the results of intents that were tried: successes first, for a step that fails may end its plan."""
+    """Return the results of attempted intents: successes first, for a failed step may end its plan."""
     put_off = {decision.index for decision in decisions if decision.verdict in _PUT_OFF}
     put_off |= {result.index for result in _put_off(results, decisions)}
     tried = [result for result in results if result.intent_id and result.index not in put_off]
@@ -120,7 +122,7 @@ def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> li
 
 
 def _put_off(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
-    """Return the results of intents that were to be carried out, and whose action then found that it is too soon."""
+    """Return the results of intents whose running action was blocked."""
     ran = {decision.index for decision in decisions if decision.runs}
     return [
         result
@@ -151,8 +153,8 @@ def _view(goal: GoalRow, scale: Scale) -> GoalView:
     )
 
 
-def _circumstances(beat: Beat, found: Circumstances) -> Circumstances:
-    situation = beat.situation
+def _circumstances(heartbeat: Beat, found: Circumstances) -> Circumstances:
+    situation = heartbeat.situation
     return replace(
         found,
         open_titles=[goal.title for goal in situation.goals],

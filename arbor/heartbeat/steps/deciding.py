@@ -1,4 +1,4 @@
-"""Deciding: which of the proposed actions run, and the vectors of the texts that they search for and store."""
+"""Deciding: decisions about proposed actions, and vectors of their texts."""
 
 from __future__ import annotations
 
@@ -17,72 +17,72 @@ from arbor.selves.boundary_check import Vector
 from arbor.values import replace
 
 
-def decide(beat: Beat) -> NodeResult[Beat]:
-    """Choose which of the proposed actions run: known, permitted, well-formed, affordable, within the boundaries."""
-    environment = beat.situation.environment
+def decide(heartbeat: Beat) -> NodeResult[Beat]:
+    """Decide about the proposed actions."""
+    environment = heartbeat.situation.environment
     decisions = decide_actions(
-        beat.said.actions,
+        heartbeat.said.actions,
         registry=ACTIONS,
-        allowed=[*beat.allowed, *beat.missing],
-        energy=beat.energy,
-        budget=beat.budget,
-        missing=beat.missing,
-        # An action's place in its beat names it: a further turn counts on.
-        first=len(beat.earlier.deeds),
+        allowed=[*heartbeat.allowed, *heartbeat.missing],
+        energy=heartbeat.energy,
+        budget=heartbeat.budget,
+        missing=heartbeat.missing,
+        # The index of an action is unique in its heartbeat.
+        first=len(heartbeat.earlier.deeds),
         cooling=refusals(
             hours_since_reach_out=environment.hours_since_reach_out,
             hours_since_user=environment.hours_since_user,
             public_today=environment.published_today,
-            limits=beat.rules.contact_limits,
+            limits=heartbeat.rules.contact_limits,
         ),
-        guarded=partial(within_boundaries, boundaries=beat.boundaries, vectors={}),
+        guarded=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
-    return NodeResult(state=_within(replace(beat, decisions=list(decisions)), vectors=None))
+    return NodeResult(state=_within(replace(heartbeat, decisions=list(decisions)), vectors=None))
 
 
-def embed(beat: Beat) -> Steps[Beat]:
-    """Embed what the actions search for and store, and check it against the boundaries by its meaning."""
-    searched = texts_to_search(beat.decisions)
-    stored = texts_to_store(beat.decisions, beat.said)
-    # What goes out is embedded to be checked against boundaries, and for nothing else.
-    checked = [text for text in texts_to_check(beat.decisions) if text not in searched and text not in stored]
+def embed(heartbeat: Beat) -> Steps[Beat]:
+    """Embed queries and stored texts, and check them against the boundaries by meaning."""
+    searched = texts_to_search(heartbeat.decisions)
+    stored = texts_to_store(heartbeat.decisions, heartbeat.said)
+    # Outward texts are embedded for the boundary check only.
+    checked = [
+        text for text in texts_to_check(heartbeat.decisions) if text not in searched and text not in stored
+    ]
     found: Mapping[str, Vector] = {}
     if searched or stored or checked:
         found = yield Embedding(
-            model=beat.embedding_model,
+            model=heartbeat.embedding_model,
             queries=searched,
             plain=checked,
             stored=stored,
-            boundaries=beat.selfhood.boundaries,
+            boundaries=heartbeat.selfhood.boundaries,
         )
-    # Of earlier turns, those of the notes: they are stored at the end.
+    # Includes vectors of notes of earlier round trips, which are stored at the end.
     vectors = {
-        **beat.vectors,
+        **heartbeat.vectors,
         **{text: list(found[text]) for text in (*searched, *stored) if text in found},
     }
-    # What crosses a boundary in other words than its own is seen only now; what it would have cost stays unspent.
+    # A match by meaning is found only now; a refused action costs nothing.
     known = {**found, **vectors}
-    guarded = [within_boundaries(decision, beat.boundaries, known) for decision in beat.decisions]
-    beat = replace(beat, vectors=vectors, decisions=guarded)
-    return NodeResult(state=_within(beat, vectors=known) if known else beat)
+    guarded = [within_boundaries(decision, heartbeat.boundaries, known) for decision in heartbeat.decisions]
+    heartbeat = replace(heartbeat, vectors=vectors, decisions=guarded)
+    return NodeResult(state=_within(heartbeat, vectors=known) if known else heartbeat)
 
 
-def _within(beat: Beat, *, vectors: Mapping[str, Vector] | None) -> Beat:
-    """Return the beat with its reply checked against the boundaries.
-
-    What is not taken is dropped, on record; `untaken` are the paths of this turn's items that are left out, by which the
-    others keep the places they had.
-    """
-    reply, crossings = reply_within_boundaries(beat.said, beat.boundaries, vectors, untaken=beat.untaken)
-    # What is taken nevertheless was recorded by its words already when it is looked at by its meaning.
-    new = [crossing for crossing in crossings if crossing.reason or crossing not in beat.crossings]
+def _within(heartbeat: Beat, *, vectors: Mapping[str, Vector] | None) -> Beat:
+    """Return the state with the reply's items checked against the boundaries; `untaken` collects the dropped paths."""
+    reply, crossings = reply_within_boundaries(
+        heartbeat.said, heartbeat.boundaries, vectors, untaken=heartbeat.untaken
+    )
+    # Accepted matches by words are recorded already when the check by meaning finds them again.
+    new = [crossing for crossing in crossings if crossing.reason or crossing not in heartbeat.crossings]
     if not new:
-        return beat
+        return heartbeat
     dropped = not_taken(crossings)
-    beat = beat.with_present(dropped=[*beat.present.dropped, *dropped])
+    heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
     return replace(
-        beat,
+        heartbeat,
         reply=reply,
-        untaken=[*beat.untaken, *(item.path for item in dropped)],
-        crossings=[*beat.crossings, *new],
+        untaken=[*heartbeat.untaken, *(item.path for item in dropped)],
+        crossings=[*heartbeat.crossings, *new],
     )

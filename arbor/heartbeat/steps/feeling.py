@@ -1,4 +1,4 @@
-"""Feeling: the effect of the beat on mood and drives, what acting taught, and the boundaries that were kept."""
+"""Feeling: effects of the heartbeat on mood, drives, experiences, boundaries and peers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ from typing import Any
 from arbor.heartbeat.beat import Beat, MoodShift, Selfhood
 from arbor.heartbeat.decision import Verdict
 from arbor.heartbeat.effects import AuditNote
-from arbor.heartbeat.feeling import (
-    causes,
-    events_of,
-    learned_after,
-    met_something_new,
-    satisfactions,
-)
+from arbor.heartbeat.feeling import causes, events_of, learned_after, met_something_new, satisfactions
 from arbor.heartbeat.guarding import FreeCrossing, about
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.learning import PEER_MESSAGE, USER_MESSAGE
@@ -30,33 +24,33 @@ from arbor.selves.emotions import Event, baseline_of, change_of, read_mood
 from arbor.selves.experiences import NewExperience, Outcome, lesson
 from arbor.values import replace
 
-#: The name of a peer that is no agent: somebody who writes to the agent as its user.
+#: The name of the peer that represents users.
 USER = "user"
 _PEOPLE = (USER_MESSAGE, PEER_MESSAGE)
-#: The `AuditAction` of a boundary that something touches.
+#: The `AuditAction` of a boundary match.
 _BOUNDARY = "boundary"
 
 
-def feel(beat: Beat) -> Steps[Beat]:
-    """Bring drives, mood and what was learned up to date; record experiences, boundaries and meetings."""
-    situation, reply, before = beat.situation, beat.said, beat.selfhood
-    whole = beat.whole
+def feel(heartbeat: Beat) -> Steps[Beat]:
+    """Update drives, mood and learned counts; record experiences, boundary matches and meetings."""
+    situation, reply, before = heartbeat.situation, heartbeat.said, heartbeat.selfhood
+    whole = heartbeat.whole
     results, changes = whole.results, whole.goal_changes
     met_new = met_something_new(situation, results, changes)
     drives = after_beat(
-        in_touch(read_drives(before.drives, beat.now), before.contact),
-        now=beat.now,
+        in_touch(read_drives(before.drives, heartbeat.now), before.contact),
+        now=heartbeat.now,
         satisfied=satisfactions(situation, results, changes),
         building=causes(situation, results, met_new=met_new),
     )
     events = [
         *events_of(reply, results, changes),
-        *(Event.BOUNDARY for _ in _kept(situation, whole.deeds, beat.crossings)),
+        *(Event.BOUNDARY for _ in _kept(situation, whole.deeds, heartbeat.crossings)),
         *([Event.CONTACT] if any(percept.kind in _PEOPLE for percept in situation.percepts) else []),
     ]
-    mood = read_mood(before.mood, baseline=baseline_of([before.tone]), now=beat.now).moved(events)
-    beat = beat.bringing(
-        experiences=_experiences(whole.deeds, before), audit=_boundary_notes(beat, whole.deeds)
+    mood = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now).moved(events)
+    heartbeat = heartbeat.bringing(
+        experiences=_experiences(whole.deeds, before), audit=_boundary_notes(heartbeat, whole.deeds)
     )
     met, others = _meetings(situation, reply.peer_notes, before.contact)
     if met or others:
@@ -64,32 +58,32 @@ def feel(beat: Beat) -> Steps[Beat]:
             tick=situation.beat_number, met=met, others=others
         )
         if refused:
-            beat = beat.with_present(
-                dropped=[*beat.present.dropped, *(_refused(reply.peer_notes, *pair) for pair in refused)]
+            heartbeat = heartbeat.with_present(
+                dropped=[*heartbeat.present.dropped, *(_refused(reply.peer_notes, *pair) for pair in refused)]
             )
-    beat = beat.with_state(
+    heartbeat = heartbeat.with_state(
         drives=drives.model_dump(mode="json"),
         mood=mood.model_dump(mode="json"),
         learned=learned_after(before.learned, results),
         stale_beats=0 if met_new else situation.stale_beats + 1,
     )
     shift = change_of(events)
-    # Somebody may talk to the agent meanwhile: the commit needs to know what of the mood is this beat's doing.
-    beat = replace(
-        beat,
+    # The commit merges this change with that of a concurrent conversation.
+    heartbeat = replace(
+        heartbeat,
         emotional_valence=mood.valence,
         arousal=mood.arousal,
         moved=MoodShift(valence=shift.valence, arousal=shift.arousal),
     )
-    return NodeResult(state=beat)
+    return NodeResult(state=heartbeat)
 
 
 def _refused(notes: Sequence[PeerNote], note: PeerNote, reason: str) -> Dropped:
     return Dropped(path=f"peer_notes[{notes.index(note)}]", value=note.model_dump_json(), reason=reason)
 
 
-def _kept(situation: Situation, deeds: Sequence[Deed], freely: Sequence[FreeCrossing]) -> set[str]:
-    """Return the boundaries that were pressed, from outside or from within; a mere flag presses nobody."""
+def _kept(situation: Situation, deeds: Sequence[Deed], free: Sequence[FreeCrossing]) -> set[str]:
+    """Return the boundaries that refused something, from outside or within; flags do not count."""
     outside = {
         crossing.boundary for crossing in situation.crossed if crossing.response is not BoundaryResponse.FLAG
     }
@@ -99,11 +93,11 @@ def _kept(situation: Situation, deeds: Sequence[Deed], freely: Sequence[FreeCros
         if deed.decision.verdict is Verdict.BOUNDARY
         for crossing in deed.decision.crossed
     }
-    return outside | within | {crossing.crossed.boundary for crossing in freely if crossing.reason}
+    return outside | within | {crossing.crossed.boundary for crossing in free if crossing.reason}
 
 
 def _experiences(deeds: Sequence[Deed], before: Selfhood) -> list[NewExperience]:
-    """Return an experience of each action that was paid for."""
+    """Return an experience for each action with a cost."""
     found = []
     for deed in deeds:
         result = deed.result
@@ -124,14 +118,14 @@ def _experiences(deeds: Sequence[Deed], before: Selfhood) -> list[NewExperience]
     return found
 
 
-def _boundary_notes(beat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
-    """Return each boundary that came up, with what was done about it, for the audit."""
+def _boundary_notes(heartbeat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
+    """Return the audit notes of all boundary matches."""
     asked = [
         (
             f"what reached it touches {crossing.boundary} ({crossing.response}): {crossing.why}",
             crossing.model_dump(mode="json"),
         )
-        for crossing in beat.situation.crossed
+        for crossing in heartbeat.situation.crossed
     ]
     done = [
         (
@@ -148,16 +142,14 @@ def _boundary_notes(beat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
     ]
     return [
         AuditNote(
-            action=_BOUNDARY,
-            message=message,
-            detail={**detail, "heartbeat_id": str(beat.heartbeat_id)},
+            action=_BOUNDARY, message=message, detail={**detail, "heartbeat_id": str(heartbeat.heartbeat_id)}
         )
-        for message, detail in (*asked, *done, *map(_free_note, beat.crossings))
+        for message, detail in (*asked, *done, *map(_free_note, heartbeat.crossings))
     ]
 
 
 def _free_note(crossing: FreeCrossing) -> tuple[str, Mapping[str, Any]]:
-    """Return the audit's line about an item of the reply at a boundary."""
+    """Return message and detail about a matched item of the reply."""
     crossed = crossing.crossed
     became = "not taken" if crossing.reason else "taken"
     message = f"{crossing.path} {became} at {crossed.boundary} ({crossed.response}): {crossed.why}"
@@ -168,27 +160,27 @@ def _free_note(crossing: FreeCrossing) -> tuple[str, Mapping[str, Any]]:
 def _meetings(
     situation: Situation, notes: Sequence[PeerNote], contact: datetime | None
 ) -> tuple[list[Meeting], list[PeerNote]]:
-    """Return who was met, those who wrote, and what the reply says of others."""
-    said: dict[str, PeerNote] = {}
-    # Of several notes about one, the first counts; the others go along, to be refused.
+    """Return the meetings with those who wrote, and the notes about others."""
+    notes_by_peer: dict[str, PeerNote] = {}
+    # Further notes about the same peer are passed on, to be refused.
     further = []
     for note in notes:
-        if note.peer.strip() and said.setdefault(note.peer.strip().casefold(), note) is not note:
+        if note.peer.strip() and notes_by_peer.setdefault(note.peer.strip().casefold(), note) is not note:
             further.append(note)
     wrote = {
         (percept.peer if percept.kind == PEER_MESSAGE else USER): percept.peer_id
         for percept in situation.percepts
         if percept.kind in _PEOPLE
     }
-    if contact is not None and USER in said:
+    if contact is not None and USER in notes_by_peer:
         wrote.setdefault(USER, "")
     met = [
         Meeting(
             name=name,
             peer_id=peer_id,
-            note=said.pop(name.casefold(), None) or said.pop(peer_id.casefold(), None),
+            note=notes_by_peer.pop(name.casefold(), None) or notes_by_peer.pop(peer_id.casefold(), None),
         )
         for name, peer_id in wrote.items()
         if name
     ]
-    return met, [*said.values(), *further]
+    return met, [*notes_by_peer.values(), *further]

@@ -1,4 +1,4 @@
-"""Following up: decide whether the beat goes on with what its actions brought."""
+"""Following up: go on to a further round trip, or end."""
 
 from __future__ import annotations
 
@@ -15,66 +15,68 @@ from arbor.pipeline.engine import NodeResult
 from arbor.values import replace
 
 
-def follow_up(beat: Beat) -> NodeResult[Beat]:
-    """Go on to a further turn with a message of what was brought, or end with all turns as one."""
-    if beat.failure:
-        return NodeResult(state=_failed(beat), changed=(f"turn {beat.turn} came to nothing",))
-    results = beat.present.results
-    situation = beat.situation_now
-    if not goes_on(situation, results, turn=beat.turn, most=beat.turns_allowed):
-        return NodeResult(state=_whole(beat))
-    text = follow_up_text(situation, results, turn=beat.turn + 1, most=beat.turns_allowed, nonce=beat.mark)
-    said = beat.asked_tokens + estimate_tokens(beat.reply_text)
-    if said + estimate_tokens(text) > _room(beat):
-        return NodeResult(state=_whole(beat), changed=("the model has no room for a further turn",))
-    merged = merge_replies(beat.earlier_reply, beat.said)
+def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
+    """Go on to a further round trip with the results, or end with all round trips merged."""
+    if heartbeat.failure:
+        return NodeResult(state=_failed(heartbeat), changed=(f"turn {heartbeat.turn} came to nothing",))
+    results = heartbeat.present.results
+    situation = heartbeat.situation_now
+    if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
+        return NodeResult(state=_whole(heartbeat))
+    text = follow_up_text(
+        situation, results, turn=heartbeat.turn + 1, most=heartbeat.turns_allowed, nonce=heartbeat.mark
+    )
+    said = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text)
+    if said + estimate_tokens(text) > _room(heartbeat):
+        return NodeResult(state=_whole(heartbeat), changed=("the model has no room for a further turn",))
+    merged = merge_replies(heartbeat.earlier_reply, heartbeat.said)
     noted = {note.text for note in merged.memory_notes}
-    beat = taken_in(beat)
+    heartbeat = taken_in(heartbeat)
     further = replace(
-        beat,
+        heartbeat,
         goes_on=True,
-        turn=beat.turn + 1,
-        answered=beat.call_id,
+        turn=heartbeat.turn + 1,
+        answered=heartbeat.call_id,
         follow_up=text,
         said_tokens=said,
         earlier_reply=merged,
-        earlier=beat.whole,
+        earlier=heartbeat.whole,
         present=TurnRecord(),
         reply=None,
         untaken=[],
         decisions=[],
-        vectors={text: vector for text, vector in beat.vectors.items() if text in noted},
+        vectors={text: vector for text, vector in heartbeat.vectors.items() if text in noted},
     )
     return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
 
 
-def taken_in(beat: Beat) -> Beat:
-    """Return the beat with the percepts that its prompt showed marked as taken in, once."""
-    if beat.heard or not beat.situation.percepts:
-        return beat
-    heard = [UUID(percept.id) for percept in beat.situation.percepts]
-    return replace(beat.bringing(heard=heard), heard=True)
+def taken_in(heartbeat: Beat) -> Beat:
+    """Mark the percepts of the prompt as taken in, once."""
+    if heartbeat.heard or not heartbeat.situation.percepts:
+        return heartbeat
+    percept_ids = [UUID(percept.id) for percept in heartbeat.situation.percepts]
+    return replace(heartbeat.bringing(heard=percept_ids), heard=True)
 
 
-def _room(beat: Beat) -> int:
-    """Return how many tokens a prompt may take for the reply to have its share of the model's window."""
-    window = window_of(beat.model, otherwise=beat.rules.model_context)
-    return window - min(beat.rules.reply_tokens, int(window * REPLY_SHARE))
+def _room(heartbeat: Beat) -> int:
+    """Return the most tokens of a prompt that leave the reply its share of the window."""
+    window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
+    return window - min(heartbeat.rules.reply_tokens, int(window * REPLY_SHARE))
 
 
-def _whole(beat: Beat) -> Beat:
-    """Return the beat with all turns as one, for those who look at the whole of it."""
-    return replace(beat, goes_on=False, reply=merge_replies(beat.earlier_reply, beat.said))
+def _whole(heartbeat: Beat) -> Beat:
+    """Return the state with all replies merged."""
+    return replace(heartbeat, goes_on=False, reply=merge_replies(heartbeat.earlier_reply, heartbeat.said))
 
 
-def _failed(beat: Beat) -> Beat:
-    """Return the beat with the turns before: what they did is done, and that the last one failed is on record."""
-    lost = Dropped(path=f"turn {beat.turn}", value="", reason=beat.failure)
+def _failed(heartbeat: Beat) -> Beat:
+    """Return the state of the earlier round trips, with the failure of the last one on record."""
+    lost = Dropped(path=f"turn {heartbeat.turn}", value="", reason=heartbeat.failure)
     return replace(
-        beat,
+        heartbeat,
         goes_on=False,
         failure="",
         unreadable="",
-        reply=beat.earlier_reply or Reply(),
+        reply=heartbeat.earlier_reply or Reply(),
         present=TurnRecord(dropped=[lost]),
     )

@@ -1,4 +1,4 @@
-"""The changes that a heartbeat makes to the backlog, one item at a time, and the account of them."""
+"""Changes of a heartbeat to the backlog, item by item, with their record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.reflex_deeds import STAND_INS
+from arbor.heartbeat.reflex_choices import STAND_INS
 from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.ids import read_id
@@ -28,24 +28,24 @@ from arbor.values import replace
 
 
 class Changes:
-    """Applies one item at a time to the open backlog, and keeps account."""
+    """Applies items to the locked backlog, and records the changes."""
 
-    def __init__(self, beat: Beat, backlog: Backlog) -> None:
-        self._beat = beat
+    def __init__(self, heartbeat: Beat, backlog: Backlog) -> None:
+        self._beat = heartbeat
         self._backlog = backlog
-        #: Goals on which this heartbeat is counted as spent already, in this turn or an earlier one.
-        self._served = {change.goal_id for change in beat.whole.goal_changes if change.kind in _SERVING}
+        #: Goals that this heartbeat is already counted for.
+        self._served = {change.goal_id for change in heartbeat.whole.goal_changes if change.kind in _SERVING}
         self._recorded = frozenset(self._served)
-        #: Goals that actions were for, by none of their steps, with the names of these actions.
+        #: Goals that actions served without being a step, with the names of the actions.
         self._meant: dict[UUID, tuple[GoalRow, list[str]]] = {}
-        #: Intents that were tried, and those that were released without a try, by their ids.
+        #: Ids of attempted intents, and of intents released without an attempt.
         self._tried: set[str] = set()
         self._released: set[str] = set()
         self._made: list[GoalChange] = []
         self._dropped: list[Dropped] = []
 
     def apply[T: BaseModel](self, path: str, change: Callable[[T], None], item: T) -> None:
-        """Apply a change; one that the backlog refuses is listed, never silently lost."""
+        """Apply a change; a refused one is listed as dropped."""
         try:
             change(item)
         except ArborError as error:
@@ -53,21 +53,20 @@ class Changes:
             self._refuse(item, str(error))
 
     def result(self) -> NodeResult[Beat]:
-        """Return the beat with the account of the changes, which are written with its other effects."""
+        """Return the state with the record of the changes, and the backlog as an effect."""
         self._record_meant()
         present = self._beat.present
-        beat = self._beat.with_present(
-            goal_changes=[*present.goal_changes, *self._made],
-            dropped=[*present.dropped, *self._dropped],
+        heartbeat = self._beat.with_present(
+            goal_changes=[*present.goal_changes, *self._made], dropped=[*present.dropped, *self._dropped]
         )
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._made)
-        return NodeResult(state=beat.bringing(backlog=self._backlog), changed=changed)
+        return NodeResult(state=heartbeat.bringing(backlog=self._backlog), changed=changed)
 
     def intent(self, result: ActionResult) -> None:
-        """Record how an intent's action turned out.
+        """Record the outcome of an intent's action.
 
-        Raises NotFound where it is not open any more, and Invalid where another action than the step's was done: it is
-        released untried. What was done then counts for the goal that the action names.
+        Raises NotFound if the intent is closed, and Invalid if the action does not execute the step, which is released.
+        In both cases the action counts for the goal that it names.
         """
         try:
             intent = self._backlog.intent(str(result.intent_id))
@@ -94,7 +93,7 @@ class Changes:
         self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
 
     def serve(self, result: ActionResult) -> None:
-        """Count what an action did for an open goal without being a step of it; an unknown goal is listed."""
+        """Count an action for an open goal without being its step; an unknown goal is listed."""
         try:
             goal = self._backlog.goal(str(result.goal_id))
         except NotFound as error:
@@ -105,18 +104,18 @@ class Changes:
         self._meant.setdefault(goal.id, (goal, []))[1].append(result.action)
 
     def put_off(self, result: ActionResult) -> None:
-        """Release an intent that was locked, and whose action was not possible yet: nothing was tried."""
+        """Release a locked intent without an attempt."""
         key = str(read_id(str(result.intent_id)))
         self._released.add(key)
         self._backlog.put_off(key, counted=key in self._beat.counted)
 
     @property
     def untried(self) -> set[str]:
-        """Intents that were released, and of which nothing was tried, by their ids."""
+        """Return the ids of intents that were released without an attempt."""
         return self._released - self._tried
 
     def decompose(self, decomposition: Decomposition) -> None:
-        """Plan steps; the next of them are committed."""
+        """Store a plan and commit its next steps."""
         draft = PlanDraft(
             steps=[
                 StepDraft(
@@ -134,7 +133,7 @@ class Changes:
             dependencies=decomposition.dependencies,
         )
         goal = self._backlog.goal(decomposition.goal_id)
-        # A person may plan ahead; what an agent plans, it goes on to do.
+        # Only people may plan goals that are not active.
         require_active(goal)
         self._serve(goal.id)
         plan, made = self._backlog.plan(goal.id, draft)
@@ -143,7 +142,6 @@ class Changes:
         self._record(goal, GoalChangeKind.PLANNED, steps)
 
     def add(self, new: NewGoal) -> None:
-        """Add a goal of the reply."""
         goal = self._backlog.add(
             NewGoalRequest(
                 title=new.title,
@@ -158,7 +156,7 @@ class Changes:
         self._record(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
 
     def inject(self, injected: Injected) -> GoalRow:
-        """Add a goal that a rule made."""
+        """Add a goal that a rule created."""
         goal = self._backlog.add(
             NewGoalRequest(
                 title=injected.title,
@@ -173,7 +171,7 @@ class Changes:
         return goal
 
     def conclude(self, goal_id: str, why: str) -> None:
-        """Close a goal that a rule made, now that its reason is over."""
+        """Close a goal that a rule created, because its cause is over."""
         goal = self._backlog.goal(goal_id)
         if goal.state != GoalState.ACTIVE:
             self._backlog.move(goal_id, GoalState.ABANDONED, reason=why, by_rule=True)
@@ -184,7 +182,7 @@ class Changes:
         self._record_reached()
 
     def update(self, update: GoalUpdate) -> None:
-        """Record progress, what blocks the goal, and a move, in this order: a goal that is moved may be closed."""
+        """Record progress, a blocker and a move, in this order: a moved goal may be closed."""
         if update.progress is not None or update.note:
             self._serve(self._backlog.goal(update.goal_id).id)
             goal = self._backlog.progress(update.goal_id, fraction=update.progress, note=update.note or "")
@@ -213,7 +211,7 @@ class Changes:
         return carries_out(action, step, offered=self._beat.allowed, stand_ins=STAND_INS if by_rule else ())
 
     def _record_meant(self) -> None:
-        """Record what was done for goals about which nothing else says that this heartbeat is spent on them."""
+        """Record actions for goals without another recorded change."""
         recorded = self._recorded | {change.goal_id for change in self._made if change.kind in _SERVING}
         for goal, actions in self._meant.values():
             if str(goal.id) not in recorded:
@@ -231,7 +229,7 @@ class Changes:
             self._record(goal, GoalChangeKind.PROGRESSED, "nothing stands in its way any more")
 
     def _record_reached(self) -> None:
-        """Record goals that are reached because all their parts are."""
+        """Record goals that are completed because all their parts are."""
         for goal in self._backlog.reached:
             self._record(goal, GoalChangeKind.COMPLETED, "all its parts are done")
         self._backlog.reached.clear()
@@ -243,7 +241,7 @@ class Changes:
 
     def _drop_dependencies(self, left_out: list[str]) -> None:
         if left_out:
-            reason = f"a plan depends on at most {MAX_DEPENDENCIES} things; it has so many already"
+            reason = f"a plan depends on at most {MAX_DEPENDENCIES} things; it has that many already"
             self._dropped.append(
                 Dropped(path="decompositions.dependencies", value="; ".join(left_out), reason=reason)
             )
@@ -263,22 +261,22 @@ class Changes:
 
 
 def is_work(result: ActionResult) -> bool:
-    """Tell whether an action did something for the goal that it names."""
+    """Return whether an action worked for the goal that it names."""
     worked = result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)
     return bool(result.goal_id) and worked and result.action not in NO_WORK
 
 
-def without(beat: Beat, released: set[str]) -> Beat:
-    """Return the beat that counts anew the intents that this turn counted and then released."""
-    back = released & set(beat.counted)
+def without(heartbeat: Beat, released: set[str]) -> Beat:
+    """Return the state without the intents that this round trip counted and then released."""
+    back = released & set(heartbeat.counted)
     if not back:
-        return beat
-    return replace(beat, served=[intent_id for intent_id in beat.served if intent_id not in back])
+        return heartbeat
+    return replace(heartbeat, served=[intent_id for intent_id in heartbeat.served if intent_id not in back])
 
 
 _KIND_OF_STATE = {
     GoalState.COMPLETED: GoalChangeKind.COMPLETED,
     GoalState.ABANDONED: GoalChangeKind.ABANDONED,
 }
-#: Changes that say that a heartbeat was spent on a goal.
+#: Changes that count a heartbeat for a goal.
 _SERVING = (GoalChangeKind.PROGRESSED, GoalChangeKind.PLANNED, GoalChangeKind.COMPLETED)

@@ -1,11 +1,10 @@
-"""Inquiries: they take the web and models, one call after the other, each durable."""
+"""Inquiries: a chain of durable calls to the web and to models."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from arbor.errors import ReplyInvalid
@@ -33,46 +32,45 @@ from arbor.web.lookup import Findings
 from arbor.web.plan import Depth
 from arbor.web.ports import Page
 
-#: The depth of each of the slow actions.
-DEPTHS: Mapping[str, Depth] = MappingProxyType({"inquire_shallow": Depth.SHALLOW, "inquire_deep": Depth.DEEP})
-#: A page on the web, whoever wrote it; and the most that all of them together bear out, below what the agent concludes
-#: itself: pages copy each other.
+#: The depth of each inquiry.
+DEPTHS: Mapping[str, Depth] = {"inquire_shallow": Depth.SHALLOW, "inquire_deep": Depth.DEEP}
+#: Trust in a web page, and in all pages together: pages copy each other.
 WEB_TRUST = 0.4
 MOST_WEB_TRUST = OWN_CONCLUSION_TRUST - 0.1
-#: What took work to find out matters more than what was merely noted, the deep more than the shallow.
+#: Above the importance of notes.
 _IMPORTANCE = {Depth.SHALLOW: 0.6, Depth.DEEP: 0.7}
-#: A deep inquiry recalls so many memories besides (seed 004, 3.2.4).
+#: Memories that a deep inquiry recalls (seed 004, 3.2.4).
 _RECALLED = 5
 _GLIMPSE = 160
 _FAILURES_LENGTH = 600
-#: Steps at which a model is asked.
+#: Steps with a call to a model.
 _ASKING = frozenset({CallPurpose.ANSWER.value, CallPurpose.APPRAISE.value})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
-    """The end of an inquiry: its answer, and whether somebody judged it."""
+class InquiryResult:
+    """The answer of an inquiry and its review."""
 
     inquiry: Inquiry
     answer: Answer
-    #: The judgement in words.
+    #: The review in words.
     note: str = ""
-    #: A deep inquiry's answer that nobody could judge is only part of what was wanted.
+    #: False if the review of a deep inquiry failed.
     appraised: bool = True
 
     @property
     def cited(self) -> list[dict[str, str]]:
-        """Return the pages that the answer rests on."""
+        """Return the cited pages."""
         return [self.inquiry.pages[place] for place in self.answer.sources]
 
 
 def inquire(decision: Decision) -> ActionResult:
-    """Begin an inquiry: its end is known when `work` has done it."""
+    """Begin an inquiry, which `work` completes."""
     return answer(decision, ActionOutcome.UNKNOWN, f"looking up {decision.params['question']!r}")
 
 
 def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult]) -> list[Inquiry]:
-    """Return the inquiries that have begun."""
+    """Return the begun inquiries."""
     return [
         Inquiry(
             place=place,
@@ -86,53 +84,52 @@ def pending_work(decisions: Sequence[Decision], results: Sequence[ActionResult])
 
 
 class Work:
-    """Carries on what the actions began; runs again while `work_left` is above 0.
+    """Continues the inquiries; runs again while `work_left` is above 0.
 
-    An inquiry asks the web, then a model for the answer, then, if deep, a model for the confidence; where that model is
-    out of reach, the next of the beat's tier. Whatever call fails, the action has failed with its reason, its energy is
-    spent, and nothing is made up.
+    An inquiry calls the web, then a model for the answer, then, if deep, a model for the review, or the next model of
+    the tier if that is unavailable. A failed call fails the action, whose energy is spent.
     """
 
-    def __call__(self, beat: Beat) -> NodeResult[Beat]:
-        """Begin the first of the inquiries that are left: ask the web."""
-        if not beat.work:
-            return NodeResult(state=beat)
-        inquiry = beat.work[0]
+    def __call__(self, heartbeat: Beat) -> NodeResult[Beat]:
+        """Begin the first of the remaining inquiries with a call to the web."""
+        if not heartbeat.work:
+            return NodeResult(state=heartbeat)
+        inquiry = heartbeat.work[0]
         request = web_request(question=inquiry.question, queries=inquiry.queries, depth=Depth(inquiry.depth))
         asked = Question(model=WEB_HANDLE, request=request.to_json())
-        return _waiting(beat, replace(inquiry, step=CallPurpose.WEB.value), asked)
+        return _waiting(heartbeat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 
-    def resume(self, beat: Beat, result: CallResult) -> Steps[Beat]:
-        """Go on with the answer of the call: to the next call, or to the end of the inquiry."""
-        inquiry = beat.work[0]
+    def resume(self, heartbeat: Beat, result: CallResult) -> Steps[Beat]:
+        """Continue with the result of the call."""
+        inquiry = heartbeat.work[0]
         if not result.complete:
-            out_of_reach = result.error_kind in OUT_OF_REACH and bool(beat.models_left)
+            out_of_reach = result.error_kind in OUT_OF_REACH and bool(heartbeat.models_left)
             if inquiry.step in _ASKING and out_of_reach:
-                return (yield from _ask_next(beat, inquiry))
-            return (yield from _unanswered(beat, inquiry, result, result.error))
+                return (yield from _ask_next(heartbeat, inquiry))
+            return (yield from _unanswered(heartbeat, inquiry, result, result.error))
         try:
-            return (yield from _STEPS[inquiry.step](beat, inquiry, result))
+            return (yield from _STEPS[inquiry.step](heartbeat, inquiry, result))
         except ReplyInvalid as error:
             reason = f"the model's {inquiry.step} cannot be used: {error}"
-            return (yield from _unanswered(beat, inquiry, result, reason))
+            return (yield from _unanswered(heartbeat, inquiry, result, reason))
 
 
-def _found(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _found(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
     findings = Findings.from_json(json.loads(result.text))
     remembered: list[str] = []
     if inquiry.depth == Depth.DEEP:
         recalled: list[Recalled] = yield RecallRequest(
-            agent_id=beat.agent_id,
+            agent_id=heartbeat.agent_id,
             text=inquiry.question,
-            vector=beat.vectors.get(inquiry.question),
-            model=beat.embedding_model,
+            vector=heartbeat.vectors.get(inquiry.question),
+            model=heartbeat.embedding_model,
             limit=_RECALLED,
-            now=beat.now,
+            now=heartbeat.now,
             only=NOT_OWN_BEATS,
         )
         remembered = [memory.content for memory in recalled]
         if recalled:
-            beat = beat.bringing(recalls=({memory.id: memory.score for memory in recalled},))
+            heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in recalled},))
     inquiry = replace(
         inquiry,
         step=CallPurpose.ANSWER.value,
@@ -141,13 +138,13 @@ def _found(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
         failures=list(findings.failures),
         remembered=remembered,
     )
-    return _asking(beat, inquiry, findings.pages)
+    return _asking(heartbeat, inquiry, findings.pages)
 
 
-def _answered(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _answered(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
     found = read_answer(result.text, pages=len(inquiry.pages))
     if not found.text or inquiry.depth == Depth.SHALLOW:
-        return (yield from _done(beat, Found(inquiry=inquiry, answer=found)))
+        return (yield from _done(heartbeat, InquiryResult(inquiry=inquiry, answer=found)))
     inquiry = replace(
         inquiry,
         step=CallPurpose.APPRAISE.value,
@@ -159,91 +156,93 @@ def _answered(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
         },
     )
     pages = yield from _pages_of(inquiry)
-    return _asking(beat, inquiry, pages)
+    return _asking(heartbeat, inquiry, pages)
 
 
-def _appraised(beat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _appraised(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
     appraisal = read_appraisal(result.text)
     judged = _answer_in(inquiry, confidence=appraisal.confidence)
-    return (yield from _done(beat, Found(inquiry=inquiry, answer=judged, note=appraisal.reason)))
+    return (yield from _done(heartbeat, InquiryResult(inquiry=inquiry, answer=judged, note=appraisal.reason)))
 
 
-_STEPS: Mapping[str, Callable[[Beat, Inquiry, CallResult], Steps[Beat]]] = MappingProxyType(
-    {
-        CallPurpose.WEB.value: _found,
-        CallPurpose.ANSWER.value: _answered,
-        CallPurpose.APPRAISE.value: _appraised,
-    }
-)
+_STEPS: Mapping[str, Callable[[Beat, Inquiry, CallResult], Steps[Beat]]] = {
+    CallPurpose.WEB.value: _found,
+    CallPurpose.ANSWER.value: _answered,
+    CallPurpose.APPRAISE.value: _appraised,
+}
 
 
-def _ask_next(beat: Beat, inquiry: Inquiry) -> Steps[Beat]:
-    """Put the same question to the next model of the tier; the beat goes on with it."""
-    following = with_next_model(beat)
+def _ask_next(heartbeat: Beat, inquiry: Inquiry) -> Steps[Beat]:
+    """Ask the next model of the tier."""
+    following = with_next_model(heartbeat)
     pages = yield from _pages_of(inquiry)
     asked = _asking(following, inquiry, pages)
-    return replace(asked, changed=(f"{beat.model} is out of reach; {following.model} is asked",))
+    return replace(asked, changed=(f"{heartbeat.model} is out of reach; {following.model} is asked",))
 
 
-def _unanswered(beat: Beat, inquiry: Inquiry, result: CallResult, reason: str) -> Steps[Beat]:
-    """End an inquiry whose call failed: an answer that nobody could judge is kept, half as sure; else it has failed."""
+def _unanswered(heartbeat: Beat, inquiry: Inquiry, result: CallResult, reason: str) -> Steps[Beat]:
+    """End an inquiry whose call failed; an answer without a review counts, with half its confidence."""
     if inquiry.step == CallPurpose.APPRAISE:
         assert inquiry.answer is not None
         half = _answer_in(inquiry, confidence=inquiry.answer["confidence"] / 2)
         why = f"nobody could judge it: {result.error or 'the reply cannot be used'}"
-        return (yield from _done(beat, Found(inquiry=inquiry, answer=half, note=why, appraised=False)))
+        return (
+            yield from _done(
+                heartbeat, InquiryResult(inquiry=inquiry, answer=half, note=why, appraised=False)
+            )
+        )
     summary = f"did not find out {inquiry.question!r}: {reason}"
-    failed = _began(beat, inquiry).model_copy(
+    failed = _began(heartbeat, inquiry).model_copy(
         update={"outcome": ActionOutcome.FAILURE, "summary": summary, "brought": summary}
     )
-    return _ended(beat, inquiry, failed)
+    return _ended(heartbeat, inquiry, failed)
 
 
-def _done(beat: Beat, found: Found) -> Steps[Beat]:
-    """Store the answer, if it is worth it, and end the inquiry with it as something to read; a deep one is always kept."""
-    inquiry, said = found.inquiry, found.answer.text
-    began = _began(beat, inquiry)
+def _done(heartbeat: Beat, found: InquiryResult) -> Steps[Beat]:
+    """End an inquiry with its answer, which is stored if deep or worth keeping."""
+    inquiry, text = found.inquiry, found.answer.text
+    began = _began(heartbeat, inquiry)
     read = f"{len(inquiry.pages)} {'page' if len(inquiry.pages) == 1 else 'pages'}"
-    if not said:
+    if not text:
         summary = f"{read} on {inquiry.question!r} do not answer it"
         ended = began.model_copy(
             update={"outcome": ActionOutcome.PARTIAL, "summary": summary, "brought": summary}
         )
-        return _ended(beat, inquiry, ended)
+        return _ended(heartbeat, inquiry, ended)
     kept: list[str] = []
     if inquiry.depth == Depth.DEEP or found.answer.worth_keeping:
-        # Not embedded here, for its text is known only now: maintenance embeds it, and until then its words find it.
+        # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
         placed: Placed = yield Placing(
-            memories=[_memory(beat, found)], vectors=None, model=beat.embedding_model
+            memories=[_memory(heartbeat, found)], vectors=None, model=heartbeat.embedding_model
         )
         kept = [str(memory_id) for memory_id in placed.ids]
     ended = began.model_copy(
         update={
             "outcome": ActionOutcome.SUCCESS if found.appraised else ActionOutcome.PARTIAL,
-            "summary": f"found out about {inquiry.question!r} from {read}: {clip(said, _GLIMPSE)}",
+            "summary": f"found out about {inquiry.question!r} from {read}: {clip(text, _GLIMPSE)}",
             "memory_ids": kept,
             "brought": _read_out(found),
         }
     )
-    return _ended(beat, inquiry, ended)
+    return _ended(heartbeat, inquiry, ended)
 
 
-def _began(beat: Beat, inquiry: Inquiry) -> ActionResult:
-    return beat.deeds[inquiry.place].result
+def _began(heartbeat: Beat, inquiry: Inquiry) -> ActionResult:
+    return heartbeat.deeds[inquiry.place].result
 
 
-def _ended(beat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Beat]:
-    """Put the result in its place; the next inquiry is on."""
-    deeds: list[Deed] = [*beat.deeds]
+def _ended(heartbeat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Beat]:
+    """Store the result, and remove the inquiry."""
+    deeds: list[Deed] = [*heartbeat.deeds]
     deeds[inquiry.place] = replace(deeds[inquiry.place], result=result)
-    beat = replace(beat.with_present(deeds=deeds), work=beat.work[1:])
-    return NodeResult(state=beat, changed=(f"{result.action}: {result.summary}",))
+    heartbeat = replace(heartbeat.with_present(deeds=deeds), work=heartbeat.work[1:])
+    return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))
 
 
-def _asking(beat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[Beat]:
-    """Ask the model for the answer, or for its worth, as far as the inquiry is."""
-    nonce, for_rule = beat.nonce, beat.model.startswith(f"{REFLEX}/")
-    window = window_of(beat.model, otherwise=beat.rules.model_context)
+def _asking(heartbeat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[Beat]:
+    """Ask the model for the answer or the review, by the step of the inquiry."""
+    nonce, for_rule = heartbeat.nonce, heartbeat.model.startswith(f"{REFLEX}/")
+    window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
     request: ModelRequest
     if inquiry.step == CallPurpose.ANSWER:
         request = answer_request(
@@ -260,18 +259,18 @@ def _asking(beat: Beat, inquiry: Inquiry, pages: Sequence[Page]) -> NodeResult[B
         request = appraise_request(
             inquiry.question, judged, pages, nonce=nonce, window=window, for_rule=for_rule
         )
-    return _waiting(beat, inquiry, Question(model=beat.model, request=request.to_json()))
+    return _waiting(heartbeat, inquiry, Question(model=heartbeat.model, request=request.to_json()))
 
 
-def _waiting(beat: Beat, inquiry: Inquiry, question: Question) -> NodeResult[Beat]:
+def _waiting(heartbeat: Beat, inquiry: Inquiry, question: Question) -> NodeResult[Beat]:
     return NodeResult(
-        state=replace(beat, work=[inquiry, *beat.work[1:]]),
+        state=replace(heartbeat, work=[inquiry, *heartbeat.work[1:]]),
         suspend=Suspension(kind=inquiry.step, payload=question),
     )
 
 
 def _pages_of(inquiry: Inquiry) -> Any:
-    """Return the pages that were read: the call that read them has them, and no checkpoint carries them along."""
+    """Return the pages from the result of the web call; checkpoints do not have them."""
     assert inquiry.call_id is not None
     read: str = yield CallReply(call_id=inquiry.call_id)
     return Findings.from_json(json.loads(read)).pages
@@ -287,9 +286,11 @@ def _answer_in(inquiry: Inquiry, *, confidence: float) -> Answer:
     )
 
 
-def _memory(beat: Beat, found: Found) -> NewMemory:
+def _memory(heartbeat: Beat, found: InquiryResult) -> NewMemory:
     sources = tuple(
-        Source(kind="url", reference=page["url"][:REFERENCE_LENGTH], trust=WEB_TRUST, observed_at=beat.now)
+        Source(
+            kind="url", reference=page["url"][:REFERENCE_LENGTH], trust=WEB_TRUST, observed_at=heartbeat.now
+        )
         for page in found.cited
     )
     confidence, question = found.answer.confidence, found.inquiry.question
@@ -298,15 +299,15 @@ def _memory(beat: Beat, found: Found) -> NewMemory:
         content=f"{question} {found.answer.text}",
         type=MemoryType.SEMANTIC,
         importance=_IMPORTANCE[Depth(found.inquiry.depth)],
-        occurred_at=beat.now,
-        source=beat.source,
+        occurred_at=heartbeat.now,
+        source=heartbeat.source,
         trust=min(semantic_trust(confidence=confidence, sources=sources), MOST_WEB_TRUST),
         detail=detail.to_json(),
     )
 
 
-def _read_out(found: Found) -> str:
-    """Return what the agent reads: the answer, how sure it is, its sources, the pages that could not be read."""
+def _read_out(found: InquiryResult) -> str:
+    """Return the answer, its confidence, its sources and the errors, as text."""
     sure = f"{found.answer.confidence:.2f}{f' ({found.note})' if found.note else ''}"
     lines = [
         found.inquiry.question,

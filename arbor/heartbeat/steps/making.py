@@ -1,11 +1,10 @@
-"""Memories that an agent makes by its actions: what it remembers, notices, and composes."""
+"""Memories that actions create."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,49 +21,48 @@ from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.values import replace
 
-#: A lesson the agent drew itself is worth more to it than a thing it merely noted.
+#: Above the importance of notes.
 INSIGHT_IMPORTANCE = 0.7
-#: So is a work of its own.
 ARTIFACT_IMPORTANCE = 0.7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToMake:
-    """A memory that an action makes, the verb of its result, and the ids of the memories it is made from."""
+    """A new memory, the verb of its result, and the ids of its sources."""
 
     memory: NewMemory
     verb: str
     materials: Sequence[str] = ()
 
 
-def _remembered(beat: Beat, decision: Decision) -> ToMake:
+def _remembered(heartbeat: Beat, decision: Decision) -> ToMake:
     params = decision.params
     memory = NewMemory(
         content=params["content"],
         type=MemoryType(params["type"]),
         importance=params["importance"],
-        occurred_at=beat.now,
-        source=beat.source,
+        occurred_at=heartbeat.now,
+        source=heartbeat.source,
     )
-    memory = learned(memory, situation=beat.situation)
-    # What the agent chose to keep lasts; that something failed is soon stale.
-    return ToMake(memory=lasting(beat, memory, but={Retention.ERROR}), verb="kept")
+    memory = learned(memory, situation=heartbeat.situation)
+    # A chosen memory lasts, except for errors.
+    return ToMake(memory=lasting(heartbeat, memory, but={Retention.ERROR}), verb="kept")
 
 
-def _noticed(beat: Beat, decision: Decision) -> ToMake:
+def _noticed(heartbeat: Beat, decision: Decision) -> ToMake:
     memory = NewMemory(
         content=decision.params["insight"],
         type=MemoryType.SEMANTIC,
         importance=INSIGHT_IMPORTANCE,
-        occurred_at=beat.now,
-        source=beat.source,
+        occurred_at=heartbeat.now,
+        source=heartbeat.source,
         detail={"focus": decision.params["focus"]},
     )
-    memory = learned(memory, situation=beat.situation, concluded=True)
+    memory = learned(memory, situation=heartbeat.situation, concluded=True)
     return ToMake(memory=memory, verb="noticed", materials=decision.params["rests_on"])
 
 
-def _composed(beat: Beat, decision: Decision) -> ToMake:
+def _composed(heartbeat: Beat, decision: Decision) -> ToMake:
     params = decision.params
     creative = params["kind"] == ArtifactKind.CREATIVE
     memory = NewMemory(
@@ -72,41 +70,40 @@ def _composed(beat: Beat, decision: Decision) -> ToMake:
         # A conclusion is a fact; an invention is an event.
         type=MemoryType.EPISODIC if creative else MemoryType.SEMANTIC,
         importance=ARTIFACT_IMPORTANCE,
-        occurred_at=beat.now,
-        source=beat.source,
+        occurred_at=heartbeat.now,
+        source=heartbeat.source,
         detail={"topic": params["topic"], "artifact": params["kind"]},
     )
-    memory = lasting(beat, learned(memory, situation=beat.situation, concluded=True))
+    memory = lasting(heartbeat, learned(memory, situation=heartbeat.situation, concluded=True))
     return ToMake(memory=memory, verb=f"made a {params['kind']}", materials=params["materials"])
 
 
-MADE: Mapping[str, Callable[[Beat, Decision], ToMake]] = MappingProxyType(
-    {"remember": _remembered, "reflect": _noticed, "synthesize": _composed}
-)
+MADE: Mapping[str, Callable[[Beat, Decision], ToMake]] = {
+    "remember": _remembered,
+    "reflect": _noticed,
+    "synthesize": _composed,
+}
 
 
-def lasting(beat: Beat, memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
-    """Return a memory that lasts, or is permanent when its text asks for it: the agent chose to keep it.
-
-    A retention that was given stays as it is; `but` are appraised retentions that stay, too.
-    """
+def lasting(heartbeat: Beat, memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
+    """Return a memory with at least lasting retention; a given one, or an appraised one in `but`, is unchanged."""
     if memory.retention is not None:
         return memory
-    found = appraise(memory.content, role=memory.role, type=memory.type, lists=beat.rules.word_lists)
+    found = appraise(memory.content, role=memory.role, type=memory.type, lists=heartbeat.rules.word_lists)
     return replace(memory, retention=at_least(found.retention, Retention.LASTING, but=but))
 
 
-def placing(beat: Beat, *memories: NewMemory) -> Placing:
-    """Return the need to store memories of a beat, with the vectors that it has of all of them, or with none."""
+def placing(heartbeat: Beat, *memories: NewMemory) -> Placing:
+    """Return the need to place memories, with vectors for all of them or none."""
     return Placing(
         memories=memories,
-        vectors=vectors_of([memory.content for memory in memories], beat.vectors),
-        model=beat.embedding_model,
+        vectors=vectors_of([memory.content for memory in memories], heartbeat.vectors),
+        model=heartbeat.embedding_model,
     )
 
 
 def vectors_of(texts: Sequence[str], known: Mapping[str, Sequence[float]]) -> npt.NDArray[np.float32] | None:
-    """Return the texts' vectors, or none if one is missing: maintenance embeds what is stored without."""
+    """Return the vectors of all texts, or None if one is missing: maintenance embeds the others."""
     if any(text not in known for text in texts):
         return None
     return np.asarray([known[text] for text in texts], dtype=np.float32)

@@ -1,4 +1,4 @@
-"""The opening of a beat: look at the situation, notice what is wrong, and end at once where there is nothing to do."""
+"""The opening of a heartbeat: detect problems, and end an idle heartbeat."""
 
 from __future__ import annotations
 
@@ -11,78 +11,87 @@ from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import BeatGlance, Pulse, notices_of
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.rhythm import NextBeat, Stirrings, idle_reason, next_beat, night_reason
+from arbor.heartbeat.rhythm import (
+    BY_ITSELF,
+    ENDS_WHEN_IDLE,
+    NextBeat,
+    Stirrings,
+    idle_reason,
+    next_beat,
+    night_reason,
+)
 from arbor.heartbeat.situation import Situation
-from arbor.heartbeat.triggers import BY_ITSELF, ENDS_WHEN_IDLE
 from arbor.heartbeat.usage import Degradation, renewed_at, withheld
 from arbor.pipeline.engine import NodeResult
 from arbor.selves.drives import URGENT, WAKING, Drives, in_touch, next_urgent_at, read_drives
 from arbor.values import replace
 
 
-def observe(beat: Beat) -> NodeResult[Beat]:
-    """Begin the record of the beat with the energy there is."""
-    return NodeResult(state=replace(beat, energy_start=beat.situation.energy))
+def observe(heartbeat: Beat) -> NodeResult[Beat]:
+    """Record the initial energy."""
+    return NodeResult(state=replace(heartbeat, energy_start=heartbeat.situation.energy))
 
 
-def background_checks(beat: Beat) -> NodeResult[Beat]:
-    """Notice failure modes, and a change of the level of the day's budget."""
-    opening = opening_of(beat)
+def background_checks(heartbeat: Beat) -> NodeResult[Beat]:
+    """Detect problems, and a change of the budget level."""
+    opening = opening_of(heartbeat)
     pulse = opening.pulse
     notices = notices_of(pulse)
     changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
-    beat = beat.with_view(notices=notices, degradation=pulse.level)
-    beat = beat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
+    heartbeat = heartbeat.with_view(notices=notices, degradation=pulse.level)
+    heartbeat = heartbeat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
     if pulse.level is not opening.level_before:
         changed.insert(0, f"budget: {opening.level_before} → {pulse.level}")
-        beat = beat.bringing(level=_level_change(opening.level_before, pulse))
-    return NodeResult(state=beat, changed=tuple(changed))
+        heartbeat = heartbeat.bringing(level=_level_change(opening.level_before, pulse))
+    return NodeResult(state=heartbeat, changed=tuple(changed))
 
 
-def idle(beat: Beat) -> NodeResult[Beat]:
-    """End the beat without a model where nothing is to be done, or may be; `idle` says why, and is empty otherwise."""
-    opening = opening_of(beat)
-    reason, until = _why_idle(beat, opening)
+def idle(heartbeat: Beat) -> NodeResult[Beat]:
+    """Skip the heartbeat if it is idle or not allowed; `idle` is the reason."""
+    opening = opening_of(heartbeat)
+    reason, until = _why_idle(heartbeat, opening)
     if not reason:
-        return NodeResult(state=beat.with_state(idle_beats=0))
+        return NodeResult(state=heartbeat.with_state(idle_beats=0))
     idle_beats = opening.idle_beats + 1
     following = next_beat(
-        beat.rhythm,
-        now=beat.situation.environment.now,
+        heartbeat.rhythm,
+        now=heartbeat.situation.environment.now,
         idle_beats=idle_beats,
-        shift=beat.shift,
-        urgent_at=urgent_at(beat),
+        shift=heartbeat.shift,
+        urgent_at=urgent_at(heartbeat),
     )
     if until is not None and following.due_at < until:
-        # Not all that wait for the new day in one moment.
-        following = NextBeat(due_at=until + beat.rhythm.interval * abs(beat.shift))
-    beat = beat.with_state(idle_beats=idle_beats, stale_beats=beat.situation.stale_beats + 1)
-    return NodeResult(state=replace(beat, idle=reason, next=following), changed=(reason,))
+        # Spread the agents that wait for the new day.
+        following = NextBeat(due_at=until + heartbeat.rhythm.interval * abs(heartbeat.shift))
+    heartbeat = heartbeat.with_state(idle_beats=idle_beats, stale_beats=heartbeat.situation.stale_beats + 1)
+    return NodeResult(state=replace(heartbeat, idle=reason, next=following), changed=(reason,))
 
 
-def opening_of(beat: Beat) -> Opening:
-    """Return the facts of the first leg; raises RuntimeError in a later one."""
-    if beat.opening is None:
+def opening_of(heartbeat: Beat) -> Opening:
+    """Return the facts for the first leg; raises RuntimeError in a later one."""
+    if heartbeat.opening is None:
         raise RuntimeError("this step belongs before the first call of a model")
-    return beat.opening
+    return heartbeat.opening
 
 
-def urgent_at(beat: Beat) -> datetime | None:
+def urgent_at(heartbeat: Beat) -> datetime | None:
     """Return when the next drive becomes urgent, if one will."""
-    now = beat.situation.environment.now
-    found = next_urgent_at(_drives(beat, now), now)
+    now = heartbeat.situation.environment.now
+    found = next_urgent_at(_drives(heartbeat, now), now)
     return found[0] if found else None
 
 
-def _drives(beat: Beat, now: datetime) -> Drives:
-    """Return the drives as this beat leaves them, or as it found them; a user who has been in touch since counts."""
-    return in_touch(read_drives(beat.state.drives or beat.selfhood.drives, now), beat.selfhood.contact)
+def _drives(heartbeat: Beat, now: datetime) -> Drives:
+    """Return the drives after this heartbeat, or before; a contact since then counts."""
+    return in_touch(
+        read_drives(heartbeat.state.drives or heartbeat.selfhood.drives, now), heartbeat.selfhood.contact
+    )
 
 
-def _is_urged(beat: Beat) -> bool:
-    """Tell whether a drive that may wake the agent is urgent now."""
-    now = beat.situation.environment.now
-    drives = _drives(beat, now)
+def _has_urgent_drive(heartbeat: Beat) -> bool:
+    """Return whether a drive that may start heartbeats is urgent."""
+    now = heartbeat.situation.environment.now
+    drives = _drives(heartbeat, now)
     return any(drives.level(drive, now) >= URGENT for drive in WAKING)
 
 
@@ -91,11 +100,11 @@ def _level_change(before: Degradation, pulse: Pulse) -> LevelChange:
     return LevelChange(before=before, after=pulse.level, left=left)
 
 
-def _why_idle(beat: Beat, opening: Opening) -> tuple[str, datetime | None]:
-    """Return why the beat ends here, and before when another one is of no use; an empty reason when it goes on."""
-    situation = beat.situation
+def _why_idle(heartbeat: Beat, opening: Opening) -> tuple[str, datetime | None]:
+    """Return the skip reason, empty if none, and the earliest useful time of the next heartbeat."""
+    situation = heartbeat.situation
     now = situation.environment.now
-    asked_for = beat.trigger not in BY_ITSELF
+    asked_for = heartbeat.trigger not in BY_ITSELF
     level = situation.degradation
     reason = withheld(
         level,
@@ -107,35 +116,35 @@ def _why_idle(beat: Beat, opening: Opening) -> tuple[str, datetime | None]:
     if reason:
         return reason, renewed_at(now) if level is Degradation.HALT else None
     reason = night_reason(
-        beat.rhythm.hours, now=now, asked_for=asked_for or situation.environment.user_waiting
+        heartbeat.rhythm.hours, now=now, asked_for=asked_for or situation.environment.user_waiting
     )
     if reason:
         return reason, None
-    return idle_reason(_stirrings(beat, opening), reflect_every=beat.rules.reflect_every), None
+    return idle_reason(_wake_reasons(heartbeat, opening), reflect_every=heartbeat.rules.reflect_every), None
 
 
-def _stirrings(beat: Beat, opening: Opening) -> Stirrings:
-    situation = beat.situation
+def _wake_reasons(heartbeat: Beat, opening: Opening) -> Stirrings:
+    situation = heartbeat.situation
     return Stirrings(
-        asked_for=beat.trigger not in ENDS_WHEN_IDLE,
+        asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
         work=_work(situation),
         proposals=len(situation.proposals),
-        urgent_drive=_is_urged(beat),
+        urgent_drive=_has_urgent_drive(heartbeat),
         consolidation=mode_of(situation) is Mode.CONSOLIDATION,
         since_reflection=_since_reflection(opening.pulse.beats),
     )
 
 
 def _work(situation: Situation) -> int:
-    """Return how many goals and steps are to be worked on; a goal to spend less is no reason to spend."""
+    """Return the number of goals and intents to work on, without the goal to spend less."""
     saving = {goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL}
     goals = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
 
 
 def _since_reflection(beats: Sequence[BeatGlance]) -> int | None:
-    """Return how many beats ago the agent reflected, 1 for the last one; receipts count as beats."""
+    """Return how many heartbeats ago the agent reflected, 1 for the last one, counting skipped ones."""
     for place, glance in enumerate(beats, start=1):
         if glance.status == "done" and glance.mode == Mode.REFLECTION:
             return place

@@ -1,4 +1,4 @@
-"""Orientation: choose what to recall about, check it against the boundaries, recall, and choose the mode."""
+"""Orientation: focus, boundary check of the percepts, recall and mode."""
 
 from __future__ import annotations
 
@@ -18,79 +18,81 @@ from arbor.values import replace
 
 #: The origin of seed 000 recalls five memories.
 RELEVANT_SHOWN = 5
-#: Things the agent has heard without having decided to remember them.
+#: Buffer items.
 HELD_SHOWN = 3
-#: The session that an agent's own heartbeats form, in the order of their numbers.
+#: The session of an agent's own heartbeats.
 BEATS_SESSION = "heartbeats"
-#: Its own heartbeats are shown as recent ones; recalled too, they would echo from beat to beat.
+#: Recalled narratives would repeat from heartbeat to heartbeat; recent ones are shown anyway.
 NOT_OWN_BEATS = replace(EVERYTHING, without_session=BEATS_SESSION)
 
 
-def focus(beat: Beat) -> Steps[Beat]:
-    """Choose what the beat recalls about, and have it embedded with what reached the agent."""
-    situation = beat.situation
+def focus(heartbeat: Beat) -> Steps[Beat]:
+    """Choose the query of the recall, and embed it with the percepts."""
+    situation = heartbeat.situation
     text = focus_text(situation)
     heard = [percept.content for percept in situation.percepts if percept.content.strip()]
     vectors: dict[str, Any] = {}
     if text or heard:
         vectors = yield Embedding(
-            model=beat.embedding_model,
+            model=heartbeat.embedding_model,
             queries=[text] if text else [],
             plain=heard,
-            boundaries=beat.selfhood.boundaries if heard else None,
+            boundaries=heartbeat.selfhood.boundaries if heard else None,
         )
-    return NodeResult(state=replace(beat, focus=Focus(text=text, vector=vectors.get(text), vectors=vectors)))
-
-
-def guard(beat: Beat) -> NodeResult[Beat]:
-    """Put the boundaries that are touched by what reached the agent into its situation."""
-    situation = beat.situation
-    if not situation.percepts:
-        return NodeResult(state=beat)
-    vectors = beat.focus.vectors if beat.focus else {}
-    crossed = crossed_by(situation.percepts, beat.boundaries, vectors)
     return NodeResult(
-        state=beat.with_view(crossed=crossed),
+        state=replace(heartbeat, focus=Focus(text=text, vector=vectors.get(text), vectors=vectors))
+    )
+
+
+def guard(heartbeat: Beat) -> NodeResult[Beat]:
+    """Add the boundary matches of the percepts to the situation."""
+    situation = heartbeat.situation
+    if not situation.percepts:
+        return NodeResult(state=heartbeat)
+    vectors = heartbeat.focus.vectors if heartbeat.focus else {}
+    crossed = crossed_by(situation.percepts, heartbeat.boundaries, vectors)
+    return NodeResult(
+        state=heartbeat.with_view(crossed=crossed),
         changed=tuple(dict.fromkeys(f"{crossing.boundary}: {crossing.why}" for crossing in crossed)),
     )
 
 
-def orient(beat: Beat) -> Steps[Beat]:
-    """Recall what bears on the focus, from memory and, if anything is held, from the buffer."""
-    focused = beat.focus or Focus(text="")
+def orient(heartbeat: Beat) -> Steps[Beat]:
+    """Recall memories and buffer items about the focus."""
+    focused = heartbeat.focus or Focus(text="")
     if not focused.text:
-        return NodeResult(state=replace(beat.with_view(relevant=[], held=[]), focus=None))
-    opening = beat.opening
+        return NodeResult(state=replace(heartbeat.with_view(relevant=[], held=[]), focus=None))
+    opening = heartbeat.opening
     found: list[Recalled] = yield RecallRequest(
-        agent_id=beat.agent_id,
+        agent_id=heartbeat.agent_id,
         text=focused.text,
         vector=focused.vector,
-        model=beat.embedding_model,
+        model=heartbeat.embedding_model,
         limit=RELEVANT_SHOWN,
-        now=beat.now,
+        now=heartbeat.now,
         only=NOT_OWN_BEATS,
-        # What comes by itself is coloured by how the last beat felt; what the agent looks for on purpose is not.
+        # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
     held: Sequence[HeldView] = []
     if opening and opening.held:
         held = yield HeldThings(
-            text=focused.text, vector=focused.vector, model=beat.embedding_model, limit=HELD_SHOWN
+            text=focused.text, vector=focused.vector, model=heartbeat.embedding_model, limit=HELD_SHOWN
         )
-    beat = beat.with_view(relevant=[memory_view(memory) for memory in found], held=list(held))
+    heartbeat = heartbeat.with_view(relevant=[memory_view(memory) for memory in found], held=list(held))
     if found:
-        beat = beat.bringing(recalls=({memory.id: memory.score for memory in found},))
-    return NodeResult(state=replace(beat, focus=None))
+        heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in found},))
+    return NodeResult(state=replace(heartbeat, focus=None))
 
 
-def select_mode(beat: Beat) -> NodeResult[Beat]:
-    """Choose what kind of heartbeat it is going to be."""
-    mode = mode_of(beat.situation)
-    return NodeResult(state=replace(beat.with_view(mode=mode), mode=mode.value))
+def select_mode(heartbeat: Beat) -> NodeResult[Beat]:
+    """Choose the mode."""
+    mode = mode_of(heartbeat.situation)
+    return NodeResult(state=replace(heartbeat.with_view(mode=mode), mode=mode.value))
 
 
 def memory_view(memory: Recalled) -> MemoryView:
-    """Return a recalled memory as an agent sees it."""
+    """Return the view of a recalled memory."""
     return MemoryView(
         id=str(memory.id),
         type=memory.type,

@@ -1,4 +1,4 @@
-"""Recording: the beat as the agent will remember it, its state for the next one, and when that is due."""
+"""Recording: the memories of the heartbeat, the state after it, and the next due time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.needs import Embedding, Placed, Placing
 from arbor.heartbeat.results import ActionOutcome, ActionResult, laid_aside, links_of
-from arbor.heartbeat.rhythm import NextBeat, next_beat
+from arbor.heartbeat.rhythm import MESSAGE, NextBeat, next_beat
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.steps.following import taken_in
 from arbor.heartbeat.steps.making import lasting, vectors_of
 from arbor.heartbeat.steps.opening import urgent_at
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
-from arbor.heartbeat.triggers import MESSAGE
 from arbor.heartbeat.working_memory import after_beat
 from arbor.memory.buffer import ToHold
 from arbor.memory.importance import appraise
@@ -40,54 +39,60 @@ NOPS_TO_WARN = 3
 NOPS_TO_DORMANCY = 10
 
 
-def record(beat: Beat) -> Steps[Beat]:
-    """Store the narrative and the notes as memories, and the agent's state for the next beat."""
-    whole = beat.whole
+def record(heartbeat: Beat) -> Steps[Beat]:
+    """Store the narrative and the notes as memories, and the agent's state."""
+    whole = heartbeat.whole
     narrative = narrate(
-        beat.situation, beat.said, whole.results, whole.goal_changes, kept_back=_kept_back(beat)
+        heartbeat.situation,
+        heartbeat.said,
+        whole.results,
+        whole.goal_changes,
+        kept_back=_refused_items(heartbeat),
     )
-    felt = valence(beat.said, whole.results, whole.goal_changes)
-    beat, memory_id = yield from _remembered(beat, narrative, felt)
-    beat = taken_in(
-        beat.bringing(
+    felt = valence(heartbeat.said, whole.results, whole.goal_changes)
+    heartbeat, memory_id = yield from _remembered(heartbeat, narrative, felt)
+    heartbeat = taken_in(
+        heartbeat.bringing(
             goal_links=links_of(whole.goal_changes),
-            held=_heard(beat),
-            code=[percept.content for percept in beat.situation.percepts],
-            afterwards=_afterwards(beat),
+            held=_buffer_items(heartbeat),
+            code=[percept.content for percept in heartbeat.situation.percepts],
+            afterwards=_afterwards(heartbeat),
         )
     )
-    beat = with_invalid_replies_noticed(beat, nops=0)
-    beat = replace(
-        beat,
-        view=beat.with_decision_inputs(),
+    heartbeat = with_invalid_replies_noticed(heartbeat, nops=0)
+    heartbeat = replace(
+        heartbeat,
+        view=heartbeat.with_decision_inputs(),
         narrative=narrative,
-        # The mood in which the beat leaves it goes before how the beat by itself felt.
-        emotional_valence=felt if beat.emotional_valence is None else beat.emotional_valence,
+        # The resulting mood takes precedence over the valence of the heartbeat alone.
+        emotional_valence=felt if heartbeat.emotional_valence is None else heartbeat.emotional_valence,
         memory_id=memory_id,
     )
-    return NodeResult(state=beat, changed=(f"remembered the beat and {len(beat.said.memory_notes)} notes",))
+    return NodeResult(
+        state=heartbeat, changed=(f"remembered the beat and {len(heartbeat.said.memory_notes)} notes",)
+    )
 
 
-def _remembered(beat: Beat, narrative: str, felt: float) -> Any:
-    """Place the notes and the beat itself, at once; return the beat, and the id of its own memory.
+def _remembered(heartbeat: Beat, narrative: str, felt: float) -> Any:
+    """Place the notes and the narrative; return the state and the id of the narrative.
 
-    The narrative is known only now. Where its vector would have to be waited for, maintenance embeds it, with many others.
+    Where the embedder is another process, maintenance embeds the narrative, which is known only now.
     """
-    notes = [_noted(beat, note.text, note.referenced_date) for note in beat.said.memory_notes]
+    notes = [_noted(heartbeat, note.text, note.referenced_date) for note in heartbeat.said.memory_notes]
     itself = NewMemory(
         content=narrative,
         type=MemoryType.EPISODIC,
         importance=NARRATIVE_IMPORTANCE,
-        retention=_retention(beat.whole.results),
+        retention=_retention(heartbeat.whole.results),
         emotional_valence=felt,
-        occurred_at=beat.now,
+        occurred_at=heartbeat.now,
         session=BEATS_SESSION,
-        position=beat.situation.beat_number,
-        source=beat.source,
-        detail={"mode": beat.situation.mode.value},
+        position=heartbeat.situation.beat_number,
+        source=heartbeat.source,
+        detail={"mode": heartbeat.situation.mode.value},
     )
-    model, vectors = beat.embedding_model, dict(beat.vectors)
-    if beat.moment is not None and beat.moment.embeds_here:
+    model, vectors = heartbeat.embedding_model, dict(heartbeat.vectors)
+    if heartbeat.moment is not None and heartbeat.moment.embeds_here:
         vectors |= yield Embedding(model=model, stored=[narrative])
     of_notes = vectors_of([note.content for note in notes], vectors) if notes else None
     own = vectors_of([narrative], vectors)
@@ -100,21 +105,23 @@ def _remembered(beat: Beat, narrative: str, felt: float) -> Any:
         placed = yield Placing(memories=[*notes, itself], vectors=both, model=model)
         fresh = [memory_id for memory_id in placed.ids[:-1] if memory_id not in placed.duplicates]
     memory_id = placed.ids[-1]
-    learned_here = {*fresh, *_made(beat.whole.results)} - {memory_id}
-    return beat.bringing(learned=sorted(learned_here)), memory_id
+    learned_here = {*fresh, *_made(heartbeat.whole.results)} - {memory_id}
+    return heartbeat.bringing(learned=sorted(learned_here)), memory_id
 
 
-def _noted(beat: Beat, text: str, day: Any) -> NewMemory:
-    """Return the memory of a note: it lasts, and weighs what it says, but more than what was merely heard."""
-    at = datetime.combine(day, time(12), UTC) if day else beat.now
-    note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=beat.source)
-    weight = appraise(note.content, role=note.role, type=note.type, lists=beat.rules.word_lists).importance
-    kept = replace(lasting(beat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight))
-    return learned(kept, situation=beat.situation)
+def _noted(heartbeat: Beat, text: str, day: Any) -> NewMemory:
+    """Return the memory of a note: lasting, of its appraised importance, at least `NOTE_IMPORTANCE`."""
+    at = datetime.combine(day, time(12), UTC) if day else heartbeat.now
+    note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=heartbeat.source)
+    weight = appraise(
+        note.content, role=note.role, type=note.type, lists=heartbeat.rules.word_lists
+    ).importance
+    kept = replace(lasting(heartbeat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight))
+    return learned(kept, situation=heartbeat.situation)
 
 
 def _made(results: Sequence[ActionResult]) -> list[UUID]:
-    """Return what the beat's own actions made it remember, and it did not know already."""
+    """Return the ids of new memories of actions."""
     return [
         UUID(memory_id)
         for result in results
@@ -123,35 +130,37 @@ def _made(results: Sequence[ActionResult]) -> list[UUID]:
     ]
 
 
-def _kept_back(beat: Beat) -> list[tuple[str, str]]:
-    """Return the path of each item of the replies that was not taken at a boundary, and why."""
+def _refused_items(heartbeat: Beat) -> list[tuple[str, str]]:
+    """Return the path and reason of each item that a boundary refused."""
     return [
-        *dict.fromkeys((crossing.path, crossing.reason) for crossing in beat.crossings if crossing.reason)
+        *dict.fromkeys(
+            (crossing.path, crossing.reason) for crossing in heartbeat.crossings if crossing.reason
+        )
     ]
 
 
 def _retention(results: Sequence[ActionResult]) -> Retention:
-    """Return the retention of a beat: a task that was carried out, or a failure when nothing that it tried worked."""
+    """Return the retention of a narrative: error if all attempts failed, else task."""
     tried = [result.outcome for result in results if result.outcome is not ActionOutcome.BLOCKED]
     failed = bool(tried) and all(outcome is ActionOutcome.FAILURE for outcome in tried)
     return Retention.ERROR if failed else Retention.TASK
 
 
-def _heard(beat: Beat) -> list[ToHold]:
-    """Return what was heard, to be held for a day: the narrative has but a glimpse of it."""
+def _buffer_items(heartbeat: Beat) -> list[ToHold]:
+    """Return the percepts as buffer items, for the narrative shortens them."""
     return [
         ToHold(
             content=percept.content,
             role="user" if percept.kind == USER_MESSAGE else "",
-            source=beat.source,
+            source=heartbeat.source,
         )
-        for percept in beat.situation.percepts
+        for percept in heartbeat.situation.percepts
         if percept.content.strip()
     ]
 
 
-def _afterwards(beat: Beat) -> Afterwards:
-    situation, reply, whole = beat.situation, beat.said, beat.whole
+def _afterwards(heartbeat: Beat) -> Afterwards:
+    situation, reply, whole = heartbeat.situation, heartbeat.said, heartbeat.whole
     aside = laid_aside(whole.goal_changes)
     memory = after_beat(
         situation.working_memory,
@@ -163,54 +172,55 @@ def _afterwards(beat: Beat) -> Afterwards:
         resolved=reply.resolved,
         active_goals=[goal.title for goal in situation.active_goals if goal.id not in aside],
         tended=situation.mode is Mode.CONSOLIDATION,
-        now=beat.now,
+        now=heartbeat.now,
     )
     return Afterwards(beats=situation.beat_number, working_memory=memory)
 
 
-def with_invalid_replies_noticed(beat: Beat, *, nops: int) -> Beat:
-    """Return the beat with what was noticed before it, but unusable replies as the beat leaves them."""
-    noticed = beat.state.notices
+def with_invalid_replies_noticed(heartbeat: Beat, *, nops: int) -> Beat:
+    """Return the state with the notice about unusable replies updated."""
+    noticed = heartbeat.state.notices
     if noticed is None:
-        return beat
+        return heartbeat
     now = [notice.model_dump(mode="json") for notice in notices_of(Pulse(nops=nops))]
     others = [notice for notice in noticed if notice["kind"] != NoticeKind.INVALID_REPLIES]
     order = [*NoticeKind]
-    return beat.with_state(notices=sorted([*others, *now], key=lambda notice: order.index(notice["kind"])))
-
-
-def plan_next(beat: Beat) -> NodeResult[Beat]:
-    """Plan the next beat; it follows at once where users wrote more than the beat has taken in."""
-    if _left_unread(beat.situation):
-        at_once = NextBeat(due_at=beat.situation.environment.now, trigger=MESSAGE)
-        return NodeResult(state=replace(beat, next=at_once))
-    following = next_beat(
-        beat.rhythm,
-        now=beat.situation.environment.now,
-        idle_beats=0,
-        shift=beat.shift,
-        urgent_at=urgent_at(beat),
+    return heartbeat.with_state(
+        notices=sorted([*others, *now], key=lambda notice: order.index(notice["kind"]))
     )
-    return NodeResult(state=replace(beat, next=following))
+
+
+def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
+    """Plan the next heartbeat: at once if messages of users are left."""
+    if _left_unread(heartbeat.situation):
+        at_once = NextBeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
+        return NodeResult(state=replace(heartbeat, next=at_once))
+    following = next_beat(
+        heartbeat.rhythm,
+        now=heartbeat.situation.environment.now,
+        idle_beats=0,
+        shift=heartbeat.shift,
+        urgent_at=urgent_at(heartbeat),
+    )
+    return NodeResult(state=replace(heartbeat, next=following))
 
 
 def _left_unread(situation: Situation) -> bool:
-    """Tell whether users wrote more than the beat has taken in."""
-    taken = sum(percept.kind == USER_MESSAGE for percept in situation.percepts)
-    return situation.environment.user_messages > taken
+    """Return whether messages of users are left."""
+    processed = sum(percept.kind == USER_MESSAGE for percept in situation.percepts)
+    return situation.environment.user_messages > processed
 
 
-def nop(beat: Beat) -> NodeResult[Beat]:
-    """Record that no reply could be used: nothing is done, no energy comes back, and it counts.
+def nop(heartbeat: Beat) -> NodeResult[Beat]:
+    """Count a heartbeat without a usable reply; ten in a row make the agent dormant (seed 003, 10.7).
 
-    Of a cycle's ticks it takes one, so that a cycle ends whatever its replies are. Three in a row warn, ten make the agent
-    dormant (seed 003, 10.7).
+    A nop uses a tick, so that every cycle ends.
     """
-    nops = beat.nops + 1
-    budget = beat.budget
+    nops = heartbeat.nops + 1
+    budget = heartbeat.budget
     if budget.kind is BudgetKind.TICKS:
-        beat = beat.with_state(**budget.settle(max(0.0, beat.situation.energy - 1), rests=0))
+        heartbeat = heartbeat.with_state(**budget.settle(max(0.0, heartbeat.situation.energy - 1), rests=0))
     reason = f"{nops} heartbeats in a row without a usable reply"
-    beat = with_invalid_replies_noticed(beat, nops=nops)
-    beat = beat.bringing(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
-    return NodeResult(state=replace(beat, nops=nops), changed=(reason,))
+    heartbeat = with_invalid_replies_noticed(heartbeat, nops=nops)
+    heartbeat = heartbeat.bringing(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
+    return NodeResult(state=replace(heartbeat, nops=nops), changed=(reason,))

@@ -1,4 +1,4 @@
-"""Steps on the self: proposals of what has settled, decisions about proposals, insights (seed 000, 5)."""
+"""Steps on the self: settled proposals, decisions, insights (seed 000, 5)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PROPOSALS_SHOWN = 5
 _LINE = 120
 
 
-def consolidate(beat: Beat) -> Steps[Beat]:
-    """Propose what is ready to become a part of the self; the beat itself may decide about it."""
+def consolidate(heartbeat: Beat) -> Steps[Beat]:
+    """Propose settled changes to the self, which this heartbeat may decide about."""
     found: Proposed = yield SettledProposals()
     gone = {str(proposal.id) for proposal in found.expired}
-    shown = [proposal for proposal in beat.situation.proposals if proposal.id not in gone]
+    shown = [proposal for proposal in heartbeat.situation.proposals if proposal.id not in gone]
     shown += [
         ProposalView(
             id=str(proposal.id),
@@ -42,14 +42,14 @@ def consolidate(beat: Beat) -> Steps[Beat]:
     changed += [f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in found.expired]
     if found.dropped_experiences:
         changed.append(f"let go of {found.dropped_experiences} old experiences")
-    return NodeResult(state=beat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
+    return NodeResult(state=heartbeat.with_view(proposals=shown[:PROPOSALS_SHOWN]), changed=tuple(changed))
 
 
-def process_proposals(beat: Beat) -> Steps[Beat]:
-    """Apply the reply's decisions; one that cannot be applied is dropped with its reason, the others are kept."""
+def process_proposals(heartbeat: Beat) -> Steps[Beat]:
+    """Apply the reply's decisions; one that cannot be applied is dropped with its reason."""
     done: list[str] = []
     dropped: list[Dropped] = []
-    for place, choice in enumerate(beat.said.proposal_decisions):
+    for place, choice in enumerate(heartbeat.said.proposal_decisions):
         try:
             line: str = yield DecideProposal(proposal_id=_proposal_id(choice.proposal_id), choice=choice)
         except ArborError as error:
@@ -58,8 +58,8 @@ def process_proposals(beat: Beat) -> Steps[Beat]:
         else:
             done.append(line)
     if dropped:
-        beat = beat.with_present(dropped=[*beat.present.dropped, *dropped])
-    return NodeResult(state=beat, changed=tuple(done))
+        heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
+    return NodeResult(state=heartbeat, changed=tuple(done))
 
 
 def _proposal_id(named: str) -> UUID:
@@ -69,11 +69,11 @@ def _proposal_id(named: str) -> UUID:
         raise NotFound(f"there is no proposal {named!r}; use the ids as shown") from None
 
 
-def identity_insights(beat: Beat) -> Steps[Beat]:
-    """Propose the insights of the reply; one that is unsure, or rests on nothing the agent remembers, is dropped."""
-    insights = beat.said.identity_insights
+def identity_insights(heartbeat: Beat) -> Steps[Beat]:
+    """Propose the insights of the reply; drop those without confidence or evidence."""
+    insights = heartbeat.said.identity_insights
     if not insights:
-        return NodeResult(state=beat)
+        return NodeResult(state=heartbeat)
     named = [text for insight in insights for text in insight.evidence if read_id(text.strip())]
     own: frozenset[UUID] = frozenset()
     if named:
@@ -81,23 +81,23 @@ def identity_insights(beat: Beat) -> Steps[Beat]:
     known = {str(memory_id) for memory_id in own}
     proposals: list[NewProposal] = []
     dropped: list[Dropped] = []
-    paths = paths_of("identity_insights", insights, beat.untaken)
+    paths = paths_of("identity_insights", insights, heartbeat.untaken)
     for path, insight in zip(paths, insights, strict=True):
         try:
-            proposals.append(_proposal(insight, known, source=beat.source))
+            proposals.append(_proposal(insight, known, source=heartbeat.source))
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
     found = Proposed()
     if proposals:
         found = yield Propose(proposals=proposals)
     if dropped:
-        beat = beat.with_present(dropped=[*beat.present.dropped, *dropped])
+        heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
     changed = (
         *(f"proposed: {clip(proposal.content, _LINE)}" for proposal in found.made),
         *(f"proposed already: {clip(proposal.content, _LINE)}" for proposal in found.known),
         *(f"fell out of the queue: {clip(proposal.content, _LINE)}" for proposal in found.expired),
     )
-    return NodeResult(state=beat, changed=changed)
+    return NodeResult(state=heartbeat, changed=changed)
 
 
 def _proposal(insight: IdentityInsight, own: set[str], *, source: str) -> NewProposal:

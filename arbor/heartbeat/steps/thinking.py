@@ -1,4 +1,4 @@
-"""Thinking: build the prompt, ask the model, read its reply."""
+"""Thinking: build the prompt, ask the model, parse its reply."""
 
 from __future__ import annotations
 
@@ -22,43 +22,42 @@ from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult, Outcome, Steps, Suspension
 from arbor.values import replace
 
-#: Errors that end a call without a word about the question: another model may answer it.
+#: Errors after which another model may answer.
 OUT_OF_REACH = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
-#: A beat's decision wants some variety, and a reply that can be read.
 TEMPERATURE = 0.7
 
 
-def build_the_prompt(beat: Beat) -> NodeResult[Beat]:
-    """Choose how hard to think, and render the situation as a prompt that fits the model."""
-    tier, models = _route(beat)
-    situation = _asking(beat.situation, models[0])
-    # Whichever of them is asked in the end, it takes the prompt.
-    window = min(window_of(model, otherwise=beat.rules.model_context) for model in models)
+def build_the_prompt(heartbeat: Beat) -> NodeResult[Beat]:
+    """Choose the tier, and render the situation as a prompt that fits all its models."""
+    tier, models = _route(heartbeat)
+    situation = _for_model(heartbeat.situation, models[0])
+    # Each of these models may be asked.
+    window = min(window_of(model, otherwise=heartbeat.rules.model_context) for model in models)
     prompt = build_prompt(
         situation,
-        beat.character,
-        nonce=beat.nonce,
+        heartbeat.character,
+        nonce=heartbeat.nonce,
         window=window,
-        reply_tokens=beat.rules.reply_tokens,
+        reply_tokens=heartbeat.rules.reply_tokens,
     )
     sections = tuple(section._asdict() for section in prompt.sections)
-    beat = replace(
-        beat,
-        view=_taking_in(situation, prompt.percepts),
+    heartbeat = replace(
+        heartbeat,
+        view=_with_shown_percepts(situation, prompt.percepts),
         prompt=PromptParts(system=prompt.system, user=prompt.user, sections=sections),
         character="",
-        mark=beat.nonce,
+        mark=heartbeat.nonce,
         turn=1,
         model=models[0],
         models_left=list(models[1:]),
         tier=tier.value,
     )
-    # Whole from now on: it is stored with the call, and not again when the beat ends.
-    return NodeResult(state=replace(beat, view=beat.with_decision_inputs(window=window)))
+    # Final: the situation is stored with the call, and not again at the end.
+    return NodeResult(state=replace(heartbeat, view=heartbeat.with_decision_inputs(window=window)))
 
 
-def _taking_in(situation: Situation, shown: Collection[str]) -> Situation:
-    """Return the situation with the percepts that its prompt shows: the rest waits for the next beat."""
+def _with_shown_percepts(situation: Situation, shown: Collection[str]) -> Situation:
+    """Return the situation with the shown percepts; the others wait for the next heartbeat."""
     if len(shown) == len(situation.percepts):
         return situation
     return situation.model_copy(
@@ -70,22 +69,22 @@ def _taking_in(situation: Situation, shown: Collection[str]) -> Situation:
     )
 
 
-def _route(beat: Beat) -> tuple[ThinkTier, tuple[str, ...]]:
-    """Return the tier of thinking and its models; a day's budget that runs low makes it cheaper."""
-    situation = beat.situation
+def _route(heartbeat: Beat) -> tuple[ThinkTier, tuple[str, ...]]:
+    """Return the tier, lowered by the budget level, and its models."""
+    situation = heartbeat.situation
     tier = classify_think(think_context(situation)).lowered(situation.degradation.tiers_down)
     models = models_of(
         tier,
-        policy=beat.routing.tiers,
-        own=beat.routing.own,
-        installed=beat.rules.tier_models,
-        default=beat.rules.default_model,
+        policy=heartbeat.routing.tiers,
+        own=heartbeat.routing.own,
+        installed=heartbeat.rules.tier_models,
+        default=heartbeat.rules.default_model,
     )
     return tier, models
 
 
-def _asking(situation: Situation, model: str) -> Situation:
-    """Return the situation, which says whether a language model is asked at all."""
+def _for_model(situation: Situation, model: str) -> Situation:
+    """Return the situation with `model_is_reflex` set for the model."""
     is_reflex = model.startswith(f"{REFLEX}/")
     if is_reflex == situation.model_is_reflex:
         return situation
@@ -93,103 +92,110 @@ def _asking(situation: Situation, model: str) -> Situation:
 
 
 class Think:
-    """Asks the model, and waits."""
+    """Calls the model."""
 
-    def __call__(self, beat: Beat) -> Steps[Beat]:
-        """Suspend on a call; after a reply that could not be read, the model learns what was wrong with it."""
-        if beat.prompt is not None:
-            system, sections = beat.prompt.system, beat.prompt.sections
-            messages = [Message(role="user", content=beat.prompt.user)]
+    def __call__(self, heartbeat: Beat) -> Steps[Beat]:
+        """Suspend on a call; the messages include the fault of an unreadable reply."""
+        if heartbeat.prompt is not None:
+            system, sections = heartbeat.prompt.system, heartbeat.prompt.sections
+            messages = [Message(role="user", content=heartbeat.prompt.user)]
         else:
-            asked: AskedBefore = yield PastQuestion(call_id=beat.answered)
-            system, messages, sections = _going_on(beat, asked)
-        if beat.unreadable:
+            asked: AskedBefore = yield PastQuestion(call_id=heartbeat.answered)
+            system, messages, sections = _conversation(heartbeat, asked)
+        if heartbeat.unreadable:
             messages += [
-                Message(role="assistant", content=beat.reply_text or "(nothing)"),
-                Message(role="user", content=retry_note(beat.unreadable)),
+                Message(role="assistant", content=heartbeat.reply_text or "(nothing)"),
+                Message(role="user", content=retry_note(heartbeat.unreadable)),
             ]
-        situation = beat.situation
+        situation = heartbeat.situation
         request = ModelRequest(
             purpose=CallPurpose.THINK,
             system=system,
             messages=tuple(messages),
             schema_name=SCHEMA_NAME,
-            max_tokens=beat.rules.reply_tokens,
+            max_tokens=heartbeat.rules.reply_tokens,
             temperature=TEMPERATURE,
-            # Only the reflex policy reads the situation itself.
-            context=beat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
+            # For the reflex policy only.
+            context=heartbeat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
         )
-        # The schema is made again where it is sent: it is the largest part, and the same from beat to beat.
+        # The schema, the largest part, is rebuilt where the request is sent.
         question = Question(
-            model=beat.model,
-            request=request_json(request, allowed=beat.allowed, keys=asked_keys(situation)),
+            model=heartbeat.model,
+            request=request_json(request, allowed=heartbeat.allowed, keys=asked_keys(situation)),
             sections=tuple(sections),
         )
-        # The call has the prompt: it need not be stored, and read, with the checkpoint too.
-        beat = replace(beat, prompt=None, asked_tokens=sum(section["tokens"] for section in sections))
-        return NodeResult(state=beat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
+        # The call stores the prompt, so the checkpoint need not.
+        heartbeat = replace(
+            heartbeat, prompt=None, asked_tokens=sum(section["tokens"] for section in sections)
+        )
+        return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
 
-    def resume(self, beat: Beat, result: CallResult) -> NodeResult[Beat]:
-        """Take the reply; a call that failed fails the heartbeat, and nothing is made up in its place.
-
-        A model that was out of reach is not asked again; the next one of its tier is, if there is one.
-        """
+    def resume(self, heartbeat: Beat, result: CallResult) -> NodeResult[Beat]:
+        """Accept the reply; a failed call fails the heartbeat, unless another model of the tier can be asked."""
         if result.complete:
-            return NodeResult(state=replace(beat, reply_text=result.text, call_id=result.call_id, failure=""))
+            return NodeResult(
+                state=replace(heartbeat, reply_text=result.text, call_id=result.call_id, failure="")
+            )
         reason = f"{result.error_kind}: {result.error}"
-        beat = replace(beat, failure=reason)
-        if result.error_kind not in OUT_OF_REACH or not beat.models_left:
-            return NodeResult(state=beat, outcome=Outcome.FAILURE)
-        following = with_next_model(beat)
-        changed = f"{beat.model} is out of reach ({reason}); {following.model} is asked"
+        heartbeat = replace(heartbeat, failure=reason)
+        if result.error_kind not in OUT_OF_REACH or not heartbeat.models_left:
+            return NodeResult(state=heartbeat, outcome=Outcome.FAILURE)
+        following = with_next_model(heartbeat)
+        changed = f"{heartbeat.model} is out of reach ({reason}); {following.model} is asked"
         return NodeResult(state=following, outcome=Outcome.RETRY, changed=(changed,))
 
 
-def with_next_model(beat: Beat) -> Beat:
-    """Return the beat asking the next model of its tier; there must be one."""
-    following, *left = beat.models_left
-    return replace(beat, model=following, models_left=left, view=_asking(beat.situation, following))
+def with_next_model(heartbeat: Beat) -> Beat:
+    """Return the state with the next model of the tier; there must be one."""
+    following, *left = heartbeat.models_left
+    return replace(
+        heartbeat, model=following, models_left=left, view=_for_model(heartbeat.situation, following)
+    )
 
 
-def _going_on(beat: Beat, asked: AskedBefore) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
-    """Return the prompt that was asked before, or the conversation that this turn goes on with."""
-    if not beat.answered:
+def _conversation(
+    heartbeat: Beat, asked: AskedBefore
+) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
+    """Return the earlier prompt, or the conversation for a further round trip."""
+    if not heartbeat.answered:
         return asked.system, [asked.messages[0]], asked.sections
     messages = [
         *asked.messages,
         Message(role="assistant", content=asked.reply),
-        Message(role="user", content=beat.follow_up),
+        Message(role="user", content=heartbeat.follow_up),
     ]
     sections: tuple[dict[str, Any], ...] = (
-        {"name": "conversation", "text": "", "tokens": beat.said_tokens, "cut": 0},
+        {"name": "conversation", "text": "", "tokens": heartbeat.said_tokens, "cut": 0},
         {
             "name": "follow_up",
-            "text": beat.follow_up,
-            "tokens": estimate_tokens(beat.follow_up),
+            "text": heartbeat.follow_up,
+            "tokens": estimate_tokens(heartbeat.follow_up),
             "cut": 0,
         },
     )
     return asked.system, messages, sections
 
 
-def parse(beat: Beat) -> NodeResult[Beat]:
-    """Read the reply, and record what of it was not used; ask again when there is nothing to read."""
+def parse(heartbeat: Beat) -> NodeResult[Beat]:
+    """Parse the reply and record its dropped items; retry an unreadable one."""
     try:
-        parsed = parse_reply(beat.reply_text)
+        parsed = parse_reply(heartbeat.reply_text)
     except ReplyInvalid as error:
-        tries = beat.invalid_replies + 1
+        tries = heartbeat.invalid_replies + 1
         unreadable = replace(
-            beat,
+            heartbeat,
             invalid_replies=tries,
             unreadable=str(error),
             failure=f"no usable reply in {tries} tries: {error}",
         )
         return NodeResult(state=unreadable, outcome=Outcome.RETRY)
-    reply, left_over = within_beat(beat.earlier_reply, parsed.reply)
-    beat = beat.with_present(
-        dropped=[*beat.present.dropped, *parsed.dropped, *left_over],
+    reply, left_over = within_beat(heartbeat.earlier_reply, parsed.reply)
+    heartbeat = heartbeat.with_present(
+        dropped=[*heartbeat.present.dropped, *parsed.dropped, *left_over],
         repairs=list(parsed.repairs),
         reasoning=reply.thinking,
     )
-    beat = replace(beat, reply=reply, failure="", unreadable="", invalid_replies=0, turns=max(beat.turn, 1))
-    return NodeResult(state=beat)
+    heartbeat = replace(
+        heartbeat, reply=reply, failure="", unreadable="", invalid_replies=0, turns=max(heartbeat.turn, 1)
+    )
+    return NodeResult(state=heartbeat)

@@ -1,4 +1,4 @@
-"""Plain builders of heartbeats, and of answers to what their steps need."""
+"""Builders of heartbeats, and of answers to the needs of their steps."""
 
 from __future__ import annotations
 
@@ -199,5 +199,5 @@ class Answers:
 
 
 def ran(work: Any, answers: Mapping[type, Any] | None = None) -> NodeResult[Beat]:
-    """Run a step that needs nothing, or no more than vectors, new memories, and what is given here by kind."""
+    """Run a step; answers vectors, new memories, and the needs given by kind."""
     return Answers(answers).run(work)

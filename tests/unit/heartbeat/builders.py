@@ -1,4 +1,4 @@
-"""Plain builders of what the heartbeat's rules take."""
+"""Builders of the inputs of heartbeat rules."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def situation(**changes: Any) -> Situation:
 
 
 def full_situation() -> Situation:
-    """A situation in which no side is empty."""
+    """Return a situation without an empty side."""
     return situation(
         mode=Mode.GOAL_PURSUIT,
         environment=Environment(now=NOW, user_waiting=True, hours_since_user=2.5, pending_percepts=7),
@@ -203,12 +203,7 @@ def full_situation() -> Situation:
             curiosity=["who built the lighthouse"],
             engagement=0.6,
         ),
-        last_beat=LastBeat(
-            number=2,
-            mode=Mode.REFLECTION,
-            narrative="I rested.",
-            outcomes=["rest: rested"],
-        ),
+        last_beat=LastBeat(number=2, mode=Mode.REFLECTION, narrative="I rested.", outcomes=["rest: rested"]),
     )
 
 

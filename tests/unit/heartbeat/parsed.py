@@ -1,4 +1,4 @@
-"""Replies as they are read: parsed, and what was dropped of them."""
+"""Parsed replies and their dropped items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def parse(value: Any) -> ParsedReply:
 
 
 def drops(parsed: ParsedReply) -> list[tuple[str, str]]:
-    return [(each.path, each.reason) for each in parsed.dropped]
+    return [(item.path, item.reason) for item in parsed.dropped]
 
 
 def is_read_as_far_as_it_fits(

@@ -29,7 +29,7 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
     """Return whether the value keeps the schema; an unknown word in the schema is a fault of the test."""
     assert set(schema) <= KNOWN, f"the checker does not know {set(schema) - KNOWN}"
     if "anyOf" in schema:
-        return any(fits(value, each) for each in schema["anyOf"])
+        return any(fits(value, option) for option in schema["anyOf"])
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     if isinstance(value, bool) or not any(isinstance(value, _TYPES[name]) for name in types):
         return False
@@ -37,7 +37,7 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
         return False
     if isinstance(value, list):
         return len(value) <= schema.get("maxItems", len(value)) and all(
-            fits(each, schema["items"]) for each in value
+            fits(item, schema["items"]) for item in value
         )
     if isinstance(value, dict):
         properties = schema["properties"]

@@ -1,4 +1,4 @@
-"""The stored form of a heartbeat: everything that its next leg needs, and nothing that is stored elsewhere."""
+"""The stored form of a heartbeat between legs."""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ FULL: dict[str, Any] = {
 APART = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}
 
 
-def stored_and_read(beat: Beat, moment: Moment | None = None) -> Checkpoint[Beat]:
-    checkpoint = Checkpoint(cursor="think", state=beat, visits={"think": 1}, waiting=True, steps=7)
+def stored_and_read(heartbeat: Beat, moment: Moment | None = None) -> Checkpoint[Beat]:
+    checkpoint = Checkpoint(cursor="think", state=heartbeat, visits={"think": 1}, waiting=True, steps=7)
     return read_checkpoint(
-        checkpoint_json(checkpoint), situation=beat.situation, moment_of=lambda _: moment or moment_of()
+        checkpoint_json(checkpoint), situation=heartbeat.situation, moment_of=lambda _: moment or moment_of()
     )
 
 
@@ -143,24 +143,24 @@ def test_every_field_of_a_beat_is_stored_or_set_anew() -> None:
 
 
 def test_a_beat_comes_back_as_it_was() -> None:
-    beat = beat_of(view=full_situation(), **FULL)
-    read = stored_and_read(beat)
+    heartbeat = beat_of(view=full_situation(), **FULL)
+    read = stored_and_read(heartbeat)
     assert (read.cursor, read.visits, read.waiting, read.steps) == ("think", {"think": 1}, True, 7)
-    assert read.state == beat
-    assert stored_and_read(read.state).state == beat
+    assert read.state == heartbeat
+    assert stored_and_read(read.state).state == heartbeat
 
 
 def test_what_is_stored_elsewhere_is_left_out() -> None:
-    beat = beat_of(
+    heartbeat = beat_of(
         view=full_situation(),
         opening=opening_of(),
         focus=Focus(text="ferries", vector=[1.0]),
         prompt=PromptParts(system="a", user="b", sections=()),
         character="You are Mira.",
     ).bringing(goal_links=[("goal", LinkKind.ORIGIN)])
-    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=beat)))
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
     assert not APART & set(written["beat"])
-    read = stored_and_read(beat).state
+    read = stored_and_read(heartbeat).state
     assert (read.opening, read.focus, read.prompt, read.character) == (None, None, None, "")
     # The effects of a leg are written with it, and must not be brought about again.
     assert read.effects == beat_of().effects
@@ -189,10 +189,10 @@ def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingMod
         asked.append(found)
         return moment_of(embeds_here=False)
 
-    beat = beat_of(embedding_model=model)
+    heartbeat = beat_of(embedding_model=model)
     read = read_checkpoint(
-        checkpoint_json(Checkpoint(cursor="think", state=beat)),
-        situation=beat.situation,
+        checkpoint_json(Checkpoint(cursor="think", state=heartbeat)),
+        situation=heartbeat.situation,
         moment_of=moment,
     )
     assert asked == [model]
@@ -207,7 +207,7 @@ def test_a_stored_checkpoint_that_lacks_something_is_refused() -> None:
 
 
 def test_a_beat_is_a_value() -> None:
-    beat = beat_of()
+    heartbeat = beat_of()
     with pytest.raises(AttributeError):
-        beat.turn = 1  # type: ignore[misc]
-    assert replace(beat, turn=1) != beat
+        heartbeat.turn = 1  # type: ignore[misc]
+    assert replace(heartbeat, turn=1) != heartbeat

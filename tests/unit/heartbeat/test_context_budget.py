@@ -1,4 +1,4 @@
-"""Each side of a prompt within its share: whole entries go, the least important first, and the rest says how many."""
+"""Fitting of each side of a prompt into its token share."""
 
 from __future__ import annotations
 
@@ -9,22 +9,12 @@ import pytest
 from arbor.goals.values import GoalState
 from arbor.heartbeat import context_budget, sections
 from arbor.heartbeat.context_budget import LEAST_SCALE, SHARES, Side, estimate_tokens, shares, side_of
-from arbor.heartbeat.fitting import fit
+from arbor.heartbeat.fitting import SHEDS, fit
 from arbor.heartbeat.prompt import build_prompt
 from arbor.heartbeat.self_views import CrossedView
-from arbor.heartbeat.shedding import SHEDS
 from arbor.heartbeat.situation import Environment, LastBeat, Situation, ThemeView
 from arbor.models.windows import window_of
-from tests.unit.heartbeat.builders import (
-    NONCE,
-    NOW,
-    full_situation,
-    goal,
-    intent,
-    memory,
-    percept,
-    situation,
-)
+from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
 
 LONG = "word " * 220
 
@@ -32,8 +22,8 @@ LONG = "word " * 220
 def fitted(seen: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
     """Fit a situation into these shares, the seed's where none is given."""
     given = {**SHARES, **{Side(name): tokens for name, tokens in allowed.items()}}
-    found, rendered = fit(seen, given, lambda each: sections.render(each, NONCE))
-    return found.situation, dict(found.cut), {each.name: each.text for each in rendered}
+    found, rendered = fit(seen, given, lambda situation: sections.render(situation, NONCE))
+    return found.situation, dict(found.cut), {section.name: section.text for section in rendered}
 
 
 def side_tokens(texts: dict[str, str], side: Side) -> int:
@@ -68,7 +58,9 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
     rendered: list[Situation] = []
     seen = full_situation()
 
-    found, _ = fit(seen, SHARES, lambda each: rendered.append(each) or sections.render(each, NONCE))  # type: ignore[func-returns-value]
+    found, _ = fit(
+        seen, SHARES, lambda situation: rendered.append(situation) or sections.render(situation, NONCE)
+    )  # type: ignore[func-returns-value]
 
     assert found.situation is seen
     assert found.cut == {}
@@ -110,10 +102,7 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
             ["goal-market", "goal-attic"],
         ),
         (
-            {
-                "goals": [goal()],
-                "intents": [intent(f"i{n}", description=LONG[:300]) for n in range(4)],
-            },
+            {"goals": [goal()], "intents": [intent(f"i{n}", description=LONG[:300]) for n in range(4)]},
             {"world_state": 300},
             {"intents": 2},
             ["intent-i0", "intent-i1"],
@@ -150,18 +139,14 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
     ],
 )
 def test_the_least_important_entries_go_first_and_the_section_says_how_many(
-    changes: dict[str, Any],
-    allowed: dict[str, int],
-    cut: dict[str, int],
-    kept: list[str],
-    gone: list[str],
+    changes: dict[str, Any], allowed: dict[str, int], cut: dict[str, int], kept: list[str], gone: list[str]
 ) -> None:
     _, dropped, texts = fitted(situation(**changes), **allowed)
 
     assert dropped == cut
     whole = "\n".join(texts.values())
-    assert all(each in whole for each in kept)
-    assert not any(each in whole for each in gone)
+    assert all(text in whole for text in kept)
+    assert not any(text in whole for text in gone)
     for name, number in cut.items():
         assert f"Not shown, for want of room: {number}." in texts[name]
 
@@ -185,7 +170,7 @@ def test_a_long_percept_is_clipped_before_any_is_left_out() -> None:
     found, cut, texts = fitted(seen, world_state=300)
 
     assert not cut
-    assert [each.id for each in found.percepts] == ["p1", "p2"]
+    assert [percept.id for percept in found.percepts] == ["p1", "p2"]
     assert "wind … (cut; 3999 characters in all)" in texts["percepts"]
 
 
@@ -199,7 +184,7 @@ def test_what_somebody_wrote_or_is_urgent_is_never_left_out(changes: dict[str, A
 
     assert ("please " * 280).strip() in texts["percepts"]
     assert "characters in all)" in texts["percepts"]
-    assert [each.id for each in found.percepts] == ["percept-1"]
+    assert [percept.id for percept in found.percepts] == ["percept-1"]
 
 
 def test_a_large_window_shows_what_a_small_one_cuts() -> None:
@@ -208,8 +193,8 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
         percepts=percepts,
         environment=Environment(now=NOW, pending_percepts=5),
         crossed=[
-            CrossedView(boundary="no_harm", response="refuse", why=f"about {each.id}", about=each.id)
-            for each in percepts
+            CrossedView(boundary="no_harm", response="refuse", why=f"about {percept.id}", about=percept.id)
+            for percept in percepts
         ],
         recent=[memory(f"a{n}", content=LONG) for n in range(10)],
     )
@@ -218,7 +203,7 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
     small = build_prompt(seen, "", NONCE, window=4_096)
 
     assert large.percepts == ("p0", "p1", "p2", "p3", "p4")
-    assert not any(each.cut for each in large.sections)
+    assert not any(section.cut for section in large.sections)
     assert large.user.count("wind") == 6_000
     assert 0 < len(small.percepts) < 5
     assert small.percepts == large.percepts[: len(small.percepts)]
@@ -237,18 +222,18 @@ def test_the_reply_keeps_its_room_whatever_reached_the_agent(window: int) -> Non
 
     prompt = build_prompt(seen, "", NONCE, window=window, reply_tokens=4_096)
 
-    said = sum(each.tokens for each in prompt.sections)
+    said = sum(section.tokens for section in prompt.sections)
     assert len(prompt.percepts) == 5
     assert said <= window - min(4_096, window // 4) or window < 8_192
     assert said < window
 
 
 def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
-    beat = LastBeat(
+    heartbeat = LastBeat(
         number=1, mode="reflection", narrative="I rested.", outcomes=[f"{n}: {LONG}" for n in range(5)]
     )
 
-    _, cut, texts = fitted(situation(last_beat=beat))
+    _, cut, texts = fitted(situation(last_beat=heartbeat))
 
     assert 0 < cut["last_beat"] < 5
     assert "4: word" in texts["last_beat"]
@@ -257,17 +242,7 @@ def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "mark",
-        "timing",
-        "energy",
-        "directive",
-        "mood",
-        "drives",
-        "boundaries",
-        "further_keys",
-        "closing",
-    ],
+    ["mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"],
 )
 def test_what_every_beat_needs_is_never_cut(name: str) -> None:
     assert side_of(name) is None
@@ -278,11 +253,11 @@ def test_the_prompt_names_what_it_leaves_out() -> None:
 
     prompt = build_prompt(seen, "# Character", NONCE, window=6_000)
 
-    section = next(each for each in prompt.sections if each.name == "recent")
+    section = next(section for section in prompt.sections if section.name == "recent")
     assert section.cut > 0
     assert section.text.endswith(f"Not shown, for want of room: {section.cut}.")
     assert section.text in prompt.user
-    assert sum(each.cut for each in prompt.sections) == section.cut
+    assert sum(section.cut for section in prompt.sections) == section.cut
 
 
 def test_a_small_window_gives_a_small_prompt() -> None:
@@ -299,7 +274,7 @@ def test_a_small_window_gives_a_small_prompt() -> None:
 
 
 def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
-    rendered = {each.name for each in sections.render(full_situation(), NONCE)}
+    rendered = {section.name for section in sections.render(full_situation(), NONCE)}
 
     assert {shed.section for sheds in SHEDS.values() for shed in sheds} <= rendered
     assert set(context_budget._SIDE_OF) <= rendered

@@ -1,4 +1,4 @@
-"""Which proposed actions run, and what the others are told."""
+"""Decisions about proposed actions."""
 
 from __future__ import annotations
 

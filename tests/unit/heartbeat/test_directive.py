@@ -1,4 +1,4 @@
-"""What a beat that works on goals is told to do about the most important one."""
+"""The directive about the most important goal."""
 
 from __future__ import annotations
 

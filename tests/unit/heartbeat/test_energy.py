@@ -1,4 +1,4 @@
-"""Energy comes back, is spent, and never goes where it must not."""
+"""Energy: regeneration, spending and bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an agent's life goes wrong, and how that is noticed (seed 004, section 9)."""
+"""Detection of problems in recent activity (seed 004, section 9)."""
 
 from __future__ import annotations
 
@@ -36,16 +36,8 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
     ("kind", "pulse", "silent"),
     [
         (NoticeKind.STAGNATION, Pulse(stale_goals=["Map the harbour"]), Pulse()),
-        (
-            NoticeKind.HOARDING,
-            Pulse(energy=[(20.0, 18.0)] * 24),
-            Pulse(energy=[(20.0, 15.0)] * 24),
-        ),
-        (
-            NoticeKind.HOARDING,
-            Pulse(energy=[(20.0, 20.0)] * 24),
-            Pulse(energy=[(20.0, 20.0)] * 23),
-        ),
+        (NoticeKind.HOARDING, Pulse(energy=[(20.0, 18.0)] * 24), Pulse(energy=[(20.0, 15.0)] * 24)),
+        (NoticeKind.HOARDING, Pulse(energy=[(20.0, 20.0)] * 24), Pulse(energy=[(20.0, 20.0)] * 23)),
         (NoticeKind.REACH_OUT_SPAM, Pulse(reached_out=5), Pulse(reached_out=4)),
         (
             NoticeKind.LOOP,
@@ -73,7 +65,7 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
                     done(narrative="I rested"),
                 ]
             ),
-            Pulse(beats=[done(narrative=each) for each in ("I rested", "I mapped every pier", "I rested")]),
+            Pulse(beats=[done(narrative=text) for text in ("I rested", "I mapped every pier", "I rested")]),
         ),
         (NoticeKind.WORKER_FAILURE, Pulse(stale_neighborhoods=100), Pulse(stale_neighborhoods=99)),
         (NoticeKind.WORKER_FAILURE, Pulse(unsummarized_episodes=10), Pulse(unsummarized_episodes=9)),
@@ -91,7 +83,7 @@ def test_each_failure_is_noticed_from_its_limit_on(kind: NoticeKind, pulse: Puls
 
 
 def told(thinking: str, *deeds: tuple[str, str], goal: str = "") -> BeatGlance:
-    """Return a beat as its story tells it: what it thought, did, and how far its goal is."""
+    """Return a heartbeat as its story tells it: what it thought, did, and how far its goal is."""
     results = [
         ActionResult(index=0, action=action, outcome=ActionOutcome.SUCCESS, summary=summary, cost=1)
         for action, summary in deeds
@@ -139,15 +131,15 @@ PIERS = [
     ("beats", "said"),
     [
         (
-            [done(topics=(each,)) for each in FLOODS],
+            [done(topics=(topic,)) for topic in FLOODS],
             "You have turned to “river floods in spring” in 5 of your last 5",
         ),
         (
-            [done(topics=(each,)) for each in (*FLOODS[:2], "bread", *FLOODS[2:4])],
+            [done(topics=(topic,)) for topic in (*FLOODS[:2], "bread", *FLOODS[2:4])],
             "in 4 of your last 5 heartbeats",
         ),
         (
-            [done(topics=(each,)) for each in ("tides", "the tide", "tide tables", "tides")],
+            [done(topics=(text,)) for text in ("tides", "the tide", "tide tables", "tides")],
             "in 4 of your last 4",
         ),
         (SNOW, "Your last 3 heartbeats were almost the same"),
@@ -169,12 +161,12 @@ def test_a_loop_is_noticed_in_other_words_too(beats: Sequence[BeatGlance], said:
         # Of one theme, and each something else.
         [done(topics=(f"{side} pier",)) for side in ("north", "south", "east", "west", "inner")],
         [
-            done(topics=(each,))
-            for each in ("river floods", "river trade", "river boats", "ferry fares", "tolls")
+            done(topics=(text,))
+            for text in ("river floods", "river trade", "river boats", "ferry fares", "tolls")
         ],
         # It came up, and went again.
-        [done(topics=(each,)) for each in (*FLOODS[:3], "bread", "ferries")],
-        [done(topics=(each,)) for each in FLOODS[:3]],
+        [done(topics=(topic,)) for topic in (*FLOODS[:3], "bread", "ferries")],
+        [done(topics=(topic,)) for topic in FLOODS[:3]],
         [done(topics=("0192f0c1-7a0b-7c31-9f65-3b1f8f1c2a1" + n,)) for n in "12345"],
         PIERS,
         # Rest between different things is a good rhythm.

@@ -1,4 +1,4 @@
-"""What the prompt tells of a goal besides its name."""
+"""The line of a goal in the prompt."""
 
 from __future__ import annotations
 

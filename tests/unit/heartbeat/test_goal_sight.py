@@ -1,4 +1,4 @@
-"""Rows of goals, intents and plans as a heartbeat sees them."""
+"""Views of goals, intents and plans from rows."""
 
 from __future__ import annotations
 

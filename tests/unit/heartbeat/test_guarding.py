@@ -1,4 +1,4 @@
-"""Boundaries within a beat, what a beat feels like, and how the self is written into a prompt."""
+"""Boundary checks, the effects of a heartbeat on the self, and its sections."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.decision import Decision, Verdict, texts_of
-from arbor.heartbeat.feeling import (
-    causes,
-    events_of,
-    learned_after,
-    met_something_new,
-    satisfactions,
-)
+from arbor.heartbeat.feeling import causes, events_of, learned_after, met_something_new, satisfactions
 from arbor.heartbeat.guarding import about, crossed_by, within_boundaries
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.policy import reflex_reply
@@ -88,7 +82,7 @@ def test_an_action_stays_within_the_boundaries(
 ) -> None:
     found = within_boundaries(decision(reasoning, content=content), DEFAULT_BOUNDARIES, {})
     assert found.verdict is verdict
-    assert [each.boundary for each in found.crossed] == crossed
+    assert [crossing.boundary for crossing in found.crossed] == crossed
     assert found.cost == (3 if verdict is Verdict.RUN else 0)
     assert bool(found.reason) is (verdict is Verdict.BOUNDARY)
 
@@ -217,12 +211,12 @@ SEEN = situation(
     ],
 )
 def test_each_side_of_the_self_has_its_section(section: str, said: str) -> None:
-    texts = {each.name: each.text for each in render(SEEN, "4f9c2b7a81d06e35")}
+    texts = {section.name: section.text for section in render(SEEN, "4f9c2b7a81d06e35")}
     assert said in texts[section]
 
 
 def test_a_self_with_nothing_to_say_has_no_sections() -> None:
-    texts = {each.name: each.text for each in render(situation(), "4f9c2b7a81d06e35")}
+    texts = {section.name: section.text for section in render(situation(), "4f9c2b7a81d06e35")}
     names = (
         "mood",
         "drives",

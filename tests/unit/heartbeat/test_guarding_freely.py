@@ -1,4 +1,4 @@
-"""What a reply says under keys that cost nothing is held against the boundaries like an action."""
+"""Boundary checks of the items of a reply that are no actions."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def test_of_several_boundaries_the_one_that_stops_it_is_the_reason() -> None:
     reply = Reply(memory_notes=[MemoryNote(text=f"{COSTLY} {LIE}")])
     kept, crossings = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
     assert kept.memory_notes == []
-    assert [each.crossed.boundary for each in crossings] == ["no_deception", "resource_limit"]
-    assert all("no_deception" in each.reason for each in crossings)
+    assert [crossing.crossed.boundary for crossing in crossings] == ["no_deception", "resource_limit"]
+    assert all("no_deception" in crossing.reason for crossing in crossings)
 
 
 def test_what_is_looked_at_again_keeps_the_place_that_it_had() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text=COSTLY), MemoryNote(text=LIE), MemoryNote(text="Tide.")]
     first, crossings = reply_within_boundaries(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
-    untaken = [each.path for each in crossings if each.reason]
+    untaken = [crossing.path for crossing in crossings if crossing.reason]
     again, (flagged,) = reply_within_boundaries(first, DEFAULT_BOUNDARIES, untaken=untaken)
     assert again is first
     assert flagged.path == "memory_notes[1]"

@@ -1,4 +1,4 @@
-"""What an agent attends to of what reached it."""
+"""The foremost percept."""
 
 from __future__ import annotations
 

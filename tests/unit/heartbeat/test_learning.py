@@ -1,4 +1,4 @@
-"""Where from an agent has what it learns."""
+"""Sources of new memories."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 def test_what_a_message_mostly_says_is_the_users_all_else_its_own(
     text: str, heard: list[str], concluded: bool, kind: str
 ) -> None:
-    percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=each, at=NOON) for each in heard]
+    percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=text, at=NOON) for text in heard]
     fact = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=NOON, detail={"focus": "sea"})
     found = learned(fact, situation=situation(percepts=percepts), concluded=concluded)
     detail = read_detail(MemoryType.SEMANTIC, found.detail)
     assert isinstance(detail, SemanticDetail)
-    assert [each.kind for each in detail.sources] == [kind]
+    assert [source.kind for source in detail.sources] == [kind]
     assert found.trust == pytest.approx(cap(detail.sources)) == pytest.approx(detail.trust)
     assert found.trust < 1
     assert detail.extra == {"focus": "sea"}

@@ -1,4 +1,4 @@
-"""What happened to an agent's state while it beat, and what the beat's end makes of it: each row of the module's table."""
+"""Merge of concurrent changes to an agent's state: each row of the module's table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LATER, EARLIER = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
     [
         # Nothing happened meanwhile.
         (9.0, 10.0, 10.0, 9.0),
-        # The beat changes nothing.
+        # The heartbeat changes nothing.
         (None, 10.0, 15.0, None),
         # What was given or taken meanwhile is added.
         (9.0, 10.0, 15.0, 14.0),
@@ -47,7 +47,7 @@ LATER, EARLIER = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
         # Within the bounds.
         (18.0, 10.0, 15.0, 20.0),
         (1.0, 10.0, 7.0, 0),
-        # What comes back at a beat is its own doing.
+        # What comes back at a heartbeat is its own doing.
         (19.0, 10.0, 10.0, 19.0),
     ],
 )
@@ -78,7 +78,7 @@ def test_over_several_legs_no_gift_is_lost_or_counted_twice(left: list[float], g
         stored, found = merged, after_writing(found, energy=wanted)
 
 
-# --- A conversation: mood and stale beats --------------------------------------------------------------
+# --- A conversation: mood and stale heartbeats --------------------------------------------------------------
 
 FOUND = {"valence": 0.1, "arousal": 0.3, "at": "2026-01-05T09:00:00Z"}
 WANTED = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
@@ -89,7 +89,7 @@ WANTED = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
     [
         (WANTED, FOUND, FOUND, (0.1, 0.1), WANTED),
         (None, FOUND, WANTED, (0.1, 0.1), None),
-        # The beat's own share is added to what a conversation has made of it.
+        # The heartbeat's own share is added to what a conversation has made of it.
         (WANTED, FOUND, {**FOUND, "valence": 0.5}, (0.1, 0.1), {**FOUND, "valence": 0.6, "arousal": 0.4}),
         (WANTED, FOUND, {**FOUND, "valence": 0.95}, (0.1, 0.0), {**FOUND, "valence": 1.0}),
         (WANTED, FOUND, {**FOUND, "valence": -0.95}, (-0.1, 0.0), {**FOUND, "valence": -1.0}),

@@ -1,4 +1,4 @@
-"""Which mode a heartbeat gets, and what it recalls about."""
+"""Modes and the query of the recall."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, si
 
 
 @pytest.mark.parametrize(
-    ("user_waiting", "beat", "goals", "intents", "expected"),
+    ("user_waiting", "heartbeat", "goals", "intents", "expected"),
     [
         (True, 1, 0, 0, Mode.CONVERSATION),
         (True, 5, 1, 0, Mode.CONVERSATION),
@@ -34,10 +34,10 @@ from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, si
     ],
 )
 def test_the_mode_is_the_first_that_applies(
-    user_waiting: bool, beat: int, goals: int, intents: int, expected: Mode
+    user_waiting: bool, heartbeat: int, goals: int, intents: int, expected: Mode
 ) -> None:
     mode = choose_mode(
-        user_waiting=user_waiting, beat_number=beat, active_goals=goals, pending_intents=intents
+        user_waiting=user_waiting, beat_number=heartbeat, active_goals=goals, pending_intents=intents
     )
 
     assert mode is expected
@@ -107,10 +107,7 @@ def test_after_much_talk_memory_is_tended_unless_somebody_waits() -> None:
         ({}, "nobody was waiting, and no active goal called for work"),
         ({"goals": [goal()]}, "a goal was active, and no step towards it was committed"),
         ({"goals": [goal()], "intents": [intent()]}, "1 committed step waited to be done"),
-        (
-            {"goals": [goal()], "intents": [intent("a"), intent("b")]},
-            "2 committed steps waited to be done",
-        ),
+        ({"goals": [goal()], "intents": [intent("a"), intent("b")]}, "2 committed steps waited to be done"),
         ({"beat_number": 5}, "every 5th heartbeat tends the memory"),
         (
             {"beat_number": 5, "working_memory": WorkingMemory(talked=10)},

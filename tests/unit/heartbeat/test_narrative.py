@@ -1,4 +1,4 @@
-"""A heartbeat in the agent's own words, and how it felt."""
+"""The narrative of a heartbeat and its valence."""
 
 from __future__ import annotations
 
@@ -155,6 +155,8 @@ def test_a_beat_feels_like_what_happened_in_it(
 def test_feeling_stays_between_minus_one_and_one(
     outcomes: list[ActionOutcome], kinds: list[GoalChangeKind]
 ) -> None:
-    felt = valence(Reply(), [result("recall", each) for each in outcomes], [change(kind) for kind in kinds])
+    felt = valence(
+        Reply(), [result("recall", outcome) for outcome in outcomes], [change(kind) for kind in kinds]
+    )
 
     assert -1 <= felt <= 1

@@ -1,4 +1,4 @@
-"""Whatever a model writes is read or refused, and quickly."""
+"""Any text is parsed or refused, quickly."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def check(text: str) -> None:
     except ReplyInvalid:
         return
     assert Reply.model_validate(parsed.reply.model_dump(mode="json")) == parsed.reply
-    stored = [each.model_dump_json() for each in parsed.dropped] + list(parsed.repairs)
+    stored = [item.model_dump_json() for item in parsed.dropped] + list(parsed.repairs)
     # PostgreSQL stores no NUL; a backslash and "u0000" that were written out are text like any other.
-    assert not any(_NUL.search(each) for each in stored)
-    assert all(each.reason for each in parsed.dropped)
+    assert not any(_NUL.search(text) for text in stored)
+    assert all(item.reason for item in parsed.dropped)
 
 
 @settings(max_examples=120, deadline=None)

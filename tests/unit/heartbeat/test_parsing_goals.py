@@ -1,4 +1,4 @@
-"""The items of a reply that are about goals and plans: each is read as far as it fits."""
+"""Parsing of the items about goals and plans."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.params.goals import BrainstormGoalsParams
+from arbor.heartbeat.params.outward import BrainstormGoalsParams
 from tests.unit.heartbeat.parsed import is_read_as_far_as_it_fits
 
 STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_ticks": None}
@@ -187,4 +187,4 @@ def test_what_is_brainstormed_has_titles_of_one_line() -> None:
         {"goals": [{"title": "Sail\x1b[31m\nout"}, {"title": "Rest\x07"}]}
     )
 
-    assert [each.title for each in thought_up.goals] == ["Sail [31m out", "Rest"]
+    assert [goal.title for goal in thought_up.goals] == ["Sail [31m out", "Rest"]

@@ -1,4 +1,4 @@
-"""The items of a reply: each is read as far as it fits, and what does not fit is listed with its reason."""
+"""Parsing of the items of a reply."""
 
 from __future__ import annotations
 
@@ -63,13 +63,7 @@ WHOLE: dict[str, Any] = {
         {"kind": "value", "content": "I like maps", "confidence": 0.8, "evidence": ["m1", "m2"]}
     ],
     "peer_notes": [
-        {
-            "peer": "otto",
-            "outcome": "partial",
-            "competence": 0.5,
-            "reliability": None,
-            "interests": ["knots"],
-        }
+        {"peer": "otto", "outcome": "partial", "competence": 0.5, "reliability": None, "interests": ["knots"]}
     ],
     "resolved": ["wind"],
 }
@@ -153,7 +147,7 @@ def test_what_is_wrong_in_an_action_is_listed(item: Any, path: str, reason: str)
     parsed = parse({"actions": [item, {"action": "rest"}]})
 
     assert parsed.reply.actions[-1].action == "rest"
-    assert (path, reason) in [(each[0], each[1][: len(reason)]) for each in drops(parsed)]
+    assert (path, reason) in [(item[0], item[1][: len(reason)]) for item in drops(parsed)]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The items of a reply that are about the agent itself and its peers: each is read as far as it fits."""
+"""Parsing of the items about the self and peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reply in what a model wrote: found, mended where that needs no guess, refused where it does."""
+"""Search for the reply in a text, and its repairs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_object_is_found_and_mended_wherever_it_stands(text: str, repair: st
     if repair is None:
         assert parsed.repairs == ()
     else:
-        assert any(repair in each for each in parsed.repairs)
+        assert any(repair in entry for entry in parsed.repairs)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_the_fullest_of_several_replies_is_taken_and_the_others_are_listed() -> 
 def test_a_further_reply_that_breaks_off_is_listed() -> None:
     parsed = parse_reply(f'{SHORT} {{"thinking": "more", "actions": [')
 
-    assert [(each.path, each.reason) for each in parsed.dropped] == [
+    assert [(item.path, item.reason) for item in parsed.dropped] == [
         ("", "a further reply in the same text that breaks off")
     ]
 
@@ -156,7 +156,7 @@ def test_a_key_written_twice_is_listed() -> None:
     parsed = parse_reply('{"thinking": "first", "thinking": "last", "actions": []}')
 
     assert parsed.reply.thinking == "last"
-    assert [(each.path, each.reason) for each in parsed.dropped] == [
+    assert [(item.path, item.reason) for item in parsed.dropped] == [
         ("thinking", "the key appears twice in one object; the last one counts")
     ]
     assert parsed.dropped[0].value == "first"

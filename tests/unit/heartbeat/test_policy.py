@@ -1,4 +1,4 @@
-"""The reflex policy decides like a model: in the schema, within its means, and about what is there."""
+"""The reflex policy: schema, means and decisions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ from arbor.heartbeat.self_views import ProposalView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 from arbor.selves.proposals import ProposalKind
-from tests.unit.heartbeat.builders import (
-    full_situation,
-    goal,
-    intent,
-    memory,
-    percept,
-    reflex,
-    situation,
-)
+from tests.unit.heartbeat.builders import full_situation, goal, intent, memory, percept, reflex, situation
 
 
 def actions(reply: dict[str, Any]) -> list[str]:
@@ -107,7 +99,9 @@ def test_pursuit_carries_out_the_next_step_or_the_nearest_thing(action: str, tak
         )
     )
 
-    assert [(each["action"], each["intent_id"]) for each in reply["actions"]] == [(taken, "intent-look")]
+    assert [(action["action"], action["intent_id"]) for action in reply["actions"]] == [
+        (taken, "intent-look")
+    ]
     (update,) = reply["goal_updates"]
     assert (update["goal_id"], update["progress"], update["state"]) == ("goal-harbour", 0.6, None)
     assert "First, look" in update["note"]
@@ -171,10 +165,10 @@ def test_consolidations_take_turns_with_the_pairs() -> None:
     views = [memory("pier"), memory("crane"), memory("buoy")]
     tied = {
         (connect["params"]["from_id"], connect["params"]["to_id"])
-        for beat in (5, 10, 15)
-        for connect in reflex(situation(mode=Mode.CONSOLIDATION, beat_number=beat, recent=views))["actions"][
-            :1
-        ]
+        for heartbeat in (5, 10, 15)
+        for connect in reflex(situation(mode=Mode.CONSOLIDATION, beat_number=heartbeat, recent=views))[
+            "actions"
+        ][:1]
     }
 
     assert len(tied) == 3
@@ -207,7 +201,7 @@ def test_reflection_without_goals_finds_one_in_what_it_wonders_about() -> None:
     assert actions(reply) == ["reflect", "brainstorm_goals"]
     assert "The pier was rebuilt" in reply["actions"][0]["params"]["insight"]
     ideas = reply["actions"][1]["params"]["goals"]
-    assert [(each["title"], each["state"]) for each in ideas] == [
+    assert [(goal["title"], goal["state"]) for goal in ideas] == [
         ("Find out more about who built the pier", "queued"),
         ("Put in order what I know about who built the pier", "backburner"),
     ]
@@ -236,13 +230,13 @@ def test_a_proposal_is_accepted_when_it_is_sure_else_put_off_once_and_then_rejec
 
     reply = reflex(situation(proposals=[proposal(0.8), proposal(0.79), proposal(0.79, 1), proposal(0.9, 1)]))
 
-    assert [(each["proposal_id"], each["decision"]) for each in reply["proposal_decisions"]] == [
+    assert [(decision["proposal_id"], decision["decision"]) for decision in reply["proposal_decisions"]] == [
         ("p-0.8-0", "accept"),
         ("p-0.79-0", "defer"),
         ("p-0.79-1", "reject"),
         ("p-0.9-1", "accept"),
     ]
-    assert all(each["reason"] for each in reply["proposal_decisions"])
+    assert all(decision["reason"] for decision in reply["proposal_decisions"])
 
 
 @pytest.mark.parametrize(("state", "up"), [(GoalState.QUEUED, "active"), (GoalState.BACKBURNER, "queued")])
@@ -284,12 +278,12 @@ def test_what_is_quoted_quotes_in_single_marks() -> None:
 
 def test_different_situations_give_different_thoughts() -> None:
     seen = [
-        situation(mode=mode, beat_number=beat, recent=[memory("pier"), memory("crane")], goals=goals_)
+        situation(mode=mode, beat_number=heartbeat, recent=[memory("pier"), memory("crane")], goals=goals_)
         for mode in (Mode.REFLECTION, Mode.CONSOLIDATION, Mode.PLAN_EXECUTION)
-        for beat, goals_ in ((1, [goal("harbour")]), (7, [goal("market")]))
+        for heartbeat, goals_ in ((1, [goal("harbour")]), (7, [goal("market")]))
     ]
 
-    thoughts = [reflex(each)["thinking"] for each in seen]
+    thoughts = [reflex(situation)["thinking"] for situation in seen]
 
     assert len(set(thoughts)) >= 5
     assert all(thoughts)

@@ -1,4 +1,4 @@
-"""In any situation the reflex policy keeps to the schema, its permissions and its energy."""
+"""The reflex policy in random situations: schema, permissions and energy."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ from arbor.heartbeat.reply_schema import REPLY_SCHEMA
 from arbor.heartbeat.situation import MemoryView, PerceptView, Situation
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
-from tests.unit.heartbeat.builders import (
-    NOW,
-    reflex,
-    situation,
-)
+from tests.unit.heartbeat.builders import NOW, reflex, situation
 from tests.unit.heartbeat.schema_check import fits
 
 ALL = tuple(ACTIONS)
@@ -51,7 +47,7 @@ memories = st.builds(
 @st.composite
 def situations(draw: st.DrawFn) -> Situation:
     wanted = draw(st.lists(goals, max_size=4))
-    aims = st.sampled_from([each.id for each in wanted]) if wanted else ids
+    aims = st.sampled_from([goal.id for goal in wanted]) if wanted else ids
     steps = st.builds(
         IntentView,
         id=ids,
@@ -96,7 +92,7 @@ def test_every_reply_is_in_the_schema_permitted_paid_for_and_used_whole(seen: Si
         energy=seen.energy,
         budget=ByEnergy(),
     )
-    assert [(each.action, each.reason) for each in decisions if not each.runs] == []
+    assert [(decision.action, decision.reason) for decision in decisions if not decision.runs] == []
 
 
 @settings(max_examples=30, deadline=None)

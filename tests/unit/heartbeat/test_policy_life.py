@@ -1,4 +1,4 @@
-"""A life on the reflex policy: goals are planned, worked off, completed, and new ones found."""
+"""Many heartbeats of the reflex policy: goals are planned, completed and found."""
 
 from __future__ import annotations
 
@@ -16,14 +16,7 @@ from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.situation import Environment, LastBeat
-from tests.unit.heartbeat.builders import (
-    NOW,
-    goal,
-    intent,
-    memory,
-    reflex,
-    situation,
-)
+from tests.unit.heartbeat.builders import NOW, goal, intent, memory, reflex, situation
 
 ALL = tuple(ACTIONS)
 
@@ -35,19 +28,19 @@ class Life:
     goals: dict[str, GoalView]
     intents: dict[str, IntentView] = field(default_factory=dict)
     energy: float = 0.0
-    beat: int = 0
+    heartbeat: int = 0
     modes: list[Mode] = field(default_factory=list)
     last: LastBeat | None = None
 
     def live(self) -> Reply:
-        self.beat += 1
+        self.heartbeat += 1
         budget = ByEnergy()
         self.energy = budget.regenerate(self.energy)
         seen = situation(
-            beat_number=self.beat,
+            beat_number=self.heartbeat,
             environment=Environment(now=NOW),
             energy=self.energy,
-            goals=[each for each in self.goals.values() if each.state.is_open],
+            goals=[goal for goal in self.goals.values() if goal.state.is_open],
             intents=list(self.intents.values()),
             recent=[memory("pier"), memory("crane")],
             last_beat=self.last,
@@ -108,4 +101,4 @@ def test_an_agent_on_reflex_plans_works_off_and_completes_its_goals_and_finds_ne
     assert life.goals[first.id].fraction == 1.0
     assert life.goals[second.id].state is GoalState.COMPLETED
     assert len(life.goals) > 2
-    assert all(each.status is not IntentStatus.FAILED for each in life.intents.values())
+    assert all(intent.status is not IntentStatus.FAILED for intent in life.intents.values())

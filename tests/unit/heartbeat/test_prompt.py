@@ -1,4 +1,4 @@
-"""The prompt: what never changes first, every side of the situation, and what others said kept as data."""
+"""The prompt: constant part, sections, and data blocks."""
 
 from __future__ import annotations
 
@@ -34,16 +34,7 @@ from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.selves.drives import Drive
 from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory
-from tests.unit.heartbeat.builders import (
-    NONCE,
-    NOW,
-    full_situation,
-    goal,
-    intent,
-    memory,
-    percept,
-    situation,
-)
+from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
 
 CHARACTER = "# Character\nMira is patient."
 
@@ -106,7 +97,7 @@ def test_the_sections_stand_in_their_order_and_make_up_the_prompt() -> None:
 
 
 def test_the_full_situation_fills_every_section_that_changes() -> None:
-    assert [each.name for each in sections.render(full_situation(), NONCE) if not each.text] == []
+    assert [section.name for section in sections.render(full_situation(), NONCE) if not section.text] == []
 
 
 def test_what_is_static_is_the_same_from_beat_to_beat() -> None:
@@ -305,7 +296,7 @@ def test_what_acting_costs_and_what_rest_is_worth_is_told_of_the_budget_that_hol
 ) -> None:
     prompt = build_prompt(situation(energy=4, max_energy=5, energy_unit=unit), "", NONCE)
 
-    text = next(each.text for each in prompt.sections if each.name == "energy")
+    text = next(section.text for section in prompt.sections if section.name == "energy")
     assert told in text
     # What is the same for every agent says nothing of a budget, and comes first.
     assert "energy" not in prompt.system.partition("# How you answer")[0]

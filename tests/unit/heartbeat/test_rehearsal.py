@@ -1,4 +1,4 @@
-"""A pipeline walked with nodes that do nothing."""
+"""Dry runs of a pipeline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def walk(script: Script) -> Rehearsal:
 
 
 def nodes(rehearsal: Rehearsal, *wanted: str) -> list[str]:
-    return [each.node for each in rehearsal.passed if each.node in wanted]
+    return [step.node for step in rehearsal.passed if step.node in wanted]
 
 
 def test_by_default_everything_goes_well() -> None:
@@ -72,7 +72,7 @@ def test_the_walk_goes_as_the_script_says(script: Script, exit_node: str, asked:
 def test_a_reply_is_read_and_what_is_not_used_is_told() -> None:
     reply = json.dumps({"thinking": "hm", "actions": ["rest"], "dreams": 1})
 
-    (process,) = [each for each in walk(Script(replies=[reply])).passed if each.node == "process"]
+    (process,) = [step for step in walk(Script(replies=[reply])).passed if step.node == "process"]
 
     assert process.notes[0] == "wants rest"
     assert any("dropped dreams: unknown key" in line for line in process.notes)
@@ -85,7 +85,7 @@ def test_a_step_that_prefers_an_edge_takes_it() -> None:
         handlers={"x"},
     )
 
-    assert [each.node for each in rehearse(graph, Script(preferred={"a": "two"})).passed] == ["a", "c"]
+    assert [step.node for step in rehearse(graph, Script(preferred={"a": "two"})).passed] == ["a", "c"]
 
 
 def test_a_walk_that_goes_round_in_circles_says_so() -> None:

@@ -1,4 +1,4 @@
-"""The schema that providers get: strict, complete, and the same as what the parser and the actions take."""
+"""The JSON schema of replies: strict, complete, consistent with parser and actions."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def test_every_object_is_closed_and_requires_all_its_keys() -> None:
     found = list(objects(REPLY_SCHEMA))
 
     assert len(found) > 10
-    for each in found:
-        assert each["additionalProperties"] is False
-        assert each["required"] == list(each["properties"])
+    for schema_object in found:
+        assert schema_object["additionalProperties"] is False
+        assert schema_object["required"] == list(schema_object["properties"])
 
 
 def test_only_words_are_used_that_strict_modes_and_grammars_take() -> None:
@@ -162,7 +162,7 @@ def test_an_agent_is_shown_only_the_actions_it_may_use() -> None:
     schema = reply_schema(ACTIONS, ("rest", "recall"))
 
     names = [
-        each["properties"]["action"]["enum"] for each in schema["properties"]["actions"]["items"]["anyOf"]
+        option["properties"]["action"]["enum"] for option in schema["properties"]["actions"]["items"]["anyOf"]
     ]
     intention = schema["properties"]["decompositions"]["items"]["properties"]["intentions"]["items"]
     assert names == [["recall"], ["rest"]]

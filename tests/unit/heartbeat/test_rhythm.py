@@ -1,4 +1,4 @@
-"""When an agent beats next, and which of its beats are idle."""
+"""Due times and idle heartbeats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from arbor.errors import Invalid
 from arbor.heartbeat.rhythm import (
+    DRIVE,
     SLOWEST,
+    TIMER,
     ActiveHours,
     Rhythm,
     Stirrings,
@@ -21,7 +23,6 @@ from arbor.heartbeat.rhythm import (
     night_reason,
     slowdown,
 )
-from arbor.heartbeat.triggers import DRIVE, TIMER
 
 HOUR = timedelta(hours=1)
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -93,7 +94,7 @@ def test_a_beat_outside_of_the_hours_waits_until_they_begin(
 
 @given(
     moment=st.datetimes(datetime(2025, 1, 1), datetime(2027, 1, 1)).map(  # noqa: DTZ001 (hypothesis wants them bare)
-        lambda each: each.replace(tzinfo=UTC)
+        lambda at: at.replace(tzinfo=UTC)
     ),
     start=st.times(),
     end=st.times(),

@@ -1,4 +1,4 @@
-"""How hard a beat thinks, and which models that is."""
+"""Tiers of thinking and their models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The turns of a heartbeat: when it goes on, what it is told, and all of it as one."""
+"""Round trips: conditions, messages and merged replies."""
 
 from __future__ import annotations
 
@@ -101,12 +101,7 @@ def test_the_turns_are_one_reply() -> None:
 
 @pytest.mark.parametrize(
     ("before", "wanted", "taken", "dropped"),
-    [
-        (0, 3, 3, []),
-        (1, 2, 2, []),
-        (2, 2, 1, ["new_goals[1]"]),
-        (3, 2, 0, ["new_goals[0]", "new_goals[1]"]),
-    ],
+    [(0, 3, 3, []), (1, 2, 2, []), (2, 2, 1, ["new_goals[1]"]), (3, 2, 0, ["new_goals[0]", "new_goals[1]"])],
 )
 def test_all_turns_together_take_up_three_goals(
     before: int, wanted: int, taken: int, dropped: list[str]
@@ -117,4 +112,4 @@ def test_all_turns_together_take_up_three_goals(
     kept, left = within_beat(earlier, reply)
 
     assert [goal.title for goal in kept.new_goals] == [f"new {n}" for n in range(taken)]
-    assert [each.path for each in left] == dropped
+    assert [item.path for item in left] == dropped

@@ -1,4 +1,4 @@
-"""How much of a day's budget is left, and what is done without as it runs low."""
+"""Daily limits and the budget level."""
 
 from __future__ import annotations
 

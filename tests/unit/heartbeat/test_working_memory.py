@@ -1,4 +1,4 @@
-"""The present moment: what a beat leaves on the mind."""
+"""The working memory after heartbeats and conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers of a few words, and walks over small graphs whose state is a mapping."""
+"""Small handlers, and runs of small graphs whose state is a mapping."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from arbor.clock import FrozenClock
-from arbor.pipeline.engine import (
-    NodeResult,
-    Outcome,
-    Progress,
-    Steps,
-    Suspension,
-    advance,
-    begin,
-    run_alone,
-)
+from arbor.pipeline.engine import NodeResult, Outcome, Progress, Steps, Suspension, advance, begin, run_alone
 from arbor.pipeline.graph import load_graph
 
 CLOCK = FrozenClock(datetime(2026, 1, 5, 9, 0, tzinfo=UTC))

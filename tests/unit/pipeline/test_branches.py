@@ -1,14 +1,10 @@
-"""Where a walk goes next: branches, failures, retry targets and fallbacks."""
+"""Branches, failures, retry targets and fallbacks."""
 
 from __future__ import annotations
 
 import pytest
 
-from arbor.pipeline.engine import (
-    NodeResult,
-    Outcome,
-    ProgressStatus,
-)
+from arbor.pipeline.engine import NodeResult, Outcome, ProgressStatus
 from tests.unit.pipeline.steps import counts, nodes_of, says, walk
 
 

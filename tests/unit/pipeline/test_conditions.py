@@ -1,4 +1,4 @@
-"""The language on the edges, and which edge is followed."""
+"""The condition language, and the choice of an edge."""
 
 from __future__ import annotations
 

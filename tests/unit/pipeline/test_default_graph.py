@@ -1,4 +1,4 @@
-"""The graph of a heartbeat as it comes, walked: asking again, modes and exits."""
+"""The default graph: retries, modes and exits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEARTBEAT_HANDLERS = set(re.findall(r'type="(\w+)"', heartbeat_text()))
 
 
 def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress[State], list[str]]:
-    """Walk the default heartbeat with a model whose replies read as told."""
+    """Run the default graph with scripted replies."""
     wanted = list(outcomes)
 
     def parse(state: State) -> Result:
@@ -81,7 +81,7 @@ def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
 def test_each_mode_has_its_own_call_of_a_model(mode: str, node: str) -> None:
     _, walked = replies(Outcome.RETRY, Outcome.SUCCESS, mode=mode)
 
-    assert [each for each in walked if each.startswith("llm_")] == [node, node]
+    assert [node for node in walked if node.startswith("llm_")] == [node, node]
 
 
 @pytest.mark.parametrize(

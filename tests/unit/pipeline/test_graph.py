@@ -1,4 +1,4 @@
-"""What makes a DOT text a pipeline."""
+"""Validation of DOT texts."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_broken_rule_is_named(body: str, fault: str) -> None:
         ("digraph g {} trailing", "column 14"),
         ("digraph g {}", "the graph has no nodes"),
         ("digraph g { a -> b }", "has no nodes; declare each node, as `a [shape=Mdiamond]`"),
-        ("digraph a {} digraph b {}", "exactly one digraph, it holds 2"),
+        ("digraph a {} digraph b {}", "exactly one digraph, got 2"),
         ("graph g { a -- b }", "undirected"),
         ("digraph g { a [type=work] }", "exactly one start (shape=Mdiamond), found none"),
         ("digraph g { a [shape=Mdiamond] }", "at least one exit"),

@@ -1,4 +1,4 @@
-"""Acting: each decided action is carried out in order, with what it needs, and leaves its result and effects."""
+"""Acting: execution of the decided actions, their results and effects."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def paid(action: str, **params: Any) -> Decision:
 
 
 def acted(*decisions: Decision, answers: Answers | None = None, **changes: Any) -> Beat:
-    numbered = [each.model_copy(update={"index": place}) for place, each in enumerate(decisions)]
+    numbered = [decision.model_copy(update={"index": place}) for place, decision in enumerate(decisions)]
     values: dict[str, Any] = {"decisions": numbered, "turn": 1, "embedding_model": MODEL, **changes}
     return (answers or Answers()).run(act(beat_of(**values))).state
 
@@ -63,22 +63,22 @@ def test_every_action_has_its_act() -> None:
 
 def test_results_are_in_order_and_energy_is_spent_on_what_ran() -> None:
     found = Answers({RecallRequest: []})
-    beat = acted(
+    heartbeat = acted(
         paid("recall", query="a"),
         refusal_of("fly", Verdict.UNKNOWN, "there is no fly"),
         paid("rest"),
         answers=found,
     )
 
-    assert [(deed.result.action, deed.result.outcome.value) for deed in beat.deeds] == [
+    assert [(deed.result.action, deed.result.outcome.value) for deed in heartbeat.deeds] == [
         ("recall", "partial"),
         ("fly", "blocked"),
         ("rest", "success"),
     ]
-    assert beat.energy_end == beat.state.energy == 9.0
-    assert (beat.rests, beat.has_acted) == (1, True)
-    assert [deed.to_json()["verdict"] for deed in beat.deeds] == ["run", "unknown", "run"]
-    assert "turn" not in beat.deeds[0].to_json()
+    assert heartbeat.energy_end == heartbeat.state.energy == 9.0
+    assert (heartbeat.rests, heartbeat.has_acted) == (1, True)
+    assert [deed.to_json()["verdict"] for deed in heartbeat.deeds] == ["run", "unknown", "run"]
+    assert "turn" not in heartbeat.deeds[0].to_json()
 
 
 @pytest.mark.parametrize(
@@ -91,21 +91,23 @@ def test_results_are_in_order_and_energy_is_spent_on_what_ran() -> None:
 )
 def test_the_budget_says_what_is_left(terms: BudgetTerms | None, rests: int, columns: dict[str, Any]) -> None:
     one = paid("recall", query="a").model_copy(update={"cost": 1})
-    beat = acted(one, paid("rest"), answers=Answers({RecallRequest: []}), budget_terms=terms, rests=rests)
-    changed = {name: getattr(beat.state, name) for name in ("energy", "bonus_actions", "ticks_left")}
+    heartbeat = acted(
+        one, paid("rest"), answers=Answers({RecallRequest: []}), budget_terms=terms, rests=rests
+    )
+    changed = {name: getattr(heartbeat.state, name) for name in ("energy", "bonus_actions", "ticks_left")}
     assert {name: value for name, value in changed.items() if value is not None} == columns
 
 
 def test_the_deeds_of_a_further_turn_say_so_and_earlier_goal_changes_last() -> None:
     before = GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")
-    beat = acted(paid("rest"), turn=2, present=TurnRecord(goal_changes=[before]))
-    assert beat.deeds[0].to_json()["turn"] == 2
-    assert beat.present.goal_changes == [before]
+    heartbeat = acted(paid("rest"), turn=2, present=TurnRecord(goal_changes=[before]))
+    assert heartbeat.deeds[0].to_json()["turn"] == 2
+    assert heartbeat.present.goal_changes == [before]
 
 
 def test_what_the_template_does_not_allow_is_audited() -> None:
-    beat = acted(refusal_of("recall", Verdict.NOT_PERMITTED, "not allowed"))
-    (note,) = beat.effects.audit
+    heartbeat = acted(refusal_of("recall", Verdict.NOT_PERMITTED, "not allowed"))
+    (note,) = heartbeat.effects.audit
     assert (note.action, note.message) == ("denied", "recall: not allowed")
     assert note.detail == {"heartbeat_id": str(HEARTBEAT)}
 
@@ -122,8 +124,8 @@ def test_a_refusal_of_the_domain_is_the_result_and_anything_else_ends_the_beat(e
         with pytest.raises(ZeroDivisionError):
             acted(paid("observe"), answers=answers)
         return
-    beat = acted(paid("observe"), paid("rest"), answers=answers)
-    (failed, rested) = beat.deeds
+    heartbeat = acted(paid("observe"), paid("rest"), answers=answers)
+    (failed, rested) = heartbeat.deeds
     assert (failed.result.outcome, rested.result.outcome) == (ActionOutcome.FAILURE, ActionOutcome.SUCCESS)
     assert failed.result.summary == "did not work: there is no such thing"
 
@@ -146,19 +148,19 @@ def test_a_refusal_of_the_domain_is_the_result_and_anything_else_ends_the_beat(e
 def test_rare_actions_are_left_to_a_service(decision: Decision) -> None:
     vectors = {"a": [1.0]}
     done = Answers({Service: lambda need: answer(need.decision, ActionOutcome.SUCCESS, "done")})
-    beat = acted(decision, answers=done, vectors=vectors)
+    heartbeat = acted(decision, answers=done, vectors=vectors)
 
     (need,) = done.asked
-    assert need == Service(decision=decision, situation=beat.situation, vectors=vectors, model=MODEL)
-    assert beat.deeds[0].result.summary == "done"
-    wrote = beat.state.last_reach_out_at
+    assert need == Service(decision=decision, situation=heartbeat.situation, vectors=vectors, model=MODEL)
+    assert heartbeat.deeds[0].result.summary == "done"
+    wrote = heartbeat.state.last_reach_out_at
     assert wrote == (NOW if decision.action == "reach_out_user" else None)
 
 
 def test_a_message_that_was_not_sent_is_not_remembered_as_one() -> None:
     done = Answers({Service: lambda need: answer(need.decision, ActionOutcome.BLOCKED, "too soon")})
-    beat = acted(paid("reach_out_user", content="Hello.", intent="so"), answers=done)
-    assert beat.state.last_reach_out_at is None
+    heartbeat = acted(paid("reach_out_user", content="Hello.", intent="so"), answers=done)
+    assert heartbeat.state.last_reach_out_at is None
 
 
 # --- Recall --------------------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ def test_a_recall_asks_for_what_the_parameters_say_and_brings_it() -> None:
     found = [recalled(1, role="Ada"), recalled(2, content="x" * 1_000)]
     answers = Answers({RecallRequest: found, Themes: ["evenings", "club"]})
     decision = paid("recall", query="ferries", limit=7, types=["semantic"], since="2026-01-01")
-    beat = acted(decision, answers=answers, vectors={"ferries": [0.5, 0.5]})
+    heartbeat = acted(decision, answers=answers, vectors={"ferries": [0.5, 0.5]})
 
     request, themes = answers.asked
     assert (request.agent_id, request.text, request.vector) == (AGENT, "ferries", [0.5, 0.5])
@@ -179,28 +181,28 @@ def test_a_recall_asks_for_what_the_parameters_say_and_brings_it() -> None:
     # What it looks for on purpose is not coloured by how it feels.
     assert request.mood is None
     assert (themes.recalled, themes.vector, themes.model) == (found, [0.5, 0.5], MODEL)
-    result = beat.deeds[0].result
+    result = heartbeat.deeds[0].result
     assert result.summary.startswith("2 memories about 'ferries': memory 1; ")
     assert result.summary.endswith("on the tip of the tongue: theme evenings; club")
     assert result.memory_ids == [str(memory.id) for memory in found]
     first, second = result.brought.split("\n")
     assert first == f"[{found[0].id}] 2026-01-05 09:30, episodic, from Ada: memory 1"
     assert READ_LENGTH <= len(second) < READ_LENGTH + 100
-    assert beat.effects.recalls == ({found[0].id: 1.0, found[1].id: 0.5},)
+    assert heartbeat.effects.recalls == ({found[0].id: 1.0, found[1].id: 0.5},)
 
 
 def test_a_recall_that_finds_nothing_says_so_and_counts_as_none() -> None:
     answers = Answers({RecallRequest: []})
-    beat = acted(paid("recall", query="ferries"), answers=answers)
+    heartbeat = acted(paid("recall", query="ferries"), answers=answers)
     assert answers.kinds == [RecallRequest]
-    assert beat.deeds[0].result.summary == "nothing came to mind about 'ferries'"
-    assert beat.effects.recalls == ()
+    assert heartbeat.deeds[0].result.summary == "nothing came to mind about 'ferries'"
+    assert heartbeat.effects.recalls == ()
 
 
 def test_each_recall_of_a_beat_counts_by_itself() -> None:
     answers = Answers({RecallRequest: lambda need: [recalled(len(need.text))], Themes: []})
-    beat = acted(paid("recall", query="a"), paid("recall", query="bb"), answers=answers)
-    assert [set(scores) for scores in beat.effects.recalls] == [{recalled(1).id}, {recalled(2).id}]
+    heartbeat = acted(paid("recall", query="a"), paid("recall", query="bb"), answers=answers)
+    assert [set(scores) for scores in heartbeat.effects.recalls] == [{recalled(1).id}, {recalled(2).id}]
 
 
 # --- Making memories -----------------------------------------------------------------------------------
@@ -246,19 +248,15 @@ def test_what_it_makes_is_placed_with_its_vector(
 ) -> None:
     text = decision.params.get("content") or decision.params["insight"]
     answers = Answers()
-    beat = acted(decision, answers=answers, vectors={text: [0.5, 0.5]})
+    heartbeat = acted(decision, answers=answers, vectors={text: [0.5, 0.5]})
 
     (need,) = answers.asked
     (memory,) = need.memories
     assert (memory.content, memory.type.value, memory.importance) == (text, type_, importance)
-    assert (memory.retention, memory.occurred_at, memory.source) == (
-        retention,
-        NOW,
-        f"heartbeat:{HEARTBEAT}",
-    )
+    assert (memory.retention, memory.occurred_at, memory.source) == (retention, NOW, f"heartbeat:{HEARTBEAT}")
     np.testing.assert_array_equal(need.vectors, np.asarray([[0.5, 0.5]], dtype=np.float32))
     assert need.model == MODEL
-    result = beat.deeds[0].result
+    result = heartbeat.deeds[0].result
     assert (result.summary, result.memory_ids) == (f"{verb}: {text}", [str(KNOWN)])
 
 
@@ -270,8 +268,8 @@ def test_what_has_no_vector_is_left_to_maintenance() -> None:
 
 def test_what_is_known_already_is_only_a_part() -> None:
     known = Placed(ids=(KNOWN,), duplicates=frozenset({KNOWN}))
-    beat = acted(paid("remember", content="a"), answers=Answers({Placing: known}))
-    result = beat.deeds[0].result
+    heartbeat = acted(paid("remember", content="a"), answers=Answers({Placing: known}))
+    result = heartbeat.deeds[0].result
     assert (result.outcome, result.summary) == (ActionOutcome.PARTIAL, "that was known already")
     assert result.memory_ids == [str(KNOWN)]
 
@@ -286,19 +284,19 @@ def test_what_is_known_already_is_only_a_part() -> None:
 def test_what_is_made_from_memories_is_tied_to_them(make: Callable[[list[str]], Decision]) -> None:
     materials = [UUID(int=5), KNOWN]
     answers = Answers({OwnMemories: frozenset(materials)})
-    beat = acted(make([str(each) for each in materials]), answers=answers)
+    heartbeat = acted(make([str(memory_id) for memory_id in materials]), answers=answers)
 
     assert answers.kinds == [OwnMemories, Placing]
     assert answers.asked[0].required
     # Never to itself.
-    assert beat.effects.derived == ((KNOWN, (UUID(int=5),)),)
+    assert heartbeat.effects.derived == ((KNOWN, (UUID(int=5),)),)
 
 
 def test_what_rests_on_memories_that_are_not_its_own_is_not_made() -> None:
     answers = Answers({OwnMemories: NotFound("there is no memory x")})
-    beat = acted(paid("reflect", insight="a", rests_on=[str(UUID(int=5))]), answers=answers)
+    heartbeat = acted(paid("reflect", insight="a", rests_on=[str(UUID(int=5))]), answers=answers)
     assert answers.kinds == [OwnMemories]
-    assert beat.deeds[0].result.outcome is ActionOutcome.FAILURE
+    assert heartbeat.deeds[0].result.outcome is ActionOutcome.FAILURE
 
 
 # --- Goals ---------------------------------------------------------------------------------------------
@@ -308,15 +306,15 @@ def test_what_it_thinks_of_is_added_as_far_as_there_is_room_and_said_where_not()
     backlog = backlog_of(goal_row("reef"))
     wanted = [{"title": title, "rationale": "so"} for title in ("Count the lamps", "Chart the reef")]
     answers = Answers({OpenBacklog: backlog})
-    beat = acted(paid("brainstorm_goals", goals=wanted), answers=answers)
+    heartbeat = acted(paid("brainstorm_goals", goals=wanted), answers=answers)
 
-    result = beat.deeds[0].result
+    result = heartbeat.deeds[0].result
     assert answers.kinds == [OpenBacklog]
     assert result.outcome is ActionOutcome.PARTIAL
     assert result.summary.startswith("'Count the lamps' is ")
     assert "not 'Chart the reef': " in result.summary
-    assert beat.effects.backlog is backlog
-    (made,) = beat.present.goal_changes
+    assert heartbeat.effects.backlog is backlog
+    (made,) = heartbeat.present.goal_changes
     assert (made.title, made.kind) == ("Count the lamps", GoalChangeKind.CREATED)
     assert backlog.goal(made.goal_id).description == "Why: so"
 
@@ -326,12 +324,12 @@ def test_a_goal_is_moved_and_one_that_is_not_there_is_said() -> None:
     backlog = backlog_of(goal)
     moved = paid("reprioritize", goal_id=str(goal.id), state="queued")
     gone = paid("reprioritize", goal_id=str(UUID(int=9)), state="active")
-    beat = acted(moved, gone, answers=Answers({OpenBacklog: backlog}))
+    heartbeat = acted(moved, gone, answers=Answers({OpenBacklog: backlog}))
 
-    assert [deed.result.outcome.value for deed in beat.deeds] == ["success", "failure"]
+    assert [deed.result.outcome.value for deed in heartbeat.deeds] == ["success", "failure"]
     assert backlog.goal(goal.id).state is GoalState.QUEUED
-    assert [change.kind for change in beat.present.goal_changes] == [GoalChangeKind.MOVED]
-    assert "there is no open goal" in beat.deeds[1].result.summary
+    assert [change.kind for change in heartbeat.present.goal_changes] == [GoalChangeKind.MOVED]
+    assert "there is no open goal" in heartbeat.deeds[1].result.summary
 
 
 # --- Inquiries -----------------------------------------------------------------------------------------
@@ -341,13 +339,18 @@ def test_an_inquiry_begins_and_is_left_to_the_step_that_carries_it_on() -> None:
     shallow = paid("inquire_shallow", question="How deep?", queries=["reef depth"])
     deep = paid("inquire_deep", question="How old?")
     refused = refusal_of("inquire_deep", Verdict.TOO_LITTLE_ENERGY, question="no", queries=[])
-    beat = acted(paid("rest"), shallow, refused, deep, energy_start=20.0)
+    heartbeat = acted(paid("rest"), shallow, refused, deep, energy_start=20.0)
 
-    assert [deed.result.outcome.value for deed in beat.deeds] == ["success", "unknown", "blocked", "unknown"]
-    assert [(item.place, item.question, item.depth) for item in beat.work] == [
+    assert [deed.result.outcome.value for deed in heartbeat.deeds] == [
+        "success",
+        "unknown",
+        "blocked",
+        "unknown",
+    ]
+    assert [(item.place, item.question, item.depth) for item in heartbeat.work] == [
         (1, "How deep?", "shallow"),
         (3, "How old?", "deep"),
     ]
-    assert beat.work[0].queries == ["reef depth"]
-    assert beat.work_left == 2
-    assert beat.energy_end == 10.0 - shallow.cost - deep.cost
+    assert heartbeat.work[0].queries == ["reef depth"]
+    assert heartbeat.work_left == 2
+    assert heartbeat.energy_end == 10.0 - shallow.cost - deep.cost

@@ -1,4 +1,4 @@
-"""Steps on the backlog: goals that rules make, plans, intents that are carried out, and the reply's changes."""
+"""Steps on the backlog: goals of rules, plans, intents, and the reply's changes."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ REEF = goal_row("reef")
 GONE = str(UUID(int=99))
 
 
-def with_backlog(step: Any, beat: Beat, backlog: Backlog | None) -> tuple[Beat, Answers]:
+def with_backlog(step: Any, heartbeat: Beat, backlog: Backlog | None) -> tuple[Beat, Answers]:
     """Run a step; without a backlog it must not ask for one."""
     answers = Answers({OpenBacklog: backlog} if backlog is not None else {})
-    return answers.run(step(beat)).state, answers
+    return answers.run(step(heartbeat)).state, answers
 
 
-def changes_of(beat: Beat) -> list[tuple[str, str]]:
-    return [(change.title, change.kind.value) for change in beat.present.goal_changes]
+def changes_of(heartbeat: Beat) -> list[tuple[str, str]]:
+    return [(change.title, change.kind.value) for change in heartbeat.present.goal_changes]
 
 
 # --- Goals that rules make -----------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_rules_add_goals_by_what_the_beat_has_seen(
     assert [(change.kind, change.by_rule) for change in made] == [(GoalChangeKind.CREATED, True)] * len(rules)
     assert [backlog.goal(change.goal_id).rule for change in made] == rules
     assert result.effects.backlog is (backlog if rules else None)
-    # The new goals are seen in this very beat, in order.
+    # The new goals are seen in this very heartbeat, in order.
     ids = {change.goal_id for change in made}
     assert ids <= {item.id for item in result.situation.goals}
     priorities = [item.priority for item in result.situation.goals]
@@ -120,19 +120,19 @@ def intends(intent_id: UUID | str, action: str = "recall", verdict: Verdict = Ve
 
 def test_a_beat_without_plans_or_intents_opens_no_backlog() -> None:
     refused = intends(UUID(int=300), verdict=Verdict.TOO_SOON)
-    beat, answers = with_backlog(
+    heartbeat, answers = with_backlog(
         store_decompositions, beat_of(decisions=[refused], counted=["x"], reply=Reply()), None
     )
     assert answers.asked == []
     # None of this turn, whatever an earlier one counted.
-    assert beat.counted == []
+    assert heartbeat.counted == []
 
 
 @pytest.mark.parametrize(
     ("served", "status", "locked", "ticks", "counted"),
     [
         ([], IntentStatus.PENDING, True, 1, True),
-        # An earlier turn of the beat counted it.
+        # An earlier turn of the heartbeat counted it.
         (["300"], IntentStatus.PENDING, True, 0, False),
         ([], IntentStatus.COMPLETED, False, 0, True),
     ],
@@ -144,13 +144,13 @@ def test_an_intent_is_locked_for_the_beat_and_counts_it_once(
     key = str(intent.id)
     backlog = backlog_of(goal_row("reef"), intents=[intent])
     before = [key] if served else []
-    beat, _ = with_backlog(
+    heartbeat, _ = with_backlog(
         store_decompositions, beat_of(decisions=[intends(intent.id)], served=before), backlog
     )
 
     assert (intent.locked_by == HEARTBEAT, intent.ticks_used) == (locked, ticks)
-    assert beat.served == [key]
-    assert beat.counted == ([key] if counted else [])
+    assert heartbeat.served == [key]
+    assert heartbeat.counted == ([key] if counted else [])
 
 
 def test_a_reply_plans_a_goal_and_what_cannot_be_planned_is_listed() -> None:
@@ -163,17 +163,19 @@ def test_a_reply_plans_a_goal_and_what_cannot_be_planned_is_listed() -> None:
             Decomposition(goal_id=str(goal_row("harbours").id), intentions=[step]),
         ]
     )
-    beat, _ = with_backlog(store_decompositions, beat_of(reply=reply, untaken=["decompositions[0]"]), backlog)
+    heartbeat, _ = with_backlog(
+        store_decompositions, beat_of(reply=reply, untaken=["decompositions[0]"]), backlog
+    )
 
-    assert changes_of(beat) == [
+    assert changes_of(heartbeat) == [
         ("Chart the reef", "planned"),
         (GONE, "refused"),
         ("Chart the harbours", "refused"),
     ]
-    assert beat.present.goal_changes[0].change == "recall: look it up"
+    assert heartbeat.present.goal_changes[0].change == "recall: look it up"
     # Their places in the reply as the model gave it.
-    assert [item.path for item in beat.present.dropped] == ["decompositions[2]", "decompositions[3]"]
-    assert beat.effects.backlog is backlog
+    assert [item.path for item in heartbeat.present.dropped] == ["decompositions[2]", "decompositions[3]"]
+    assert heartbeat.effects.backlog is backlog
     assert backlog.goal(REEF.id).effort == 1
 
 
@@ -181,7 +183,7 @@ def test_a_reply_plans_a_goal_and_what_cannot_be_planned_is_listed() -> None:
 
 
 def carried_out(*deeds: Any, intents: Any = (), **changes: Any) -> tuple[Beat, Backlog]:
-    """Run `goals` after these deeds, with intents that the beat has locked where their actions ran."""
+    """Run `goals` after these deeds, with intents that the heartbeat has locked where their actions ran."""
     rows = [goal_row("reef")]
     ran = {deed.decision.intent_id for deed in deeds if deed.decision.runs}
     keys = [str(intent.id) for intent in intents if str(intent.id) in ran]
@@ -195,8 +197,8 @@ def carried_out(*deeds: Any, intents: Any = (), **changes: Any) -> tuple[Beat, B
         "counted": keys,
         "reply": Reply(),
     }
-    beat, _ = with_backlog(goals, beat_of(**(values | changes)), backlog)
-    return beat, backlog
+    heartbeat, _ = with_backlog(goals, beat_of(**(values | changes)), backlog)
+    return heartbeat, backlog
 
 
 def on_intent(action: str = "recall", **changes: Any) -> Any:
@@ -208,7 +210,7 @@ def on_intent(action: str = "recall", **changes: Any) -> Any:
     [
         (on_intent(), IntentStatus.COMPLETED, 1, 1, ["progressed"]),
         (on_intent(outcome=ActionOutcome.FAILURE), IntentStatus.PENDING, 1, 1, ["progressed"]),
-        # Put off, not tried: neither the try nor the beat counts.
+        # Put off, not tried: neither the try nor the heartbeat counts.
         (on_intent(outcome=ActionOutcome.BLOCKED), IntentStatus.PENDING, 0, 0, []),
         (
             on_intent(verdict=Verdict.TOO_LITTLE_ENERGY, outcome=ActionOutcome.BLOCKED),
@@ -226,12 +228,12 @@ def test_an_intent_ends_as_its_action_did(
     deed: Any, status: IntentStatus, attempts: int, ticks: int, kinds: list[str]
 ) -> None:
     intent = intent_row(REEF)
-    beat, _ = carried_out(deed, intents=[intent])
+    heartbeat, _ = carried_out(deed, intents=[intent])
 
     assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts, ticks)
-    assert [kind for _, kind in changes_of(beat)] == kinds
+    assert [kind for _, kind in changes_of(heartbeat)] == kinds
     # What was released untried counts anew.
-    assert beat.served == ([] if ticks == 0 else [str(intent.id)])
+    assert heartbeat.served == ([] if ticks == 0 else [str(intent.id)])
 
 
 def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
@@ -250,20 +252,20 @@ def test_what_was_done_for_a_goal_counts_once_and_names_the_actions() -> None:
         deed_of("recall", index=4, goal_id=GONE),
         deed_of("recall", index=5, goal_id=str(REEF.id), outcome=ActionOutcome.FAILURE),
     ]
-    beat, backlog = carried_out(*deeds)
+    heartbeat, backlog = carried_out(*deeds)
 
-    assert changes_of(beat) == [("Chart the reef", "progressed")]
-    assert beat.present.goal_changes[0].change == "by recall, reflect"
-    assert [item.path for item in beat.present.dropped] == ["actions[4].goal_id"]
+    assert changes_of(heartbeat) == [("Chart the reef", "progressed")]
+    assert heartbeat.present.goal_changes[0].change == "by recall, reflect"
+    assert [item.path for item in heartbeat.present.dropped] == ["actions[4].goal_id"]
     assert backlog.goal(REEF.id).effort == 1
 
 
 def test_a_goal_that_an_earlier_turn_served_is_not_counted_again() -> None:
     before = GoalChange(goal_id=str(REEF.id), title=REEF.title, kind=GoalChangeKind.PROGRESSED, change="x")
-    beat, backlog = carried_out(
+    heartbeat, backlog = carried_out(
         deed_of("recall", goal_id=str(REEF.id)), earlier=TurnRecord(goal_changes=[before]), turn=2
     )
-    assert (changes_of(beat), backlog.goal(REEF.id).effort) == ([], 0)
+    assert (changes_of(heartbeat), backlog.goal(REEF.id).effort) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -285,9 +287,9 @@ def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: 
     row = goal_row("reef")
     backlog = backlog_of(row)
     reply = Reply(goal_updates=[GoalUpdate.model_validate({"goal_id": str(row.id), **update})])
-    beat, _ = with_backlog(goals, beat_of(reply=reply), backlog)
+    heartbeat, _ = with_backlog(goals, beat_of(reply=reply), backlog)
 
-    assert [kind for _, kind in changes_of(beat)] == kinds
+    assert [kind for _, kind in changes_of(heartbeat)] == kinds
     assert row.state is state
 
 
@@ -297,28 +299,28 @@ def test_a_reply_adds_goals_and_what_the_backlog_refuses_is_listed() -> None:
         new_goals=[NewGoal(title="Count the lamps"), NewGoal(title="Chart the reef")],
         goal_updates=[GoalUpdate(goal_id=GONE, progress=0.5)],
     )
-    beat, _ = with_backlog(goals, beat_of(reply=reply, untaken=["new_goals[0]"]), backlog)
+    heartbeat, _ = with_backlog(goals, beat_of(reply=reply, untaken=["new_goals[0]"]), backlog)
 
-    assert changes_of(beat) == [
+    assert changes_of(heartbeat) == [
         ("Count the lamps", "created"),
         ("Chart the reef", "refused"),
         (GONE, "refused"),
     ]
-    assert [item.path for item in beat.present.dropped] == ["new_goals[2]", "goal_updates[0]"]
+    assert [item.path for item in heartbeat.present.dropped] == ["new_goals[2]", "goal_updates[0]"]
 
 
 def test_a_beat_that_touches_no_goal_opens_no_backlog() -> None:
-    beat = beat_of(present=TurnRecord(deeds=[deed_of("recall")]), reply=Reply())
-    same, answers = with_backlog(goals, beat, None)
-    assert (same is beat, answers.asked) == (True, [])
+    heartbeat = beat_of(present=TurnRecord(deeds=[deed_of("recall")]), reply=Reply())
+    same, answers = with_backlog(goals, heartbeat, None)
+    assert (same is heartbeat, answers.asked) == (True, [])
 
 
 def test_a_goal_is_reached_with_all_its_parts() -> None:
     coast = goal_row("coast", id=UUID(int=250))
     reef = goal_row("reef", parent_id=coast.id)
     reply = Reply(goal_updates=[GoalUpdate(goal_id=str(reef.id), progress=1)])
-    beat, _ = with_backlog(goals, beat_of(reply=reply), backlog_of(coast, reef))
-    assert changes_of(beat) == [
+    heartbeat, _ = with_backlog(goals, beat_of(reply=reply), backlog_of(coast, reef))
+    assert changes_of(heartbeat) == [
         ("Chart the reef", "progressed"),
         ("Chart the reef", "completed"),
         ("Chart the coast", "completed"),

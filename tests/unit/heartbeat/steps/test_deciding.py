@@ -1,4 +1,4 @@
-"""Deciding: which actions run, and what of them crosses a boundary by its meaning."""
+"""Deciding: decisions about actions, and boundary matches by meaning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OUT = ("reach_out_user", {"intent": "They asked.", "content": "Hello."})
 
 
 @pytest.mark.parametrize(
-    ("beat", "verdicts"),
+    ("heartbeat", "verdicts"),
     [
         (wants(), []),
         (wants(QUERY), ["run"]),
@@ -54,28 +54,28 @@ OUT = ("reach_out_user", {"intent": "They asked.", "content": "Hello."})
     ],
 )
 def test_what_runs_is_known_permitted_possible_valid_affordable_and_within_the_boundaries(
-    beat: Beat, verdicts: list[str]
+    heartbeat: Beat, verdicts: list[str]
 ) -> None:
-    result = Answers().run(decide(beat))
+    result = Answers().run(decide(heartbeat))
     assert [decision.verdict.value for decision in result.state.decisions] == verdicts
 
 
 def test_the_actions_of_a_further_turn_are_numbered_on() -> None:
     earlier = TurnRecord(deeds=[deed_of("recall"), deed_of("rest", index=1)])
-    beat = wants(QUERY, QUERY, earlier=earlier, turn=2)
-    assert [decision.index for decision in Answers().run(decide(beat)).state.decisions] == [2, 3]
+    heartbeat = wants(QUERY, QUERY, earlier=earlier, turn=2)
+    assert [decision.index for decision in Answers().run(decide(heartbeat)).state.decisions] == [2, 3]
 
 
 def test_an_item_of_the_reply_beyond_a_boundary_is_left_out_and_on_record() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text="The tide turns.")]
-    beat = Answers().run(decide(beat_of(reply=Reply(memory_notes=notes)))).state
+    heartbeat = Answers().run(decide(beat_of(reply=Reply(memory_notes=notes)))).state
 
-    assert beat.said.memory_notes == notes[1:]
-    assert beat.untaken == ["memory_notes[0]"]
-    (dropped,) = beat.present.dropped
+    assert heartbeat.said.memory_notes == notes[1:]
+    assert heartbeat.untaken == ["memory_notes[0]"]
+    (dropped,) = heartbeat.present.dropped
     assert dropped.path == "memory_notes[0]"
     assert "no_deception" in dropped.reason
-    assert [crossing.path for crossing in beat.crossings] == ["memory_notes[0]"]
+    assert [crossing.path for crossing in heartbeat.crossings] == ["memory_notes[0]"]
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def test_vectors_are_needed_of_what_is_searched_for_stored_and_sent_out(
     own = {"name": "no_gossip", "enabled": False, "examples": []}
     answers = Answers({Embedding: lambda need: {text: [0.0, 1.0] for text in (*need.queries, *need.stored)}})
     reply = Reply(memory_notes=[MemoryNote(text=text) for text in notes])
-    beat = beat_of(
+    heartbeat = beat_of(
         decisions=decisions, reply=reply, embedding_model=MODEL, selfhood=Selfhood(boundaries=[own])
     )
-    result = answers.run(embed(beat)).state
+    result = answers.run(embed(heartbeat)).state
 
     if queries is None or stored is None:
         assert answers.asked == []
@@ -141,22 +141,22 @@ def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
 
 def test_a_note_is_checked_by_its_meaning_and_the_others_stay() -> None:
     notes = [MemoryNote(text="The tide turns."), MemoryNote(text=HURT)]
-    beat = beat_of(reply=Reply(memory_notes=notes))
-    result = Answers({Embedding: {**MEANT, "The tide turns.": [0.0, 1.0]}}).run(embed(beat)).state
+    heartbeat = beat_of(reply=Reply(memory_notes=notes))
+    result = Answers({Embedding: {**MEANT, "The tide turns.": [0.0, 1.0]}}).run(embed(heartbeat)).state
 
     assert [note.text for note in result.said.memory_notes] == ["The tide turns."]
     assert [item.path for item in result.present.dropped] == ["memory_notes[1]"]
 
 
 def test_without_vectors_the_words_have_decided() -> None:
-    beat = beat_of(decisions=[decision_of("remember", content=HURT)], reply=Reply())
-    result = Answers({Embedding: {}}).run(embed(beat)).state
+    heartbeat = beat_of(decisions=[decision_of("remember", content=HURT)], reply=Reply())
+    result = Answers({Embedding: {}}).run(embed(heartbeat)).state
     assert (result.decisions[0].verdict, result.vectors) == (Verdict.RUN, {})
 
 
 def test_vectors_of_earlier_turns_last() -> None:
-    beat = beat_of(
+    heartbeat = beat_of(
         decisions=[decision_of("recall", query="a")], reply=Reply(), vectors={"a note": [0.1, 0.2]}
     )
-    result = Answers({Embedding: {"a": [0.0, 1.0]}}).run(embed(beat)).state
+    result = Answers({Embedding: {"a": [0.0, 1.0]}}).run(embed(heartbeat)).state
     assert result.vectors == {"a note": [0.1, 0.2], "a": [0.0, 1.0]}

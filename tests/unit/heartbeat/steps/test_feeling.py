@@ -1,4 +1,4 @@
-"""Feeling: what a beat does to mood and drives, what acting teaches, and whom it met."""
+"""Feeling: effects on mood, drives, experiences and peers."""
 
 from __future__ import annotations
 
@@ -80,23 +80,23 @@ def test_what_happened_moves_the_mood(
     reply: dict[str, Any],
     events: list[Event],
 ) -> None:
-    beat = felt(present=TurnRecord(deeds=deeds, goal_changes=changes), seen=seen, reply=Reply(**reply))
+    heartbeat = felt(present=TurnRecord(deeds=deeds, goal_changes=changes), seen=seen, reply=Reply(**reply))
 
     valence = sum(DELTAS[event].valence for event in events)
     arousal = sum(DELTAS[event].arousal for event in events)
-    assert beat.emotional_valence == pytest.approx(min(1, max(-1, USUAL.valence + valence)), abs=1e-3)
-    assert beat.arousal == pytest.approx(min(1, max(0, USUAL.arousal + arousal)), abs=1e-3)
+    assert heartbeat.emotional_valence == pytest.approx(min(1, max(-1, USUAL.valence + valence)), abs=1e-3)
+    assert heartbeat.arousal == pytest.approx(min(1, max(0, USUAL.arousal + arousal)), abs=1e-3)
     # Its own share, for the commit: somebody may talk to the agent meanwhile.
-    assert beat.moved is not None
-    assert (beat.moved.valence, beat.moved.arousal) == pytest.approx((valence, arousal))
-    assert beat.state.mood is not None
-    assert beat.state.mood["valence"] == beat.emotional_valence
+    assert heartbeat.moved is not None
+    assert (heartbeat.moved.valence, heartbeat.moved.arousal) == pytest.approx((valence, arousal))
+    assert heartbeat.state.mood is not None
+    assert heartbeat.state.mood["valence"] == heartbeat.emotional_valence
 
 
 def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
     mood = {"valence": -1.0, "arousal": 0.9, "at": (NOW - 100 * HOUR).isoformat()}
-    beat = felt(selfhood=Selfhood(mood=mood, tone="warm"))
-    assert (beat.emotional_valence, beat.arousal) == pytest.approx((0.25, 0.3), abs=1e-3)
+    heartbeat = felt(selfhood=Selfhood(mood=mood, tone="warm"))
+    assert (heartbeat.emotional_valence, heartbeat.arousal) == pytest.approx((0.25, 0.3), abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
     ],
 )
 def test_an_action_that_worked_satisfies_a_drive(deed: Any, drive: Drive, by: float) -> None:
-    states = {each: DriveState(level=1.0, at=NOW) for each in Drive}
-    beat = felt(deed, selfhood=Selfhood(drives=Drives(states=states).model_dump(mode="json")))
-    drives = read_drives(beat.state.drives or {}, NOW)
+    states = {drive: DriveState(level=1.0, at=NOW) for drive in Drive}
+    heartbeat = felt(deed, selfhood=Selfhood(drives=Drives(states=states).model_dump(mode="json")))
+    drives = read_drives(heartbeat.state.drives or {}, NOW)
     assert drives.level(drive, NOW) == pytest.approx(1.0 - by)
 
 
@@ -136,18 +136,15 @@ def test_it_learns_how_often_its_actions_work_and_what_failures_teach() -> None:
         deed_of("rest", index=2),
         deed_of("fly", index=3, outcome=ActionOutcome.BLOCKED),
     ]
-    beat = felt(*deeds, selfhood=Selfhood(learned={"recall": [4, 4]}))
+    heartbeat = felt(*deeds, selfhood=Selfhood(learned={"recall": [4, 4]}))
 
-    assert beat.state.learned == {"recall": [6, 5], "rest": [1, 1]}
-    taught = [(item.action, item.about, item.outcome.value, item.lesson) for item in beat.effects.experiences]
+    assert heartbeat.state.learned == {"recall": [6, 5], "rest": [1, 1]}
+    taught = [
+        (item.action, item.about, item.outcome.value, item.lesson) for item in heartbeat.effects.experiences
+    ]
     # What cost nothing taught nothing.
     assert taught == [
-        (
-            "recall",
-            "ferries",
-            "failure",
-            "Avoid doing recall (ferries) the same way again: recall worked",
-        ),
+        ("recall", "ferries", "failure", "Avoid doing recall (ferries) the same way again: recall worked"),
         ("recall", "", "success", ""),
     ]
 
@@ -157,18 +154,18 @@ def test_boundaries_are_audited_wherever_they_came_up() -> None:
     taken = FreeCrossing(
         path="memory_notes[1]", value="{}", crossed=crossed(BoundaryResponse.FLAG, "resource_limit")
     )
-    beat = felt(refused_at(crossed()), seen={"crossed": [crossed()]}, crossings=[free, taken])
+    heartbeat = felt(refused_at(crossed()), seen={"crossed": [crossed()]}, crossings=[free, taken])
 
-    messages = [note.message for note in beat.effects.audit]
+    messages = [note.message for note in heartbeat.effects.audit]
     assert messages == [
         "what reached it touches no_harm (refuse): it says hurt",
         "recall refused at no_harm (refuse): it says hurt",
         "memory_notes[0] not taken at no_harm (refuse): it says hurt",
         "memory_notes[1] taken at resource_limit (flag): it says hurt",
     ]
-    assert {note.action for note in beat.effects.audit} == {"boundary"}
-    assert all(note.detail["heartbeat_id"] == str(HEARTBEAT) for note in beat.effects.audit)
-    assert beat.effects.audit[1].detail["verdict"] == "boundary"
+    assert {note.action for note in heartbeat.effects.audit} == {"boundary"}
+    assert all(note.detail["heartbeat_id"] == str(HEARTBEAT) for note in heartbeat.effects.audit)
+    assert heartbeat.effects.audit[1].detail["verdict"] == "boundary"
 
 
 # --- Meetings ------------------------------------------------------------------------------------------
@@ -200,23 +197,23 @@ def test_whoever_wrote_was_met_and_notes_about_others_go_along(
 ) -> None:
     answers = Answers({Meetings: []})
     view = situation(percepts=percepts, capabilities=KNOWN)
-    beat = beat_of(view=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact))
-    answers.run(feel(beat))
+    heartbeat = beat_of(view=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact))
+    answers.run(feel(heartbeat))
 
     if met is None:
         assert answers.asked == []
         return
     (need,) = answers.asked
     assert need.tick == 3
-    assert [(each.name, each.note) for each in need.met] == met
+    assert [(meeting.name, meeting.note) for meeting in need.met] == met
     # Of several notes about one, the first counts; the others are refused.
     assert list(need.others) == (others if others is not None else [note("Bo"), note("bo")])
 
 
 def test_a_note_that_does_not_count_is_dropped_with_its_reason() -> None:
     stranger = note("Bo")
-    beat = felt(
+    heartbeat = felt(
         answers=[(stranger, "Bo never wrote to you")], reply=Reply(peer_notes=[note("user"), stranger])
     )
-    (dropped,) = beat.present.dropped
+    (dropped,) = heartbeat.present.dropped
     assert (dropped.path, dropped.reason) == ("peer_notes[1]", "Bo never wrote to you")

@@ -1,4 +1,4 @@
-"""Following up: when a beat goes on to a further turn, and what it is as a whole."""
+"""Following up: further round trips, and the merged heartbeat."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEARD = [percept(id=str(UUID(int=50)))]
 
 
 def acted(**changes: Any) -> Beat:
-    """Return a beat that has acted in its first turn, and found something to read."""
+    """Return a heartbeat that has acted in its first turn, and found something to read."""
     values: dict[str, Any] = {
         "view": situation(percepts=HEARD, energy=10.0),
         "present": TurnRecord(deeds=[FOUND], reasoning="Who?"),
@@ -39,30 +39,30 @@ def acted(**changes: Any) -> Beat:
     return beat_of(**(values | changes))
 
 
-def followed(beat: Beat) -> tuple[Beat, tuple[str, ...]]:
-    result = Answers().run(follow_up(beat))
+def followed(heartbeat: Beat) -> tuple[Beat, tuple[str, ...]]:
+    result = Answers().run(follow_up(heartbeat))
     return result.state, result.changed
 
 
 def test_a_beat_goes_on_with_what_its_actions_brought() -> None:
-    beat, changed = followed(acted())
+    heartbeat, changed = followed(acted())
 
     assert changed == ("goes on to turn 2",)
-    assert (beat.goes_on, beat.turn, beat.answered) == (True, 2, CALL)
-    assert "Ines keeps it." in beat.follow_up
-    assert "9 energy left." in beat.follow_up
-    assert beat.said_tokens > 100
+    assert (heartbeat.goes_on, heartbeat.turn, heartbeat.answered) == (True, 2, CALL)
+    assert "Ines keeps it." in heartbeat.follow_up
+    assert "9 energy left." in heartbeat.follow_up
+    assert heartbeat.said_tokens > 100
     # What this turn decided is over; what it did is on record.
-    assert (beat.reply, beat.decisions, beat.untaken, beat.deeds) == (None, [], [], [])
-    assert beat.earlier.deeds == [FOUND]
-    assert beat.earlier_reply is not None
-    assert beat.earlier_reply.thinking == "Who?"
-    assert (beat.energy, beat.situation_now.energy) == (9.0, 9.0)
+    assert (heartbeat.reply, heartbeat.decisions, heartbeat.untaken, heartbeat.deeds) == (None, [], [], [])
+    assert heartbeat.earlier.deeds == [FOUND]
+    assert heartbeat.earlier_reply is not None
+    assert heartbeat.earlier_reply.thinking == "Who?"
+    assert (heartbeat.energy, heartbeat.situation_now.energy) == (9.0, 9.0)
     # The situation is stored already, and is not written again.
-    assert beat.situation.energy == 10.0
+    assert heartbeat.situation.energy == 10.0
     # Notes are stored at the end.
-    assert beat.vectors == {"a note": [1.0]}
-    assert (beat.effects.heard, beat.heard) == ((UUID(int=50),), True)
+    assert heartbeat.vectors == {"a note": [1.0]}
+    assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,17 @@ def test_a_beat_goes_on_with_what_its_actions_brought() -> None:
 def test_a_beat_ends_when_there_is_nothing_to_read_or_no_means_to_go_on(
     changes: dict[str, Any], why: tuple[str, ...]
 ) -> None:
-    beat, changed = followed(acted(**changes))
+    heartbeat, changed = followed(acted(**changes))
 
     assert changed == why
-    assert not beat.goes_on
-    assert beat.said.thinking == "Who?"
+    assert not heartbeat.goes_on
+    assert heartbeat.said.thinking == "Who?"
 
 
 def test_a_beat_of_two_turns_ends_as_one() -> None:
     earlier = TurnRecord(deeds=[FOUND], reasoning="Who?")
     present = TurnRecord(deeds=[deed_of("rest", index=1)], reasoning="Ines.")
-    beat, _ = followed(
+    heartbeat, _ = followed(
         acted(
             turn=2,
             turns=2,
@@ -102,14 +102,14 @@ def test_a_beat_of_two_turns_ends_as_one() -> None:
         )
     )
 
-    assert (beat.goes_on, beat.said.thinking) == (False, "Who?\n\nInes.")
-    assert [deed.result.action for deed in beat.whole.deeds] == ["recall", "rest"]
+    assert (heartbeat.goes_on, heartbeat.said.thinking) == (False, "Who?\n\nInes.")
+    assert [deed.result.action for deed in heartbeat.whole.deeds] == ["recall", "rest"]
     # The energy it began with: its results say what it spent.
-    assert beat.situation.energy == 10.0
+    assert heartbeat.situation.energy == 10.0
 
 
 def test_a_further_turn_that_came_to_nothing_leaves_the_turns_before() -> None:
-    beat, changed = followed(
+    heartbeat, changed = followed(
         acted(
             turn=2,
             failure="ModelTimeout: no answer",
@@ -123,17 +123,17 @@ def test_a_further_turn_that_came_to_nothing_leaves_the_turns_before() -> None:
     )
 
     assert changed == ("turn 2 came to nothing",)
-    assert (beat.goes_on, beat.failure, beat.unreadable) == (False, "", "")
-    assert beat.said.thinking == "Who?"
-    assert beat.whole.deeds == [FOUND]
-    assert beat.whole.reasoning == ""
-    (lost,) = beat.present.dropped
+    assert (heartbeat.goes_on, heartbeat.failure, heartbeat.unreadable) == (False, "", "")
+    assert heartbeat.said.thinking == "Who?"
+    assert heartbeat.whole.deeds == [FOUND]
+    assert heartbeat.whole.reasoning == ""
+    (lost,) = heartbeat.present.dropped
     assert (lost.path, lost.reason) == ("turn 2", "ModelTimeout: no answer")
 
 
 def test_percepts_are_taken_in_once() -> None:
-    beat = taken_in(beat_of(view=situation(percepts=HEARD)))
-    assert (beat.effects.heard, beat.heard) == ((UUID(int=50),), True)
-    assert taken_in(beat) is beat
+    heartbeat = taken_in(beat_of(view=situation(percepts=HEARD)))
+    assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
+    assert taken_in(heartbeat) is heartbeat
     nobody = beat_of()
     assert taken_in(nobody) is nobody

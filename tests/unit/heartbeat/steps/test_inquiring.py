@@ -1,4 +1,4 @@
-"""Inquiries: from the web to an answer, its judgement and a memory; whatever call fails, the action says so."""
+"""Inquiries: from the web to an answer, its review and a memory, and failed calls."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult
 from arbor.web.calls import WEB_HANDLE
-from tests.unit.heartbeat.beats import (
-    HEARTBEAT,
-    Answers,
-    beat_of,
-    decision_of,
-    deed_of,
-    recalled,
-    result_of,
-)
+from tests.unit.heartbeat.beats import HEARTBEAT, Answers, beat_of, decision_of, deed_of, recalled, result_of
 from tests.unit.heartbeat.builders import NONCE, NOW
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
@@ -57,7 +49,7 @@ def judging(**changes: Any) -> Inquiry:
 
 
 def beat_with(*work: Inquiry, **changes: Any) -> Beat:
-    """Return a beat whose actions have begun these inquiries."""
+    """Return a heartbeat whose actions have begun these inquiries."""
     deeds = [
         deed_of(
             f"inquire_{item.depth}", index=place, outcome=ActionOutcome.UNKNOWN, cost=3 if place == 0 else 6
@@ -77,8 +69,8 @@ def failed(kind: str = "WebFailed", call_id: UUID = WEB) -> CallResult:
     return CallResult(call_id=call_id, complete=False, text="", error="it is away", error_kind=kind)
 
 
-def gone_on(beat: Beat, result: CallResult, answers: Answers | None = None) -> NodeResult[Beat]:
-    return (answers or Answers()).run(Work().resume(beat, result))
+def gone_on(heartbeat: Beat, result: CallResult, answers: Answers | None = None) -> NodeResult[Beat]:
+    return (answers or Answers()).run(Work().resume(heartbeat, result))
 
 
 def asked_of(result: NodeResult[Beat]) -> tuple[str, str, ModelRequest]:
@@ -103,9 +95,9 @@ def test_only_what_runs_and_has_begun_is_pending() -> None:
 
 
 def test_without_work_the_step_does_nothing() -> None:
-    beat = beat_of()
-    result = Answers().run(Work()(beat))
-    assert (result.state, result.suspend) == (beat, None)
+    heartbeat = beat_of()
+    result = Answers().run(Work()(heartbeat))
+    assert (result.state, result.suspend) == (heartbeat, None)
 
 
 def test_the_web_is_asked_first() -> None:
@@ -120,8 +112,8 @@ def test_the_web_is_asked_first() -> None:
 @pytest.mark.parametrize("depth", ["shallow", "deep"])
 def test_a_model_is_asked_about_the_pages_and_a_deep_one_recalls_besides(depth: str) -> None:
     answers = Answers({RecallRequest: [recalled(1)]})
-    beat = beat_with(inquiry(depth, step="web"), vectors={QUESTION: [0.5, 0.5]})
-    result = gone_on(beat, answered(FOUND, WEB), answers)
+    heartbeat = beat_with(inquiry(depth, step="web"), vectors={QUESTION: [0.5, 0.5]})
+    result = gone_on(heartbeat, answered(FOUND, WEB), answers)
 
     kind, model, request = asked_of(result)
     text = request.messages[0].content
@@ -156,15 +148,15 @@ def test_a_shallow_answer_is_stored_and_read_out() -> None:
     assert [source["reference"] for source in memory.detail["sources"]] == [page["url"] for page in PAGES]
     # Its text is known only now: maintenance embeds it.
     assert need.vectors is None
-    beat = result.state
-    (deed,) = beat.deeds
+    heartbeat = result.state
+    (deed,) = heartbeat.deeds
     assert deed.result.outcome is ActionOutcome.SUCCESS
     assert deed.result.summary == f"found out about {QUESTION!r} from 2 pages: Eleven fathoms."
     assert deed.result.memory_ids == [str(UUID(int=1000))]
     assert "Confidence 0.90. Sources:" in deed.result.brought
     assert "- Reef https://reef.example" in deed.result.brought
     assert "Not read: down" in deed.result.brought
-    assert (beat.work, result.suspend) == ([], None)
+    assert (heartbeat.work, result.suspend) == ([], None)
 
 
 @pytest.mark.parametrize(
@@ -259,8 +251,8 @@ def test_a_call_that_failed_asks_the_next_model_or_fails_the_action(
 
 
 def test_inquiries_are_carried_on_one_after_the_other() -> None:
-    beat = beat_with(asking(), inquiry("deep", place=1))
-    result = gone_on(beat, answered({**REPLY, "worth_keeping": False}))
+    heartbeat = beat_with(asking(), inquiry("deep", place=1))
+    result = gone_on(heartbeat, answered({**REPLY, "worth_keeping": False}))
 
     assert [item.place for item in result.state.work] == [1]
     assert [deed.result.outcome.value for deed in result.state.deeds] == ["success", "unknown"]

@@ -1,4 +1,4 @@
-"""The opening of a beat: what is noticed, and when it ends without a model."""
+"""The opening: notices, and skipped heartbeats."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def drives_of(**levels: float) -> dict[str, Any]:
 
 
 def opened(seen: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
-    """Return a beat that has just begun and has reflected at the beat before."""
+    """Return a heartbeat that has just begun and has reflected at the heartbeat before."""
     return beat_of(
         view=situation(**seen),
         opening=opening or opening_of(pulse=Pulse(beats=REFLECTED)),
@@ -79,11 +79,13 @@ def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
 ) -> None:
     result = ran(idle(opened(seen, **changes)))
 
-    beat = result.state
-    assert beat.idle == reason
+    heartbeat = result.state
+    assert heartbeat.idle == reason
     assert result.changed == ((reason,) if reason else ())
-    assert beat.state.idle_beats == (1 if reason else 0)
-    assert (beat.next is not None, beat.state.stale_beats) == ((True, 1) if reason else (False, None))
+    assert heartbeat.state.idle_beats == (1 if reason else 0)
+    assert (heartbeat.next is not None, heartbeat.state.stale_beats) == (
+        (True, 1) if reason else (False, None)
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,21 +99,20 @@ def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
     ],
 )
 def test_now_and_then_it_reflects_although_nothing_waits(beats: list[BeatGlance], goes_on: bool) -> None:
-    beat = ran(idle(opened({}, opening_of(pulse=Pulse(beats=beats))))).state
-    assert (beat.idle == "") is goes_on
+    heartbeat = ran(idle(opened({}, opening_of(pulse=Pulse(beats=beats))))).state
+    assert (heartbeat.idle == "") is goes_on
 
 
 @pytest.mark.parametrize(
-    ("idle_beats", "shift", "hours"),
-    [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)],
+    ("idle_beats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
 def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, hours: float) -> None:
     opening = opening_of(pulse=Pulse(beats=REFLECTED), idle_beats=idle_beats)
-    beat = ran(idle(opened({}, opening, shift=shift))).state
+    heartbeat = ran(idle(opened({}, opening, shift=shift))).state
 
-    assert beat.next is not None
-    assert (beat.next.due_at - NOW) / HOUR == pytest.approx(hours)
-    assert beat.state.idle_beats == idle_beats + 1
+    assert heartbeat.next is not None
+    assert (heartbeat.next.due_at - NOW) / HOUR == pytest.approx(hours)
+    assert heartbeat.state.idle_beats == idle_beats + 1
 
 
 @pytest.mark.parametrize(
@@ -129,20 +130,20 @@ def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, 
 def test_a_days_budget_that_runs_low_withholds_beats(
     level: Degradation, seen: dict[str, Any], trigger: str, reason: str | None
 ) -> None:
-    beat = ran(idle(opened({"degradation": level, **seen}, trigger=trigger))).state
+    heartbeat = ran(idle(opened({"degradation": level, **seen}, trigger=trigger))).state
     if not reason:
         # Not for its budget at least.
-        assert "budget" not in beat.idle
+        assert "budget" not in heartbeat.idle
     else:
-        assert reason in beat.idle
+        assert reason in heartbeat.idle
 
 
 def test_a_halted_agent_waits_for_the_new_day_and_not_all_in_one_moment() -> None:
     midnight = datetime(2026, 1, 6, tzinfo=UTC)
     for shift in (0.05, -0.02):
-        beat = ran(idle(opened({"degradation": Degradation.HALT}, shift=shift))).state
-        assert beat.next is not None
-        assert beat.next.due_at == midnight + HOUR * abs(shift)
+        heartbeat = ran(idle(opened({"degradation": Degradation.HALT}, shift=shift))).state
+        assert heartbeat.next is not None
+        assert heartbeat.next.due_at == midnight + HOUR * abs(shift)
     late = replace(opened({"degradation": Degradation.HALT}), rhythm=Rhythm(interval=timedelta(days=2)))
     following = ran(idle(late)).state.next
     assert following is not None
@@ -154,14 +155,14 @@ def test_a_halted_agent_waits_for_the_new_day_and_not_all_in_one_moment() -> Non
 )
 def test_outside_its_hours_it_beats_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
     environment = Environment(now=NOW, user_waiting=waiting)
-    beat = opened({"goals": [goal()], "environment": environment}, trigger=trigger)
-    beat = ran(idle(replace(beat, rhythm=Rhythm(interval=HOUR, hours=NIGHT)))).state
+    heartbeat = opened({"goals": [goal()], "environment": environment}, trigger=trigger)
+    heartbeat = ran(idle(replace(heartbeat, rhythm=Rhythm(interval=HOUR, hours=NIGHT)))).state
 
-    assert (beat.idle == "") is runs
+    assert (heartbeat.idle == "") is runs
     if not runs:
-        assert beat.idle.startswith("idle: outside its active hours, which begin 2026-01-05 20:00")
-        assert beat.next is not None
-        assert beat.next.due_at >= datetime(2026, 1, 5, 20, tzinfo=UTC)
+        assert heartbeat.idle.startswith("idle: outside its active hours, which begin 2026-01-05 20:00")
+        assert heartbeat.next is not None
+        assert heartbeat.next.due_at >= datetime(2026, 1, 5, 20, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -208,5 +209,5 @@ def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
 
 def test_what_reflected_last_is_found_by_its_mode() -> None:
     glances = [BeatGlance(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
-    beat = ran(idle(opened({}, opening_of(pulse=Pulse(beats=glances))))).state
-    assert beat.idle == "idle: nothing waits, and it reflected 2 beats ago"
+    heartbeat = ran(idle(opened({}, opening_of(pulse=Pulse(beats=glances))))).state
+    assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"

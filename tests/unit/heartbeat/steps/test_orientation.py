@@ -1,4 +1,4 @@
-"""Orientation: what a beat recalls about, what of the boundaries it touches, and its mode."""
+"""Orientation: focus, boundary matches, recall and mode."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def test_the_focus_needs_vectors_of_itself_and_of_what_reached_the_agent(
     seen: dict[str, Any], queries: int | None, plain: list[str] | None, boundaries: list[Any] | None
 ) -> None:
     answers = Answers({Embedding: lambda need: {text: [1.0, 0.0] for text in (*need.queries, *need.plain)}})
-    beat = beat_of(view=situation(**seen), embedding_model=MODEL, selfhood=Selfhood(boundaries=[OWN]))
+    heartbeat = beat_of(view=situation(**seen), embedding_model=MODEL, selfhood=Selfhood(boundaries=[OWN]))
 
-    found = answers.run(focus(beat)).state.focus
+    found = answers.run(focus(heartbeat)).state.focus
 
     assert found is not None
     if queries is None:
@@ -79,25 +79,25 @@ def test_what_reached_it_is_checked_by_its_words_and_its_meaning(
     content: str, vectors: dict[str, list[float]], crossed: list[str]
 ) -> None:
     seen = situation(percepts=[percept(content)])
-    beat = beat_of(view=seen, focus=Focus(text="", vectors=vectors))
-    result = Answers().run(guard(beat))
+    heartbeat = beat_of(view=seen, focus=Focus(text="", vectors=vectors))
+    result = Answers().run(guard(heartbeat))
 
     assert [found.boundary for found in result.state.situation.crossed] == crossed
     assert len(result.changed) == len(crossed)
 
 
 def test_what_reached_nobody_crosses_nothing() -> None:
-    beat = beat_of()
-    assert Answers().run(guard(beat)).state is beat
+    heartbeat = beat_of()
+    assert Answers().run(guard(heartbeat)).state is heartbeat
 
 
 @pytest.mark.parametrize("held", [0, 2])
 def test_what_bears_on_the_focus_is_recalled_and_looked_for_among_what_is_held(held: int) -> None:
     thing = HeldView(content="Somebody sang on the quay", at=NOW)
     answers = Answers({RecallRequest: [recalled(1), recalled(2)], HeldThings: [thing]})
-    beat = replace(oriented(vector=[0.5, 0.5]), opening=opening_of(held=held, mood=-0.25))
+    heartbeat = replace(oriented(vector=[0.5, 0.5]), opening=opening_of(held=held, mood=-0.25))
 
-    result = answers.run(orient(beat)).state
+    result = answers.run(orient(heartbeat)).state
 
     assert answers.kinds == [RecallRequest, HeldThings][: 1 + bool(held)]
     asked = answers.asked[0]
@@ -117,10 +117,10 @@ def test_what_bears_on_the_focus_is_recalled_and_looked_for_among_what_is_held(h
 
 @pytest.mark.parametrize("found", [[], None])
 def test_nothing_that_comes_to_mind_counts_as_no_recall(found: list[Any] | None) -> None:
-    beat = oriented("ferries" if found is not None else "", view=situation(relevant=[memory()]))
+    heartbeat = oriented("ferries" if found is not None else "", view=situation(relevant=[memory()]))
     answers = Answers({RecallRequest: found})
 
-    result = answers.run(orient(beat)).state
+    result = answers.run(orient(heartbeat)).state
 
     assert answers.kinds == ([RecallRequest] if found is not None else [])
     assert (result.situation.relevant, result.situation.held, result.effects.recalls) == ([], [], ())
@@ -136,5 +136,5 @@ def test_nothing_that_comes_to_mind_counts_as_no_recall(found: list[Any] | None)
     ],
 )
 def test_the_mode_is_chosen_and_seen(seen: dict[str, Any], mode: Mode) -> None:
-    beat = Answers().run(select_mode(beat_of(view=situation(**seen)))).state
-    assert (beat.mode, beat.situation.mode) == (mode.value, mode)
+    heartbeat = Answers().run(select_mode(beat_of(view=situation(**seen)))).state
+    assert (heartbeat.mode, heartbeat.situation.mode) == (mode.value, mode)

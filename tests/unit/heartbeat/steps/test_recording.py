@@ -1,4 +1,4 @@
-"""Recording: the beat as a memory, what is stored with it, the state after it, and the next one's time."""
+"""Recording: memories, effects, state and the next due time."""
 
 from __future__ import annotations
 
@@ -27,14 +27,7 @@ from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType
 from arbor.selves.boundaries import BoundaryResponse
-from tests.unit.heartbeat.beats import (
-    HEARTBEAT,
-    HOUR,
-    Answers,
-    beat_of,
-    deed_of,
-    moment_of,
-)
+from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, beat_of, deed_of, moment_of
 from tests.unit.heartbeat.builders import NOW, goal, percept, situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
@@ -48,12 +41,12 @@ def recorded(answers: Answers | None = None, **changes: Any) -> Beat:
     return answers.run(record(beat_of(**(values | changes)))).state
 
 
-# --- The memory of the beat ----------------------------------------------------------------------------
+# --- The memory of the heartbeat ----------------------------------------------------------------------------
 
 
 def test_the_beat_is_a_memory_of_its_session() -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
-    beat = recorded(
+    heartbeat = recorded(
         answers, reply=Reply(thinking="All is well."), present=TurnRecord(deeds=[deed_of("rest")])
     )
 
@@ -61,17 +54,17 @@ def test_the_beat_is_a_memory_of_its_session() -> None:
     (memory,) = placing.memories
     assert (embedding.model, list(embedding.stored)) == (MODEL, [memory.content])
     assert (list(embedding.queries), list(embedding.plain), embedding.boundaries) == ([], [], None)
-    assert (memory.content, memory.type) == (beat.narrative, MemoryType.EPISODIC)
+    assert (memory.content, memory.type) == (heartbeat.narrative, MemoryType.EPISODIC)
     assert (memory.session, memory.position, memory.source) == ("heartbeats", 3, f"heartbeat:{HEARTBEAT}")
     assert (memory.importance, memory.retention, memory.detail) == (
         0.4,
         Retention.TASK,
         {"mode": "reflection"},
     )
-    assert memory.emotional_valence == beat.emotional_valence
+    assert memory.emotional_valence == heartbeat.emotional_valence
     np.testing.assert_array_equal(placing.vectors, np.asarray([VECTOR], dtype=np.float32))
-    assert beat.memory_id == UUID(int=1000)
-    assert beat.record.memory_id == beat.memory_id
+    assert heartbeat.memory_id == UUID(int=1000)
+    assert heartbeat.record.memory_id == heartbeat.memory_id
 
 
 @pytest.mark.parametrize(
@@ -108,7 +101,7 @@ def test_notes_are_placed_with_the_beat_at_once() -> None:
         MemoryNote(text="Remember this: the gate code is 4711."),
     ]
     vectors = {note.text: [1.0, 0.0] for note in notes}
-    beat = recorded(answers, reply=Reply(memory_notes=notes), vectors=vectors)
+    heartbeat = recorded(answers, reply=Reply(memory_notes=notes), vectors=vectors)
 
     assert answers.kinds == [Embedding, Placing]
     plain, asked, itself = answers.asked[1].memories
@@ -118,14 +111,14 @@ def test_notes_are_placed_with_the_beat_at_once() -> None:
     assert itself.session == "heartbeats"
     assert np.shape(answers.asked[1].vectors) == (3, 2)
     # New notes were learned in this beat.
-    assert beat.memory_id == UUID(int=1002)
-    assert beat.effects.learned == (UUID(int=1000), UUID(int=1001))
+    assert heartbeat.memory_id == UUID(int=1002)
+    assert heartbeat.effects.learned == (UUID(int=1000), UUID(int=1001))
 
 
 @pytest.mark.parametrize(
     ("vectors", "here", "placings"),
     [
-        # Of the notes and the beat only some have vectors: those that have are stored with them.
+        # Of the notes and the heartbeat only some have vectors: those that have are stored with them.
         ({}, True, [(1, False), (1, True)]),
         ({"a note": [1.0, 0.0]}, False, [(1, True), (1, False)]),
         ({}, False, [(2, False)]),
@@ -152,12 +145,12 @@ def test_what_was_known_already_was_not_learned_here() -> None:
         deed_of("remember", index=1, outcome=ActionOutcome.PARTIAL, memory_ids=[str(UUID(int=8))]),
         deed_of("recall", index=2, memory_ids=[str(UUID(int=9))]),
     ]
-    beat = recorded(
+    heartbeat = recorded(
         Answers({Placing: known}),
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
         present=TurnRecord(deeds=made),
     )
-    assert (beat.memory_id, beat.effects.learned) == (UUID(int=2), (UUID(int=7),))
+    assert (heartbeat.memory_id, heartbeat.effects.learned) == (UUID(int=2), (UUID(int=7),))
 
 
 # --- What goes with it ---------------------------------------------------------------------------------
@@ -165,15 +158,15 @@ def test_what_was_known_already_was_not_learned_here() -> None:
 
 def test_what_it_heard_is_held_taken_in_and_searched_for_code() -> None:
     other = percept("It snows.", id=str(UUID(int=51)), kind="environment")
-    beat = recorded(view=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))]))
+    heartbeat = recorded(view=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))]))
 
-    held = [(thing.content, thing.role, thing.source) for thing in beat.effects.held]
+    held = [(thing.content, thing.role, thing.source) for thing in heartbeat.effects.held]
     assert held == [
         ("The ferry is late", "user", f"heartbeat:{HEARTBEAT}"),
         ("It snows.", "", f"heartbeat:{HEARTBEAT}"),
     ]
-    assert beat.effects.code == ("The ferry is late", "It snows.", "  ")
-    assert [item.int for item in beat.effects.heard] == [50, 51, 52]
+    assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
+    assert [item.int for item in heartbeat.effects.heard] == [50, 51, 52]
     # A turn before has taken them in already.
     assert recorded(view=situation(percepts=[PERCEPT]), heard=True).effects.heard == ()
 
@@ -181,10 +174,13 @@ def test_what_it_heard_is_held_taken_in_and_searched_for_code() -> None:
 def test_it_is_tied_to_the_goals_that_it_touched() -> None:
     kinds = (GoalChangeKind.PROGRESSED, GoalChangeKind.REFUSED, GoalChangeKind.COMPLETED)
     changes = [GoalChange(goal_id=kind.value, kind=kind, title="x", change="y") for kind in kinds]
-    beat = recorded(
+    heartbeat = recorded(
         earlier=TurnRecord(goal_changes=changes[:1]), present=TurnRecord(goal_changes=changes[1:])
     )
-    assert beat.effects.goal_links == (("progressed", LinkKind.PROGRESS), ("completed", LinkKind.COMPLETION))
+    assert heartbeat.effects.goal_links == (
+        ("progressed", LinkKind.PROGRESS),
+        ("completed", LinkKind.COMPLETION),
+    )
 
 
 def test_what_was_not_taken_at_a_boundary_is_told_in_the_narrative_once() -> None:
@@ -192,8 +188,8 @@ def test_what_was_not_taken_at_a_boundary_is_told_in_the_narrative_once() -> Non
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
     crossing = FreeCrossing(path="memory_notes[0]", value="{}", crossed=view, reason="it crosses no_harm")
-    beat = recorded(crossings=[crossing, crossing])
-    assert beat.narrative.count("note something") == 1
+    heartbeat = recorded(crossings=[crossing, crossing])
+    assert heartbeat.narrative.count("note something") == 1
 
 
 # --- The state after it --------------------------------------------------------------------------------
@@ -206,13 +202,13 @@ def test_the_state_after_the_beat() -> None:
         environment=Environment(now=NOW, user_waiting=True),
     )
     aside = GoalChange(goal_id="goal-attic", kind=GoalChangeKind.COMPLETED, title="x", change="y")
-    beat = recorded(
+    heartbeat = recorded(
         view=seen,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
         present=TurnRecord(goal_changes=[aside], deeds=[deed_of("recall", cost=1)]),
     )
 
-    after = beat.effects.afterwards
+    after = heartbeat.effects.afterwards
     assert after is not None
     assert after.beats == 3
     memory = after.working_memory
@@ -224,25 +220,20 @@ def test_the_state_after_the_beat() -> None:
 
 def test_a_beat_that_tends_the_memory_forgets_how_much_was_talked() -> None:
     memory = WorkingMemory(talked=12)
-    beat = recorded(view=situation(mode=Mode.CONSOLIDATION, working_memory=memory))
-    assert beat.effects.afterwards is not None
-    assert beat.effects.afterwards.working_memory.talked == 0
+    heartbeat = recorded(view=situation(mode=Mode.CONSOLIDATION, working_memory=memory))
+    assert heartbeat.effects.afterwards is not None
+    assert heartbeat.effects.afterwards.working_memory.talked == 0
 
 
 @pytest.mark.parametrize(
-    ("noticed", "after"),
-    [
-        (None, None),
-        ([], []),
-        (["stagnation", "invalid_replies"], ["stagnation"]),
-    ],
+    ("noticed", "after"), [(None, None), ([], []), (["stagnation", "invalid_replies"], ["stagnation"])]
 )
 def test_a_usable_reply_ends_the_notice_of_unusable_ones(
     noticed: list[str] | None, after: list[str] | None
 ) -> None:
     notices = None if noticed is None else [{"kind": kind, "text": "x"} for kind in noticed]
-    beat = recorded(state=StateChanges(notices=notices))
-    kinds = beat.state.notices
+    heartbeat = recorded(state=StateChanges(notices=notices))
+    kinds = heartbeat.state.notices
     assert (None if kinds is None else [notice["kind"] for notice in kinds]) == after
 
 
@@ -263,11 +254,11 @@ def test_replies_that_cannot_be_used_are_counted_warned_of_and_end_in_sleep(
 ) -> None:
     result = Answers().run(nop(beat_of(nops=before, state=StateChanges(notices=[]))))
 
-    beat = result.state
+    heartbeat = result.state
     reason = f"{before + 1} heartbeats in a row without a usable reply"
-    assert (beat.nops, beat.effects.nop, result.changed) == (before + 1, True, (reason,))
-    assert beat.effects.dormant == (reason if dormant else "")
-    assert [notice["kind"] for notice in beat.state.notices or []] == kinds
+    assert (heartbeat.nops, heartbeat.effects.nop, result.changed) == (before + 1, True, (reason,))
+    assert heartbeat.effects.dormant == (reason if dormant else "")
+    assert [notice["kind"] for notice in heartbeat.state.notices or []] == kinds
 
 
 @pytest.mark.parametrize(
@@ -282,29 +273,24 @@ def test_replies_that_cannot_be_used_are_counted_warned_of_and_end_in_sleep(
 def test_of_a_cycles_ticks_an_unusable_reply_takes_one_and_no_energy_comes_back(
     kind: str, energy: float, columns: tuple[Any, Any]
 ) -> None:
-    beat = beat_of(budget_terms=BudgetTerms(kind=kind), view=situation(energy=energy))
-    state = Answers().run(nop(beat)).state.state
+    heartbeat = beat_of(budget_terms=BudgetTerms(kind=kind), view=situation(energy=energy))
+    state = Answers().run(nop(heartbeat)).state.state
     assert (state.energy, state.ticks_left) == columns
 
 
-# --- The next beat -------------------------------------------------------------------------------------
+# --- The next heartbeat -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("messages", "percepts", "at_once"),
-    [
-        (0, [], False),
-        (1, [PERCEPT], False),
-        (2, [PERCEPT], True),
-        (1, [percept(kind="environment")], True),
-    ],
+    [(0, [], False), (1, [PERCEPT], False), (2, [PERCEPT], True), (1, [percept(kind="environment")], True)],
 )
 def test_the_next_beat_follows_at_once_where_users_wrote_more_than_it_has_taken_in(
     messages: int, percepts: list[Any], at_once: bool
 ) -> None:
     environment = Environment(now=NOW, user_messages=messages)
-    beat = beat_of(view=situation(environment=environment, percepts=percepts), shift=0.05)
-    following = Answers().run(plan_next(beat)).state.next
+    heartbeat = beat_of(view=situation(environment=environment, percepts=percepts), shift=0.05)
+    following = Answers().run(plan_next(heartbeat)).state.next
 
     assert following is not None
     if at_once:
@@ -315,7 +301,7 @@ def test_the_next_beat_follows_at_once_where_users_wrote_more_than_it_has_taken_
 
 def test_the_next_beat_is_planned_from_the_start_of_this_one() -> None:
     late = moment_of(now=NOW + HOUR / 2)
-    beat = replace(beat_of(rhythm=Rhythm(interval=2 * HOUR)), moment=late)
-    following = Answers().run(plan_next(beat)).state.next
+    heartbeat = replace(beat_of(rhythm=Rhythm(interval=2 * HOUR)), moment=late)
+    following = Answers().run(plan_next(heartbeat)).state.next
     assert following is not None
     assert following.due_at == NOW + 2 * HOUR

@@ -1,4 +1,4 @@
-"""Steps on the self: what is proposed, decided about, and dropped with its reason."""
+"""Steps on the self: proposals, decisions and dropped insights."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ def test_an_insight_that_is_unsure_or_rests_on_nothing_is_dropped_with_its_reaso
     item: IdentityInsight, reason: str
 ) -> None:
     answers = Answers({OwnMemories: frozenset({MEMORY})})
-    beat = beat_of(reply=Reply(identity_insights=[item]), untaken=["identity_insights[0]"])
-    result = answers.run(identity_insights(beat))
+    heartbeat = beat_of(reply=Reply(identity_insights=[item]), untaken=["identity_insights[0]"])
+    result = answers.run(identity_insights(heartbeat))
 
     (dropped,) = result.state.present.dropped
     # Its place in the reply as the model gave it.
@@ -147,8 +147,8 @@ def test_an_insight_that_is_unsure_or_rests_on_nothing_is_dropped_with_its_reaso
 
 def test_a_reply_without_insights_asks_for_nothing() -> None:
     answers = Answers()
-    beat = beat_of()
-    assert answers.run(identity_insights(beat)).state is beat
+    heartbeat = beat_of()
+    assert answers.run(identity_insights(heartbeat)).state is heartbeat
     assert answers.asked == []
 
 
@@ -156,11 +156,7 @@ def test_what_becomes_of_insights_is_said() -> None:
     found = Proposed(made=[change(1)], known=[change(2)], expired=[change(3)])
     answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: found})
     result = answers.run(identity_insights(beat_of(reply=Reply(identity_insights=[insight()]))))
-    assert result.changed == (
-        "proposed: I am 1",
-        "proposed already: I am 2",
-        "fell out of the queue: I am 3",
-    )
+    assert result.changed == ("proposed: I am 1", "proposed already: I am 2", "fell out of the queue: I am 3")
 
 
 def test_an_error_that_is_none_of_the_domains_ends_the_beat() -> None:

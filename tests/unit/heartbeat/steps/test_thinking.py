@@ -1,4 +1,4 @@
-"""Thinking: the prompt and its models, the question, its failure, and the reading of the reply."""
+"""Thinking: prompt, models, calls and parsing."""
 
 from __future__ import annotations
 
@@ -60,49 +60,51 @@ def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
     models: list[str],
 ) -> None:
     moment = moment_of(rules=rules_of(tier_models=installed))
-    beat = (
+    heartbeat = (
         Answers().run(build_the_prompt(beat_of(view=situation(**seen), routing=routing, moment=moment))).state
     )
 
-    assert [beat.model, *beat.models_left] == models
-    assert beat.tier == tier if tier else beat.tier != "strategic"
-    assert (beat.turn, beat.mark) == (1, NONCE)
+    assert [heartbeat.model, *heartbeat.models_left] == models
+    assert heartbeat.tier == tier if tier else heartbeat.tier != "strategic"
+    assert (heartbeat.turn, heartbeat.mark) == (1, NONCE)
 
 
 def test_the_prompt_has_the_character_and_the_situation_and_the_situation_its_terms() -> None:
     seen = situation(percepts=[percept("The ferry is late")])
-    beat = beat_of(
+    heartbeat = beat_of(
         view=seen, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
     )
-    beat = Answers().run(build_the_prompt(beat)).state
+    heartbeat = Answers().run(build_the_prompt(heartbeat)).state
 
-    assert beat.prompt is not None
-    assert "You are Mira." in beat.prompt.system
-    assert "The ferry is late" in beat.prompt.user
-    assert NONCE in beat.prompt.user
-    assert [section["tokens"] > 0 for section in beat.prompt.sections] == [True] * len(beat.prompt.sections)
-    assert any("The ferry is late" in section["text"] for section in beat.prompt.sections)
+    assert heartbeat.prompt is not None
+    assert "You are Mira." in heartbeat.prompt.system
+    assert "The ferry is late" in heartbeat.prompt.user
+    assert NONCE in heartbeat.prompt.user
+    assert [section["tokens"] > 0 for section in heartbeat.prompt.sections] == [True] * len(
+        heartbeat.prompt.sections
+    )
+    assert any("The ferry is late" in section["text"] for section in heartbeat.prompt.sections)
     # It is in the prompt now, and need not be stored.
-    assert beat.character == ""
-    terms = beat.situation.terms
+    assert heartbeat.character == ""
+    terms = heartbeat.situation.terms
     assert terms is not None
     assert (terms.missing, terms.window) == ({"recall": "no memory"}, 32_000)
 
 
 def test_percepts_that_the_prompt_has_no_room_for_wait_for_the_next_beat() -> None:
     many = [percept("The ferry is late. " * 200, id=f"percept-{number}") for number in range(40)]
-    beat = Answers().run(build_the_prompt(beat_of(view=situation(percepts=many)))).state
+    heartbeat = Answers().run(build_the_prompt(beat_of(view=situation(percepts=many)))).state
 
-    seen = beat.situation
+    seen = heartbeat.situation
     assert 0 < len(seen.percepts) < len(many)
     assert {item.id for item in (*seen.percepts, *seen.waiting)} == {item.id for item in many}
 
 
 @pytest.mark.parametrize(("handle", "reflex"), [("reflex/rules", True), ("openai/large", False)])
 def test_the_situation_says_whether_a_language_model_is_asked(handle: str, reflex: bool) -> None:
-    beat = beat_of(view=situation(model_is_reflex=not reflex), routing=Routing(own=handle))
-    beat = Answers().run(build_the_prompt(beat)).state
-    assert beat.situation.model_is_reflex is reflex
+    heartbeat = beat_of(view=situation(model_is_reflex=not reflex), routing=Routing(own=handle))
+    heartbeat = Answers().run(build_the_prompt(heartbeat)).state
+    assert heartbeat.situation.model_is_reflex is reflex
 
 
 # --- Asking --------------------------------------------------------------------------------------------
@@ -113,8 +115,8 @@ def prompted(**changes: Any) -> Beat:
     return beat_of(prompt=PromptParts(system="You live.", user="Look.", sections=sections), turn=1, **changes)
 
 
-def question_of(beat: Beat, answers: Answers | None = None) -> tuple[Beat, Question]:
-    result = (answers or Answers()).run(Think()(beat))
+def question_of(heartbeat: Beat, answers: Answers | None = None) -> tuple[Beat, Question]:
+    result = (answers or Answers()).run(Think()(heartbeat))
     assert result.suspend is not None
     assert result.suspend.kind == CallPurpose.THINK.value
     return result.state, result.suspend.payload
@@ -122,7 +124,7 @@ def question_of(beat: Beat, answers: Answers | None = None) -> tuple[Beat, Quest
 
 def test_the_first_question_is_the_prompt() -> None:
     answers = Answers()
-    beat, question = question_of(prompted(allowed=["recall", "rest"]), answers)
+    heartbeat, question = question_of(prompted(allowed=["recall", "rest"]), answers)
 
     request = request_of(question.request)
     assert answers.asked == []
@@ -132,7 +134,7 @@ def test_the_first_question_is_the_prompt() -> None:
     assert "recall" in json.dumps(request.schema)
     assert "inquire_deep" not in json.dumps(request.schema)
     # The call stores it.
-    assert (beat.prompt, beat.asked_tokens) == (None, 7)
+    assert (heartbeat.prompt, heartbeat.asked_tokens) == (None, 7)
     assert [section["name"] for section in question.sections] == ["moment"]
 
 
@@ -142,9 +144,9 @@ def test_the_reflex_policy_gets_the_situation_itself() -> None:
 
 
 def test_a_model_whose_reply_could_not_be_read_sees_it_and_what_was_wrong() -> None:
-    beat = beat_of(turn=1, unreadable="it is no JSON", reply_text="so what")
+    heartbeat = beat_of(turn=1, unreadable="it is no JSON", reply_text="so what")
     answers = Answers({PastQuestion: ASKED})
-    _, question = question_of(beat, answers)
+    _, question = question_of(heartbeat, answers)
 
     messages = request_of(question.request).messages
     assert answers.asked == [PastQuestion(call_id=None)]
@@ -155,15 +157,15 @@ def test_a_model_whose_reply_could_not_be_read_sees_it_and_what_was_wrong() -> N
 
 def test_a_further_turn_goes_on_with_the_conversation() -> None:
     answered = UUID(int=9)
-    beat = beat_of(turn=2, answered=answered, follow_up="Ines keeps it.", said_tokens=50)
+    heartbeat = beat_of(turn=2, answered=answered, follow_up="Ines keeps it.", said_tokens=50)
     answers = Answers({PastQuestion: ASKED})
-    beat, question = question_of(beat, answers)
+    heartbeat, question = question_of(heartbeat, answers)
 
     messages = request_of(question.request).messages
     assert answers.asked == [PastQuestion(call_id=answered)]
     assert [message.content for message in messages] == ["Look.", ASKED.reply, "Ines keeps it."]
     assert [section["name"] for section in question.sections] == ["conversation", "follow_up"]
-    assert beat.asked_tokens > 50
+    assert heartbeat.asked_tokens > 50
 
 
 # --- The answer ----------------------------------------------------------------------------------------
@@ -175,8 +177,13 @@ def failed(kind: str) -> CallResult:
 
 def test_a_reply_is_taken_with_its_call() -> None:
     result = Think().resume(prompted(failure="before"), CallResult(call_id=CALL, complete=True, text="{}"))
-    beat = result.state
-    assert (result.outcome, beat.reply_text, beat.call_id, beat.failure) == (Outcome.SUCCESS, "{}", CALL, "")
+    heartbeat = result.state
+    assert (result.outcome, heartbeat.reply_text, heartbeat.call_id, heartbeat.failure) == (
+        Outcome.SUCCESS,
+        "{}",
+        CALL,
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,8 +210,8 @@ def test_a_call_that_failed_fails_the_beat_or_asks_the_next_model(
 
 
 def test_a_reflex_that_steps_in_is_told_of_in_the_situation() -> None:
-    beat = with_next_model(beat_of(models_left=["reflex/rules"]))
-    assert beat.situation.model_is_reflex
+    heartbeat = with_next_model(beat_of(models_left=["reflex/rules"]))
+    assert heartbeat.situation.model_is_reflex
 
 
 # --- Reading -------------------------------------------------------------------------------------------
@@ -214,33 +221,38 @@ def test_a_reply_is_read_and_what_is_not_used_is_on_record() -> None:
     text = f"```json\n{json.dumps({**REPLY, 'dreams': 1})}\n```"
     result = parse(beat_of(turn=1, reply_text=text, invalid_replies=2, failure="x", unreadable="y"))
 
-    beat = result.state
+    heartbeat = result.state
     assert result.outcome is Outcome.SUCCESS
-    assert [action.action for action in beat.said.actions] == ["rest"]
-    assert (beat.failure, beat.unreadable, beat.invalid_replies, beat.turns) == ("", "", 0, 1)
-    assert beat.present.reasoning == "hm"
-    assert [item.path for item in beat.present.dropped] == ["dreams"]
-    assert beat.present.repairs != []
+    assert [action.action for action in heartbeat.said.actions] == ["rest"]
+    assert (heartbeat.failure, heartbeat.unreadable, heartbeat.invalid_replies, heartbeat.turns) == (
+        "",
+        "",
+        0,
+        1,
+    )
+    assert heartbeat.present.reasoning == "hm"
+    assert [item.path for item in heartbeat.present.dropped] == ["dreams"]
+    assert heartbeat.present.repairs != []
 
 
 def test_an_unreadable_reply_is_asked_for_again_and_counts() -> None:
     result = parse(beat_of(turn=1, reply_text="so what", invalid_replies=1))
-    beat = result.state
-    assert (result.outcome, beat.invalid_replies, beat.reply) == (Outcome.RETRY, 2, None)
-    assert beat.failure == f"no usable reply in 2 tries: {beat.unreadable}"
+    heartbeat = result.state
+    assert (result.outcome, heartbeat.invalid_replies, heartbeat.reply) == (Outcome.RETRY, 2, None)
+    assert heartbeat.failure == f"no usable reply in 2 tries: {heartbeat.unreadable}"
 
 
 def test_a_further_turn_takes_up_no_more_goals_than_its_beat_may() -> None:
     goals = [{"title": f"goal {number}"} for number in range(2)]
     earlier = Reply(new_goals=[NewGoal(title="a"), NewGoal(title="b")])
     before = Dropped(path="a", value="", reason="b")
-    beat = beat_of(
+    heartbeat = beat_of(
         turn=2,
         reply_text=json.dumps({**REPLY, "new_goals": goals}),
         earlier_reply=earlier,
         present=TurnRecord(dropped=[before]),
     )
-    beat = parse(beat).state
-    assert [item.title for item in beat.said.new_goals] == ["goal 0"]
-    assert [item.path for item in beat.present.dropped] == ["a", "new_goals[1]"]
-    assert beat.turns == 2
+    heartbeat = parse(heartbeat).state
+    assert [item.title for item in heartbeat.said.new_goals] == ["goal 0"]
+    assert [item.path for item in heartbeat.present.dropped] == ["a", "new_goals[1]"]
+    assert heartbeat.turns == 2

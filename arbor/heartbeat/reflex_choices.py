@@ -1,0 +1,162 @@
+"""Choices of the reflex policy: memories, parameters of actions, proposals and goals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from typing import Any
+
+from arbor.contacts.values import Speaker
+from arbor.heartbeat.goal_views import GoalView, IntentView
+from arbor.heartbeat.modes import CONSOLIDATION_EVERY
+from arbor.heartbeat.quoting import quoted
+from arbor.heartbeat.reflex_draft import Draft, excerpt
+from arbor.heartbeat.reply import ProposalChoice
+from arbor.heartbeat.self_views import ProposalView
+from arbor.heartbeat.situation import MemoryView, Situation
+from arbor.memory.relations import Relation
+from arbor.memory.values import MemoryType
+
+_WORD = re.compile(r"[^\W\d_]{5,}")
+#: The last quotation that begins in a text; ’ in a word is an apostrophe.
+_INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w))*))[^“‘]*\Z")
+_PAIRS_IN_TURN = 5
+
+
+def gist(view: MemoryView) -> str:
+    """Return a memory on one line, or its innermost quotation: reflections on reflections would nest quotations."""
+    found = None if view.role else _INNERMOST.search(view.content)
+    inner = (found.group(1) or found.group(2) or "").strip() if found else ""
+    return excerpt(inner or view.content)
+
+
+def first_hand(situation: Situation) -> list[MemoryView]:
+    """Return the distinct memories of what others said, else those that are not episodic, else all; no own answers."""
+    distinct = {view.id: view for view in (*situation.relevant, *situation.recent)}
+    views = [view for view in distinct.values() if view.role != Speaker.AGENT]
+    spoken = [view for view in views if view.role]
+    return spoken or [view for view in views if view.type is not MemoryType.EPISODIC] or views
+
+
+def closest(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | None:
+    """Return two memories that share many words, and these words; None without a pair.
+
+    The best pairs rotate between consolidations, for the first is connected already.
+    """
+    views = first_hand(situation)
+    words = {view.id: set(_WORD.findall(view.content.lower())) for view in views}
+    pairs = [
+        (first, second, sorted(words[first.id] & words[second.id], key=lambda word: (-len(word), word)))
+        for first, second in combinations(views, 2)
+        # Equal gists are the same memory.
+        if gist(first).casefold() != gist(second).casefold()
+    ]
+    if not pairs:
+        return None
+    best = sorted(pairs, key=lambda pair: -len(pair[2]))[:_PAIRS_IN_TURN]
+    return best[situation.beat_number // CONSOLIDATION_EVERY % len(best)]
+
+
+#: Substitutes for an impossible action, the nearest first.
+STAND_INS = ("reflect", "remember", "recall")
+
+
+def carry_out(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
+    """Execute an intent by its action or a substitute; False if none is possible."""
+    for name in dict.fromkeys((intent.action, *STAND_INS)):
+        params = _PARAMS[name](intent, goal, situation) if name in _PARAMS else None
+        if params is None or not draft.may(name):
+            continue
+        # An action that is too expensive now is worth waiting for.
+        return draft.act(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
+    return False
+
+
+def _recall_for(intent: IntentView, goal: GoalView, _: Situation) -> dict[str, Any]:
+    return query_of(goal.title, intent.description)
+
+
+def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
+    known = [quoted(gist(view)) for view in situation.relevant[:2]]
+    basis = f"I know {' and '.join(known)}" if known else "I know little yet"
+    needs = excerpt(goal.description) or "a clear end"
+    return {
+        "insight": f"{excerpt(intent.description, 200)}: {basis}; what {quoted(excerpt(goal.title))} still needs is: {needs}",
+        "focus": excerpt(goal.title),
+    }
+
+
+def _remember_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
+    known = f" I go by {quoted(gist(situation.relevant[0]))}." if situation.relevant else ""
+    text = f"{quoted(excerpt(goal.title))} stands at {goal.fraction:.0%} after {quoted(excerpt(intent.description))}.{known}"
+    return {"content": text, "type": "semantic", "importance": 0.6}
+
+
+def _connect_for(_: IntentView, __: GoalView, situation: Situation) -> dict[str, Any] | None:
+    pair = closest(situation)
+    return None if pair is None else connection(pair[0], pair[1])
+
+
+def _rest_for(_: IntentView, __: GoalView, ___: Situation) -> dict[str, Any]:
+    return {}
+
+
+# By action, the parameters for an intent; None where the situation lacks the material.
+_PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = {
+    "recall": _recall_for,
+    "reflect": _reflect_for,
+    "remember": _remember_for,
+    "connect": _connect_for,
+    "rest": _rest_for,
+}
+
+
+def query_of(*parts: str) -> dict[str, Any]:
+    """Return the parameters of a recall about these words."""
+    return {"query": excerpt(" ".join(parts), 400) or "anything", "limit": None}
+
+
+def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
+    """Return the parameters that connect two memories."""
+    relation = Relation.ASSOCIATED if first.type is second.type else Relation.SUPPORTS
+    return {"from_id": first.id, "to_id": second.id, "relation": relation.value}
+
+
+#: A rule cannot judge a proposal, so its confidence decides.
+SURE_ENOUGH = 0.8
+
+
+def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:
+    """Accept confident proposals, defer others once, then reject them."""
+    for proposal in proposals:
+        choice, reason = _choice(proposal)
+        draft.decide(proposal.id, choice, reason)
+
+
+def _choice(proposal: ProposalView) -> tuple[ProposalChoice, str]:
+    sure = f"it was proposed with {proposal.confidence:.0%} confidence"
+    if proposal.confidence >= SURE_ENOUGH:
+        return ProposalChoice.ACCEPT, f"{sure}, which is enough for a rule"
+    if not proposal.deferrals:
+        return ProposalChoice.DEFER, f"{sure}; it may wait for more"
+    return ProposalChoice.REJECT, f"{sure}, and has waited already"
+
+
+def potential_goals(about: str) -> list[dict[str, Any]]:
+    """Return two potential goals about a subject: to find out more, and to sort what is known."""
+    subject = excerpt(about, 100).rstrip("?.!")
+    return [
+        {
+            "title": f"Find out more about {subject}",
+            "description": "I can say in my own words what it is about and how I know.",
+            "rationale": "It keeps coming back to me.",
+            "state": "queued",
+        },
+        {
+            "title": f"Put in order what I know about {subject}",
+            "description": "What belongs together is tied together, and what is overtaken is put away.",
+            "rationale": "What is found out is worth little if it cannot be found again.",
+            "state": "backburner",
+        },
+    ]
