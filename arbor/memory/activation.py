@@ -74,13 +74,13 @@ def sources(scores: Mapping[UUID, float]) -> dict[UUID, float]:
     Scores mean something only beside each other. If none is above 0 (nothing was asked for), all count the same.
     Raises Invalid for a score that is not finite.
     """
-    for each, score in scores.items():
+    for memory_id, score in scores.items():
         if not math.isfinite(score):
-            raise Invalid(f"a recalled memory's score must be a finite number, got {score} for {each}")
+            raise Invalid(f"a recalled memory's score must be a finite number, got {score} for {memory_id}")
     best = max(scores.values(), default=0.0)
     if best <= 0:
         return dict.fromkeys(scores, CAP)
-    return {each: CAP * max(0.0, score) / best for each, score in scores.items()}
+    return {memory_id: CAP * max(0.0, score) / best for memory_id, score in scores.items()}
 
 
 def spread(
@@ -92,7 +92,7 @@ def spread(
     at most CAP; what stays below FLOOR does not come to mind.
     """
     reached: dict[UUID, float] = dict(levels)
-    for each, level in levels.items():
-        for other, weight in neighborhoods.get(each, {}).items():
+    for memory_id, level in levels.items():
+        for other, weight in neighborhoods.get(memory_id, {}).items():
             reached[other] = reached.get(other, 0.0) + level * SPREAD * weight / HIGHEST
-    return {each: min(CAP, level) for each, level in reached.items() if level >= FLOOR}
+    return {memory_id: min(CAP, level) for memory_id, level in reached.items() if level >= FLOOR}

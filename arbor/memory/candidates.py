@@ -124,9 +124,9 @@ class Links:
     def of(cls, ties: Sequence[tuple[int, int, float]]) -> Self:
         """Return the columns of these (lender, borrower, share)."""
         return cls(
-            lender=np.array([each[0] for each in ties], dtype=np.int64),
-            borrower=np.array([each[1] for each in ties], dtype=np.int64),
-            share=_numbers([each[2] for each in ties]),
+            lender=np.array([tie[0] for tie in ties], dtype=np.int64),
+            borrower=np.array([tie[1] for tie in ties], dtype=np.int64),
+            share=_numbers([tie[2] for tie in ties]),
         )
 
 
@@ -135,7 +135,9 @@ NO_LINKS = Links.of([])
 
 def halves(ids: Sequence[UUID]) -> npt.NDArray[np.uint64]:
     """Return ids as (n, 2) integers."""
-    return np.frombuffer(b"".join(each.bytes for each in ids), ">u8").reshape(-1, 2).astype(np.uint64)
+    return (
+        np.frombuffer(b"".join(memory_id.bytes for memory_id in ids), ">u8").reshape(-1, 2).astype(np.uint64)
+    )
 
 
 def whole(ids: npt.NDArray[np.uint64]) -> list[UUID]:
@@ -147,7 +149,7 @@ def whole(ids: npt.NDArray[np.uint64]) -> list[UUID]:
 def session_numbers(sessions: Sequence[str]) -> Places:
     """Return a number for each session, the same for the same name; -1 for none."""
     numbers: dict[str, int] = {"": -1}
-    return np.array([numbers.setdefault(each, len(numbers) - 1) for each in sessions], dtype=np.int64)
+    return np.array([numbers.setdefault(session, len(numbers) - 1) for session in sessions], dtype=np.int64)
 
 
 def id_numbers(ids: npt.NDArray[np.uint64]) -> Places:

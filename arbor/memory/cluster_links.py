@@ -104,9 +104,9 @@ def relate(themes: Sequence[Placed], ties: Iterable[Tie], *, near: float) -> lis
     for (source, target, link), strength in strengths.items():
         by_kind[source, link].append(Link(source=source, target=target, link=link, strength=strength))
     return [
-        each
+        link
         for key in sorted(by_kind)
-        for each in sorted(by_kind[key], key=lambda each: (-each.strength, each.target))[:MOST_LINKS]
+        for link in sorted(by_kind[key], key=lambda link: (-link.strength, link.target))[:MOST_LINKS]
     ]
 
 
@@ -119,10 +119,10 @@ def _overlaps(themes: Sequence[Placed]) -> _Strengths:
     for own in _themes_of(themes).values():
         shared.update(combinations(own, 2))
     found: _Strengths = {}
-    for (one, other), count in shared.items():
-        share = count / min(sizes[one], sizes[other])
+    for (first, other), count in shared.items():
+        share = count / min(sizes[first], sizes[other])
         if share >= OVERLAPS_AT:
-            found[one, other, ClusterLink.OVERLAPS] = found[other, one, ClusterLink.OVERLAPS] = share
+            found[first, other, ClusterLink.OVERLAPS] = found[other, first, ClusterLink.OVERLAPS] = share
     return found
 
 
@@ -153,9 +153,9 @@ def _evidence(themes: Sequence[Placed], ties: Iterable[Tie]) -> _Strengths:
                 pairs = {(source, target)} | (
                     {(target, source)} if link is ClusterLink.CONTRADICTS else set()
                 )
-                for one, other in pairs:
-                    if one != other:
-                        doubts[one, other, link] = doubts.get((one, other, link), 1.0) * (1 - tie.weight)
+                for first, other in pairs:
+                    if first != other:
+                        doubts[first, other, link] = doubts.get((first, other, link), 1.0) * (1 - tie.weight)
     return {key: 1 - doubt for key, doubt in doubts.items() if doubt < 1}
 
 

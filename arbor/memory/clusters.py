@@ -261,8 +261,9 @@ def tip_of_tongue(resonances: Sequence[Resonance], cosines: Cosines) -> list[Res
     At most MOST_PARTIAL.
     """
     found = [
-        each
-        for each in resonances
-        if each.centre >= cosines.at(RESONATES_AT) and each.best_memory < min(cosines.clear, each.centre)
+        resonance
+        for resonance in resonances
+        if resonance.centre >= cosines.at(RESONATES_AT)
+        and resonance.best_memory < min(cosines.clear, resonance.centre)
     ]
-    return sorted(found, key=lambda each: (-each.centre, each.id))[:MOST_PARTIAL]
+    return sorted(found, key=lambda resonance: (-resonance.centre, resonance.id))[:MOST_PARTIAL]

@@ -65,9 +65,9 @@ def flatten[K: Hashable](parents: Mapping[K, K | None]) -> dict[K, tuple[K, ...]
             chain.append(at)
             at = parents[at]
         above = (*found[at], at) if at is not None and at in found else ()
-        for each in reversed(chain):
-            found[each] = above
-            above = (*above, each)
+        for key in reversed(chain):
+            found[key] = above
+            above = (*above, key)
         if len(found[concept]) > MAX_DEPTH:
             raise Invalid(
                 f"at most {MAX_DEPTH} concepts may stand above one, {concept} would have {len(found[concept])}"
@@ -107,4 +107,4 @@ def _bare(text: str) -> str:
 
 
 def _path[K](chain: list[K], at: K) -> str:
-    return " → ".join(str(each) for each in [*chain[chain.index(at) :], at])
+    return " → ".join(str(key) for key in [*chain[chain.index(at) :], at])

@@ -127,7 +127,7 @@ class SemanticDetail(Detail):
             raise Invalid(f"a fact has at most {MOST_SOURCES} sources, got {len(self.sources)}")
         if len(self.contradictions) > MOST_ENTRIES:
             raise Invalid(f"a fact has at most {MOST_ENTRIES} contradictions, got {len(self.contradictions)}")
-        if any(not isinstance(each, UUID) for each in self.contradictions):
+        if any(not isinstance(contradiction, UUID) for contradiction in self.contradictions):
             raise Invalid(f"contradictions must be ids of memories, got {list(self.contradictions)!r}")
         object.__setattr__(self, "sources", merge_sources(self.sources))
         object.__setattr__(self, "contradictions", tuple(dict.fromkeys(self.contradictions)))
@@ -136,8 +136,8 @@ class SemanticDetail(Detail):
         return {
             "confidence": None if self.confidence == DEFAULT_CONFIDENCE else self.confidence,
             "category": self.category,
-            "sources": [each.to_json() for each in self.sources],
-            "contradictions": [str(each) for each in self.contradictions],
+            "sources": [source.to_json() for source in self.sources],
+            "contradictions": [str(contradiction) for contradiction in self.contradictions],
             "alignment": self.alignment or None,
         }
 
@@ -199,7 +199,7 @@ class StrategicDetail(Detail):
 
 #: The class of each type's detail.
 DETAILS: Mapping[MemoryType, type[Detail]] = {
-    each.type: each for each in (EpisodicDetail, SemanticDetail, ProceduralDetail, StrategicDetail)
+    detail.type: detail for detail in (EpisodicDetail, SemanticDetail, ProceduralDetail, StrategicDetail)
 }
 
 
@@ -227,13 +227,13 @@ def _texts(value: Any) -> tuple[str, ...]:
         return (value,)
     if not isinstance(value, (list, tuple)):
         raise Invalid(f"expected a list of texts, got {value!r}")
-    if not all(isinstance(each, str) for each in value):
+    if not all(isinstance(item, str) for item in value):
         raise Invalid(f"expected texts only, got {value!r}")
     return tuple(value)
 
 
 def _sources(value: Any) -> tuple[Source, ...]:
-    return tuple(Source.from_json(each) for each in (value if isinstance(value, list) else [value]))
+    return tuple(Source.from_json(item) for item in (value if isinstance(value, list) else [value]))
 
 
 def _as_is(value: Any) -> Any:
@@ -254,7 +254,7 @@ _READERS: Mapping[MemoryType, _Readers] = {
         "confidence": _as_is,
         "category": _as_is,
         "sources": _sources,
-        "contradictions": lambda value: tuple(UUID(each) for each in _texts(value)),
+        "contradictions": lambda value: tuple(UUID(text) for text in _texts(value)),
         "alignment": _as_is,
     },
     MemoryType.PROCEDURAL: {"steps": _texts, "prerequisites": _texts},

@@ -70,8 +70,8 @@ def rank_episodes(
     weights: EpisodeWeights = DEFAULT_EPISODE_WEIGHTS,
 ) -> list[tuple[UUID, EpisodeTerms]]:
     """Return the `limit` best, the best first, each with its terms; equal scores in the order of their ids."""
-    scored = [(each.id, _terms(each, span, now, weights)) for each in candidates]
-    return sorted(scored, key=lambda each: (-each[1].total, each[0]))[: max(0, limit)]
+    scored = [(episode.id, _terms(episode, span, now, weights)) for episode in candidates]
+    return sorted(scored, key=lambda episode: (-episode[1].total, episode[0]))[: max(0, limit)]
 
 
 def _terms(

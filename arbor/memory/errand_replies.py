@@ -60,8 +60,8 @@ def read_concepts(text: str, *, count: int) -> Answers[tuple[Extracted, ...]]:
                 dropped.append(f"memory {place + 1}: {_quoted(item)}: {error}")
         kept = tuple(read.values())
         dropped += [
-            f"memory {place + 1}: {_quoted(each.name)}: above the {MAX_CONCEPTS} concepts of one memory"
-            for each in kept[MAX_CONCEPTS:]
+            f"memory {place + 1}: {_quoted(concept.name)}: above the {MAX_CONCEPTS} concepts of one memory"
+            for concept in kept[MAX_CONCEPTS:]
         ]
         if kept or not concepts:
             found[place] = kept[:MAX_CONCEPTS]

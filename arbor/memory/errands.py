@@ -115,7 +115,7 @@ def errand_request(
     head = f"The mark of this message is {nonce}."
     note = f"\n{left} of the {len(memories)} memories are not shown." if left else ""
     body = f"{head}{note}\n<data-{nonce}>\n" + "\n".join(shown) + f"\n</data-{nonce}>"
-    rules = [{"text": each.text, "role": each.role, "type": each.type} for each in memories]
+    rules = [{"text": memory.text, "role": memory.role, "type": memory.type} for memory in memories]
     return ModelRequest(
         purpose=purpose,
         system=system,
@@ -171,13 +171,13 @@ def rule_reply(purpose: CallPurpose, context: Mapping[str, Any]) -> dict[str, An
     memories: Sequence[Mapping[str, Any]] = context.get("memories", ())
     match purpose:
         case CallPurpose.SUMMARIZE:
-            lines = [Line(speaker=str(each["role"]), text=str(each["text"])) for each in memories]
+            lines = [Line(speaker=str(memory["role"]), text=str(memory["text"])) for memory in memories]
             return {"summary": extractive_summary(lines)}
         case CallPurpose.EXTRACT:
-            named = [[found._asdict() for found in concepts_in(str(each["text"]))] for each in memories]
+            named = [[found._asdict() for found in concepts_in(str(memory["text"]))] for memory in memories]
             return {"memories": [{"n": n, "concepts": concepts} for n, concepts in enumerate(named, 1)]}
         case CallPurpose.WEIGH:
-            scores = [_appraised(each) for each in memories]
+            scores = [_appraised(memory) for memory in memories]
             return {"scores": [{"n": n, "importance": score} for n, score in enumerate(scores, 1)]}
         case _:
             raise ModelRejected(f"rules cannot {purpose}; they summarize, extract and weigh memories")

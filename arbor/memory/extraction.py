@@ -66,12 +66,14 @@ def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[Extracted, ...]
     counts = Counter(term_of(token.text.casefold()) for run in runs for token in run)
     found: dict[str, Extracted] = {}
     for run in runs:
-        for each in (*_names(run), *_phrases(run), *_words(run, counts)):
-            key = each.name.casefold()
-            if each.strength > found.get(key, Extracted("", 0.0)).strength and _can_be_concept(each.name):
-                found[key] = each
+        for concept in (*_names(run), *_phrases(run), *_words(run, counts)):
+            key = concept.name.casefold()
+            if concept.strength > found.get(key, Extracted("", 0.0)).strength and _can_be_concept(
+                concept.name
+            ):
+                found[key] = concept
     # Stable: of equally sure ones those that come first.
-    best = sorted(found.values(), key=lambda each: -each.strength)
+    best = sorted(found.values(), key=lambda concept: -concept.strength)
     return tuple(_without_parts(best)[:most])
 
 
@@ -127,7 +129,7 @@ def _names(run: list[_Token]) -> Iterator[Extracted]:
             name.append(token)
             continue
         if name and not (len(name) == 1 and name[0].first):
-            yield Extracted(" ".join(each.text for each in name[:_PHRASE_WORDS]), NAME_STRENGTH)
+            yield Extracted(" ".join(token.text for token in name[:_PHRASE_WORDS]), NAME_STRENGTH)
         name = []
 
 
@@ -151,10 +153,10 @@ def _without_parts(ranked: list[Extracted]) -> list[Extracted]:
     """Leave out words that occur but once, in a surer name or phrase: "reef" beside "coral reef"."""
     said: set[str] = set()
     kept: list[Extracted] = []
-    for each in ranked:
-        words = each.name.casefold().split()
-        if each.strength > WORD_STRENGTH or words[0] not in said:
-            kept.append(each)
+    for concept in ranked:
+        words = concept.name.casefold().split()
+        if concept.strength > WORD_STRENGTH or words[0] not in said:
+            kept.append(concept)
         said.update(words)
     return kept
 

@@ -225,7 +225,7 @@ def judge_job(
 def parse_limits(text: str) -> dict[Metric, Limit]:
     """Read limits such as `stale_neighborhoods=200:5000, expired=3600:inf`. Raises ConfigurationInvalid."""
     limits: dict[Metric, Limit] = {}
-    for part in filter(None, (each.strip() for each in text.split(","))):
+    for part in filter(None, (entry.strip() for entry in text.split(","))):
         name, _, values = part.partition("=")
         warn, _, critical = values.partition(":")
         try:

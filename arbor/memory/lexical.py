@@ -151,7 +151,7 @@ def _places_in(text: str) -> Iterator[int]:
 @lru_cache(maxsize=100_000)
 def _places_of(word: str) -> tuple[int, ...]:
     """Return the places of the terms that a word of a folded text stands for; none for a stop word."""
-    return tuple(term_index(term_of(each)) for each in _parts_of(word) if each not in STOP_WORDS)
+    return tuple(term_index(term_of(part)) for part in _parts_of(word) if part not in STOP_WORDS)
 
 
 def speaker_words(speaker: str) -> frozenset[str]:

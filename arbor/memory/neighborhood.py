@@ -48,10 +48,12 @@ def neighborhood(
 ) -> dict[UUID, float]:
     """Return the KEPT heaviest neighbors with their weights, the heaviest first, equal ones in the order of their ids."""
     weighed = {
-        each: weight(hops=hops.get(each), similarity=similar.get(each), beside=each in beside)
-        for each in {*hops, *similar, *beside}
+        memory_id: weight(
+            hops=hops.get(memory_id), similarity=similar.get(memory_id), beside=memory_id in beside
+        )
+        for memory_id in {*hops, *similar, *beside}
     }
-    best = sorted((each for each in weighed.items() if each[1] > 0), key=lambda each: (-each[1], each[0]))
+    best = sorted((item for item in weighed.items() if item[1] > 0), key=lambda item: (-item[1], item[0]))
     return dict(best[:KEPT])
 
 
@@ -75,10 +77,10 @@ class Nearest:
         if not self._ids or not ids:
             return
         cosines = np.round(self._vectors @ _unit(vectors).T, _PLACES)
-        rows = {each: row for row, each in enumerate(self._ids)}
-        for place, each in enumerate(ids):
-            if each in rows:
-                cosines[rows[each], place] = -np.inf
+        rows = {memory_id: row for row, memory_id in enumerate(self._ids)}
+        for place, memory_id in enumerate(ids):
+            if memory_id in rows:
+                cosines[rows[memory_id], place] = -np.inf
         kept = min(self._kept, len(ids))
         floors = np.partition(cosines, len(ids) - kept, axis=1)[:, len(ids) - kept]
         for row, floor in enumerate(floors):
@@ -91,18 +93,18 @@ class Nearest:
     def found(self) -> dict[UUID, dict[UUID, float]]:
         """Return the nearest of each with their cosines, the nearest first, equal ones in the order of their ids."""
         return {
-            each: {other: cosine for cosine, other in best}
-            for each, best in zip(self._ids, self._best, strict=True)
+            memory_id: {other: cosine for cosine, other in best}
+            for memory_id, best in zip(self._ids, self._best, strict=True)
         }
 
 
 def similar_enough(nearest: Mapping[UUID, float], threshold: float) -> dict[UUID, float]:
     """Return those whose cosine is above the threshold."""
-    return {each: cosine for each, cosine in nearest.items() if cosine > threshold}
+    return {memory_id: cosine for memory_id, cosine in nearest.items() if cosine > threshold}
 
 
 def _first(found: Iterable[tuple[float, UUID]], kept: int) -> list[tuple[float, UUID]]:
-    return sorted(found, key=lambda each: (-each[0], each[1]))[:kept]
+    return sorted(found, key=lambda item: (-item[0], item[1]))[:kept]
 
 
 def _unit(vectors: Vectors) -> Vectors:

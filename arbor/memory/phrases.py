@@ -42,7 +42,7 @@ class Phrases:
 
     def __init__(self, phrases: Iterable[str] = (), *, stems: bool = False) -> None:
         #: As they were written, folded.
-        self.phrases = tuple(dict.fromkeys(" ".join(_words(each)) for each in phrases))
+        self.phrases = tuple(dict.fromkeys(" ".join(_words(phrase)) for phrase in phrases))
         self._tails: dict[str, list[tuple[str, ...]]] = {}
         for phrase in self.phrases:
             words = [term_of(word) if stems else word for word in phrase.split()]
@@ -113,8 +113,8 @@ class WordLists:
         """Return the lists of these names; those that are not named are empty."""
         return cls(
             **{
-                each.name: Phrases(lists.get(each.name, ()), stems=each.name in _STEMS)
-                for each in fields(cls)
+                column.name: Phrases(lists.get(column.name, ()), stems=column.name in _STEMS)
+                for column in fields(cls)
             }
         )
 
@@ -122,8 +122,8 @@ class WordLists:
         """Return these lists and what another one adds to them."""
         return WordLists.of(
             {
-                each.name: (*getattr(self, each.name).phrases, *getattr(other, each.name).phrases)
-                for each in fields(self)
+                field.name: (*getattr(self, field.name).phrases, *getattr(other, field.name).phrases)
+                for field in fields(self)
             }
         )
 
@@ -142,7 +142,7 @@ def read_word_lists(path: Path) -> WordLists:
         raise ConfigurationInvalid(f"the word lists {path} are neither YAML nor JSON: {reason}") from error
     if not isinstance(content, dict):
         raise ConfigurationInvalid(f"the word lists {path} must be lists by name, got {_kind(content)}")
-    known = [each.name for each in fields(WordLists)]
+    known = [field.name for field in fields(WordLists)]
     for key, words in content.items():
         if key not in known:
             raise ConfigurationInvalid(

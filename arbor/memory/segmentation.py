@@ -75,13 +75,15 @@ def segment(
             size=section.size + len(run),
         )
         joined.add(section.id)
-    latest = max(known.values(), key=lambda each: (each.last_at, each.started_at, each.open), default=None)
+    latest = max(
+        known.values(), key=lambda section: (section.last_at, section.started_at, section.open), default=None
+    )
     for section in known.values():
         is_open = section is latest and (section.open or section.id in joined)
         known[section.id] = replace(section, open=is_open)
     return Segmented(
         places=tuple(places[number] for number in range(len(moments))),
-        changed=tuple(each for each in known.values() if before.get(each.id) != each),
+        changed=tuple(section for section in known.values() if before.get(section.id) != section),
         joined=frozenset(joined),
     )
 
@@ -100,5 +102,7 @@ def _runs(moments: Sequence[tuple[datetime, int]], gap: timedelta) -> Iterator[l
 
 
 def _nearest(sections: Iterable[Section], first: datetime, last: datetime, gap: timedelta) -> Section | None:
-    near = [each for each in sections if each.distance(first, last) <= gap]
-    return min(near, key=lambda each: (each.distance(first, last), -each.last_at.timestamp()), default=None)
+    near = [section for section in sections if section.distance(first, last) <= gap]
+    return min(
+        near, key=lambda section: (section.distance(first, last), -section.last_at.timestamp()), default=None
+    )

@@ -56,7 +56,7 @@ def extractive_summary(lines: Sequence[Line], *, longest: int = SUMMARY_LENGTH) 
     sentences = _evenly(sentences, MAX_SENTENCES)
     chosen: list[int] = []
     for index in _by_centrality(sentences):
-        if len(_written([sentences[each] for each in sorted((*chosen, index))])) <= longest:
+        if len(_written([sentences[position] for position in sorted((*chosen, index))])) <= longest:
             chosen.append(index)
     if not chosen:
         # Even the shortest of the best is too long: its beginning must do.

@@ -98,10 +98,10 @@ def merge_sources(*groups: Iterable[Source]) -> tuple[Source, ...]:
     Of two with one reference the more trusted trust and the later observation hold.
     """
     found: dict[str, Source] = {}
-    for source in (each for group in groups for each in group):
+    for source in (member for group in groups for member in group):
         known = found.get(source.key)
         if known is not None:
-            seen = [each.observed_at for each in (known, source) if each.observed_at is not None]
+            seen = [version.observed_at for version in (known, source) if version.observed_at is not None]
             trust = max(known.trust, source.trust)
             found[source.key] = replace(known, trust=trust, observed_at=max(seen, default=None))
         else:

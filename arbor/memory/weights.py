@@ -39,16 +39,16 @@ class Weights:
     mood: float = 0.05
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if not 0 <= value <= HIGHEST_WEIGHT:
                 raise ConfigurationInvalid(
-                    f"the weight of {each.name} must be a number from 0 to {HIGHEST_WEIGHT:g}, got {value:g}"
+                    f"the weight of {field.name} must be a number from 0 to {HIGHEST_WEIGHT:g}, got {value:g}"
                 )
 
 
 DEFAULT_WEIGHTS = Weights()
-NAMES = tuple(each.name for each in fields(Weights))
+NAMES = tuple(field.name for field in fields(Weights))
 
 
 def parse_weights(text: str) -> Weights:
@@ -57,8 +57,8 @@ def parse_weights(text: str) -> Weights:
     Raises ConfigurationInvalid for a name that is none or stands twice, and for a value that is no weight.
     """
     given: dict[str, float] = {}
-    for part in filter(None, (each.strip() for each in text.split(","))):
-        name, _, value = (each.strip() for each in part.partition("="))
+    for part in filter(None, (entry.strip() for entry in text.split(","))):
+        name, _, value = (side.strip() for side in part.partition("="))
         if name not in NAMES:
             raise ConfigurationInvalid(
                 f"ARBOR_RECALL_WEIGHTS has NAME=VALUE, separated by commas, got {part!r}; names are {', '.join(NAMES)}"

@@ -79,8 +79,8 @@ def test_a_memory_that_names_nothing_is_not_taken_again_and_again(mind: Agent, f
 def test_two_workers_take_each_memory_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     rounds = at_once(lambda _: consolidate(), writers=3)
-    assert sum(each.done for each in rounds) == len(TALK)
-    assert sum(each.failed for each in rounds) == 0
+    assert sum(result.done for result in rounds) == len(TALK)
+    assert sum(result.failed for result in rounds) == 0
 
 
 @pytest.mark.usefixtures("modelled")
@@ -121,7 +121,7 @@ def test_no_memory_is_asked_about_twice_at_once(mind: Agent, fleet: Fleet) -> No
     at_once(lambda _: consolidate(), writers=3)
     subjects = [errand.subject["memories"] for errand in errands_of(mind)]
     assert sorted(map(len, subjects)) == [5, EXTRACT_BATCH, EXTRACT_BATCH]
-    assert len({each for subject in subjects for each in subject}) == 25
+    assert len({memory_id for subject in subjects for memory_id in subject}) == 25
 
 
 @pytest.mark.usefixtures("modelled")

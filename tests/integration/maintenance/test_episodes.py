@@ -153,11 +153,11 @@ def test_one_that_was_closed_by_a_clock_that_ran_ahead_does_not_wait_for_that_ti
 
 def test_two_workers_close_and_summarize_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind, *TALK[:2])
-    assert sum(each.done for each in at_once(lambda _: close_episodes(), writers=3)) == 1
+    assert sum(result.done for result in at_once(lambda _: close_episodes(), writers=3)) == 1
     close_and_settle(mind)
     rounds = at_once(lambda _: tend_episodes(), writers=3)
-    assert sum(each.done for each in rounds) == 1
-    assert sum(each.failed for each in rounds) == 0
+    assert sum(result.done for result in rounds) == 1
+    assert sum(result.failed for result in rounds) == 0
 
 
 def test_an_episode_that_goes_on_meanwhile_waits_for_a_summary_of_all_of_it(
@@ -240,7 +240,7 @@ def test_an_open_episode_is_recalled_by_its_memories(mind: Agent) -> None:
     _remember(mind, "The anchor chain is rusty.", "Supper is at eight.", at=now - timedelta(minutes=5))
     _remember(mind, "Nobody feeds the ship's cat.", at=now - timedelta(minutes=5), session="cat")
     found = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="rusty anchor chain")
-    assert [each.session for each in found] == ["", "cat"]
+    assert [episode.session for episode in found] == ["", "cat"]
     assert (found[0].ended_at, found[0].summary) == (None, "")
     assert found[0].terms.words > found[1].terms.words == 0
 

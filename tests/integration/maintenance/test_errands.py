@@ -105,7 +105,7 @@ def test_an_errand_of_the_rules_is_told_of_again_whatever_is_left_of_the_days_bu
     fleet.messages.clear()
     let_pass(agent, timedelta(hours=1))
     recover_errands()
-    assert [each.arguments for each in fleet.messages] == [lost.arguments]
+    assert [message.arguments for message in fleet.messages] == [lost.arguments]
 
 
 def test_an_errand_is_asked_once_outside_any_transaction_and_charged(

@@ -42,8 +42,10 @@ def a_cluster(agent: Agent, name: str, members: Sequence[UUID], *, strength: flo
             emotional_intensity=0.6,
         )
         ClusterMember.objects.bulk_create(
-            ClusterMember(tenant_id=agent.tenant_id, cluster_id=cluster.id, memory_id=each, strength=strength)
-            for each in members
+            ClusterMember(
+                tenant_id=agent.tenant_id, cluster_id=cluster.id, memory_id=member, strength=strength
+            )
+            for member in members
         )
         cluster_id: UUID = cluster.id
         return cluster_id
@@ -51,7 +53,9 @@ def a_cluster(agent: Agent, name: str, members: Sequence[UUID], *, strength: flo
 
 def levels_of(agent: Agent, now: datetime = NOW) -> dict[UUID, float]:
     with tenant_transaction(agent.tenant_id):
-        return {each.id: each.level for each in activated_memories(agent_id=agent.id, limit=500, now=now)}
+        return {
+            memory.id: memory.level for memory in activated_memories(agent_id=agent.id, limit=500, now=now)
+        }
 
 
 def bring_to_mind(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW) -> int:
@@ -64,7 +68,7 @@ def test_what_is_recalled_spreads_along_its_neighborhood_as_the_rule_says(mind: 
     refresh_all(mind)
     recalled = {ids[0]: 1.6, ids[1]: 0.8, ids[5]: 0.2}
     bring_to_mind(mind, recalled)
-    near = {each: neighbors_of(mind, each) for each in recalled}
+    near = {memory_id: neighbors_of(mind, memory_id) for memory_id in recalled}
     assert levels_of(mind) == pytest.approx(spread(sources(recalled), near))
     assert len(levels_of(mind)) > len(recalled)
 
@@ -96,7 +100,7 @@ def test_without_a_neighborhood_only_what_was_recalled_comes_to_mind(mind: Agent
 def test_ids_that_are_not_the_agents_are_left_out(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
-    (own,), (other,), (foreign,) = (plant(each, [None]) for each in (mind, other_mind, foreign_mind))
+    (own,), (other,), (foreign,) = (plant(agent, [None]) for agent in (mind, other_mind, foreign_mind))
     cluster = a_cluster(other_mind, "Theirs", [other])
     assert bring_to_mind(mind, {own: 1.0, other: 1.0, foreign: 1.0, uuid4(): 1.0}) == 1
     assert set(levels_of(mind)) == {own}
@@ -123,8 +127,8 @@ def test_themes_are_weighed_by_their_active_members_and_counted_where_one_is_rec
         one = activated_clusters(agent_id=mind.id, limit=1, now=NOW)
         counts = dict(Cluster.objects.values_list("name", "activations"))
         at = Cluster.objects.get(id=tides).activated_at
-    assert [(each.id, each.members) for each in themes] == [(tides, 2), (ropes, 1)]
-    assert [each.activation for each in themes] == pytest.approx([1.6, 0.45])
+    assert [(cluster.id, cluster.members) for cluster in themes] == [(tides, 2), (ropes, 1)]
+    assert [cluster.activation for cluster in themes] == pytest.approx([1.6, 0.45])
     assert (themes[0].name, themes[0].keywords) == ("Tides", ("tide", "moon"))
     assert (themes[0].emotional_valence, themes[0].emotional_intensity) == (0.4, 0.6)
     assert one == themes[:1]
@@ -235,13 +239,17 @@ def test_recalls_of_several_agents_are_noted_in_one_statement_each_by_itself(
         reached = note_recalls(recalled, now=NOW)
     assert len(statements) == 1
     for agent in (mind, other_mind):
-        known = {each: level for each, level in sources(recalled[agent.id]).items() if each in both[agent.id]}
-        near = {each: neighbors_of(agent, each) for each in known}
+        known = {
+            memory_id: level
+            for memory_id, level in sources(recalled[agent.id]).items()
+            if memory_id in both[agent.id]
+        }
+        near = {memory_id: neighbors_of(agent, memory_id) for memory_id in known}
         assert levels_of(agent) == pytest.approx(spread(known, near))
         assert access_counts(agent) == dict.fromkeys(known, 1)
     assert reached == len(levels_of(mind)) + len(levels_of(other_mind))
     with tenant_transaction(mind.tenant_id):
-        assert [Cluster.objects.get(id=each).activations for each in clusters] == [1, 1]
+        assert [Cluster.objects.get(id=cluster_id).activations for cluster_id in clusters] == [1, 1]
 
 
 def test_the_cluster_of_a_memory_that_another_agent_names_is_not_counted(
@@ -263,7 +271,7 @@ def test_each_agent_has_its_own_bound_of_what_one_recall_reaches(
     with tenant_transaction(mind.tenant_id):
         note_recalls(
             {
-                agent_id: {each: 1.0 - 0.1 * place for place, each in enumerate(ids)}
+                agent_id: {memory_id: 1.0 - 0.1 * place for place, memory_id in enumerate(ids)}
                 for agent_id, ids in both.items()
             },
             now=NOW,

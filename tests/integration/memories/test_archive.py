@@ -45,7 +45,7 @@ def do(agent: Agent, act: Callable[..., int], ids: list[UUID], *, actor: str = A
 
 
 def found(agent: Agent, text: str) -> list[str]:
-    return [each.content for each in recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)]
+    return [memory.content for memory in recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)]
 
 
 def events(agent: Agent) -> list[AuditEvent]:

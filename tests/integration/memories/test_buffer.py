@@ -62,22 +62,22 @@ def records(agent: Agent) -> list[str]:
 
 def test_what_is_held_is_found_by_its_words_at_once_and_by_its_meaning_soon(mind: Agent) -> None:
     keep(mind, "The physician called about the knee.", "A parcel came from Oslo.")
-    assert [each.content for each in find(mind, "parcel from Oslo")] == ["A parcel came from Oslo."]
+    assert [item.content for item in find(mind, "parcel from Oslo")] == ["A parcel came from Oslo."]
     assert find(mind, "doctor") == []
     assert embed_backlog() == 2
     vector = embed_texts(tenant_id=mind.tenant_id, texts=["doctor"])[0].tolist()
-    assert [each.content for each in find(mind, "doctor", vector=vector)] == [
+    assert [item.content for item in find(mind, "doctor", vector=vector)] == [
         "The physician called about the knee."
     ]
 
 
 def test_only_the_agents_own_look_counts_as_coming_back(mind: Agent) -> None:
     keep(mind, "A parcel came from Oslo.")
-    assert [each.accesses for each in find(mind, "parcel")] == [0]
-    assert [each.accesses for each in find(mind, "parcel", counts=True)] == [1]
-    assert [each.accesses for each in find(mind, "parcel")] == [1]
+    assert [item.accesses for item in find(mind, "parcel")] == [0]
+    assert [item.accesses for item in find(mind, "parcel", counts=True)] == [1]
+    assert [item.accesses for item in find(mind, "parcel")] == [1]
     assert find(mind, "mountain", counts=True) == []
-    assert [each.accesses for each in held(mind)] == [1]
+    assert [item.accesses for item in held(mind)] == [1]
 
 
 def test_a_vector_of_another_length_is_not_compared(mind: Agent) -> None:
@@ -257,8 +257,8 @@ def test_several_agents_buffer_and_search_in_one_statement_each_in_its_own(
         ["let go of 1 held thing to make room for others"],
         [],
     )
-    assert [[each.id for each in some] for some in found[:3]] == [ids[mind.id][:1], ids[other_mind.id], []]
-    assert {each.id for each in found[3]} == set(ids[mind.id])
+    assert [[item.id for item in some] for some in found[:3]] == [ids[mind.id][:1], ids[other_mind.id], []]
+    assert {item.id for item in found[3]} == set(ids[mind.id])
     assert {item.content: item.accesses for item in held(mind)} == {"A parcel came.": 2, "The knee hurts.": 1}
     assert [item.accesses for item in held(other_mind)] == [1]
 

@@ -125,8 +125,10 @@ def test_members_are_shown_the_nearest_first_and_archived_ones_not(mind: Agent) 
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=told["jazz"][0]).update(status="archived")
         shown = cluster_members(cluster_id=cluster.id)
-        assert {each.memory_id for each in shown} == set(told["jazz"][1:])
-        assert [each.strength for each in shown] == sorted((each.strength for each in shown), reverse=True)
+        assert {member.memory_id for member in shown} == set(told["jazz"][1:])
+        assert [member.strength for member in shown] == sorted(
+            (member.strength for member in shown), reverse=True
+        )
         assert len(cluster_members(cluster_id=cluster.id, limit=2)) == 2
         for limit in (0, 1_000_000):
             with pytest.raises(Invalid, match="1 to 200"):
@@ -153,7 +155,8 @@ def test_relations_between_memories_become_relations_between_their_themes(
     jazz, bread, chess = (about(mind, told[subject]) for subject in ("jazz", "bread", "chess"))
     with tenant_transaction(mind.tenant_id):
         shown = {
-            (each.id, each.relation.value, each.leads) for each in find_related_clusters(cluster_id=jazz.id)
+            (cluster.id, cluster.relation.value, cluster.leads)
+            for cluster in find_related_clusters(cluster_id=jazz.id)
         }
         assert shown == {(bread.id, "contradicts", True), (chess.id, "causes", True)}
         (found,) = find_related_clusters(cluster_id=chess.id)
@@ -163,7 +166,7 @@ def test_relations_between_memories_become_relations_between_their_themes(
             0.5,
             tuple(jazz.keywords),
         )
-        assert [each.id for each in find_related_clusters(cluster_id=bread.id)] == [jazz.id]
+        assert [cluster.id for cluster in find_related_clusters(cluster_id=bread.id)] == [jazz.id]
     with tenant_transaction(foreign_mind.tenant_id), pytest.raises(NotFound):
         find_related_clusters(cluster_id=jazz.id)
     with tenant_transaction(mind.tenant_id):
@@ -189,7 +192,7 @@ def test_real_texts_fall_into_themes_by_the_embedded_model(mind: Agent) -> None:
     ]
     stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(text) for text in said])
     order(mind)
-    assert {frozenset(each) for each in members(mind).values()} == {
+    assert {frozenset(member) for member in members(mind).values()} == {
         frozenset(stored.ids[:4]),
         frozenset(stored.ids[4:8]),
     }

@@ -55,7 +55,7 @@ def ancestries(agent: Agent) -> dict[str, list[str]]:
     with tenant_transaction(agent.tenant_id):
         names = {str(row.id): row.name for row in Concept.objects.filter(agent_id=agent.id)}
         return {
-            row.name: [names[each] for each in row.ancestors]
+            row.name: [names[ancestor] for ancestor in row.ancestors]
             for row in Concept.objects.filter(agent_id=agent.id)
         }
 
@@ -70,9 +70,9 @@ def test_many_memories_are_linked_by_four_statements_and_the_stronger_link_stays
     statements.clear()
     links = {first: [("Jazz", 0.6), ("  jazz", 0.9), ("Night", 0.5)], second: [("JAZZ", 0.4)]}
     assert link(mind, links) == 3
-    assert len([each for each in statements if "set_config" not in each]) == 4
+    assert len([statement for statement in statements if "set_config" not in statement]) == 4
     with tenant_transaction(mind.tenant_id):
-        assert [(each.name, each.strength) for each in concepts_of(memory_id=first)] == [
+        assert [(concept.name, concept.strength) for concept in concepts_of(memory_id=first)] == [
             ("Jazz", 0.9),
             ("Night", 0.5),
         ]
@@ -110,7 +110,7 @@ def test_workers_that_link_the_same_names_at_once_make_each_concept_once(mind: A
 
     def work(worker: int) -> int:
         order = names if worker % 2 else names[::-1]
-        return link(mind, {each: [(name, 0.5) for name in order] for each in ids[worker::2]})
+        return link(mind, {memory_id: [(name, 0.5) for name in order] for memory_id in ids[worker::2]})
 
     assert sum(at_once(work, writers=4)) == len(ids) * len(names)
     assert sorted(ancestries(mind)) == sorted(names)

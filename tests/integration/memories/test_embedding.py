@@ -160,9 +160,9 @@ def test_what_nobody_used_for_a_month_is_trimmed(
 def test_one_tenants_fault_does_not_keep_the_others_caches_from_being_trimmed(
     tenant: Tenant, other_tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in (tenant, other_tenant):
-        embed_texts(tenant_id=each.id, texts=["Long ago."])
-        age_cache(each, days=31)
+    for owner in (tenant, other_tenant):
+        embed_texts(tenant_id=owner.id, texts=["Long ago."])
+        age_cache(owner, days=31)
     change = upkeep.change
 
     def faulty(statement: str, **values: Any) -> int:
@@ -191,7 +191,7 @@ def test_what_is_used_again_is_not_trimmed(
     statements.clear()
     forget_vectors(monkeypatch)
     embed_texts(tenant_id=tenant.id, texts=["Every day."])
-    assert not [each for each in statements if each.startswith(("UPDATE", "INSERT"))]
+    assert not [statement for statement in statements if statement.startswith(("UPDATE", "INSERT"))]
 
 
 def test_an_embedder_that_fails_says_so_and_leaves_nothing(tenant: Tenant, remote: RemoteEmbedder) -> None:

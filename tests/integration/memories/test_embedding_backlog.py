@@ -91,7 +91,7 @@ def test_a_memory_is_found_by_its_words_at_once_and_by_its_meaning_when_it_is_em
 
     def found(text: str) -> list[tuple[str, float, float]]:
         memories = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, limit=1)
-        return [(each.content, each.terms.words, each.terms.meaning) for each in memories]
+        return [(memory.content, memory.terms.words, memory.terms.meaning) for memory in memories]
 
     ((content, words, meaning),) = found("salty soup")
     assert content == "The soup was too salty."
@@ -200,7 +200,7 @@ def test_each_agents_memories_are_embedded_by_its_own_model(mind: Agent, other_m
     keep(other_mind, a_memory("Three."))
     assert embed_backlog() == 3
     assert (lengths(mind), lengths(other_mind)) == ({64}, {256})
-    assert {each.embedding_model for each in memories_of(mind)} == {"wordllama/l2_supercat_64"}
+    assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_64"}
 
 
 def test_summaries_of_episodes_and_what_is_held_for_a_while_are_embedded_too(mind: Agent) -> None:

@@ -31,7 +31,7 @@ from tests.integration.memories.near import neighbors_of, plant, refresh_all, st
 
 
 def memories_in(agent: Agent, count: int = 2) -> list[Node]:
-    return [Node(NodeKind.MEMORY, each) for each in plant(agent, [None] * count)]
+    return [Node(NodeKind.MEMORY, memory_id) for memory_id in plant(agent, [None] * count)]
 
 
 def a_concept(agent: Agent, name: str = "Tides") -> Node:
@@ -81,7 +81,7 @@ def test_memories_concepts_and_goals_can_be_tied(mind: Agent) -> None:
     tie(mind, memory, concept, Relation.INSTANCE_OF)
     tie(mind, goal, concept, Relation.REQUIRES)
     with tenant_transaction(mind.tenant_id):
-        assert {(each.source_kind, each.target_kind) for each in Edge.objects.all()} == {
+        assert {(edge.source_kind, edge.target_kind) for edge in Edge.objects.all()} == {
             ("memory", "concept"),
             ("goal", "concept"),
         }

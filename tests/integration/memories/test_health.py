@@ -25,7 +25,7 @@ from tests.integration.memories.conftest import a_memory
 
 
 def figure(health: Health, metric: Metric) -> Figure:
-    return next(each for each in health.figures if each.metric is metric)
+    return next(figure for figure in health.figures if figure.metric is metric)
 
 
 def keep(agent: Agent, count: int, **parts: Any) -> None:
@@ -37,7 +37,7 @@ def keep(agent: Agent, count: int, **parts: Any) -> None:
 def test_an_installation_without_memories_is_well(database: None) -> None:
     health = read_health()
     assert health.state is State.OK
-    assert {each.metric for each in health.figures} == set(Metric)
+    assert {figure.metric for figure in health.figures} == set(Metric)
     assert health.findings == []
 
 

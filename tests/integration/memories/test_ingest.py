@@ -156,7 +156,7 @@ def test_long_turns_make_small_batches(mind: Agent, tmp_path: Path, monkeypatch:
 def test_two_that_read_the_same_file_at_once_store_it_once(mind: Agent, tmp_path: Path) -> None:
     path = long_talk(tmp_path / "rows.txt", 120)
     results = at_once(lambda _: read(mind, path), writers=3)
-    assert sum(each.stored for each in results) == 120
+    assert sum(result.stored for result in results) == 120
     assert len(memories_of(mind)) == 120
     assert term_counts(mind) == true_counts(mind)
 

@@ -440,7 +440,7 @@ def test_a_query_is_embedded_once_where_the_mind_is_at_hand(
         statements.clear()
         look(mind, "Ada's brushes")
     assert remote.asked == ["brushes"]
-    assert len([each for each in statements if "embeddingcacheentry" not in each]) == 2
+    assert len([statement for statement in statements if "embeddingcacheentry" not in statement]) == 2
 
 
 def test_a_query_that_means_something_else_by_now_is_embedded_anew(
@@ -455,7 +455,7 @@ def test_a_query_that_means_something_else_by_now_is_embedded_anew(
     assert remote.asked == ["Grace's key", "key"]
     with scanning():
         scanned = look(mind, "Grace's key")
-    assert [each.id for each in found] == [each.id for each in scanned]
+    assert [memory.id for memory in found] == [memory.id for memory in scanned]
     assert found[0].terms.speaker > 0
 
 
@@ -532,7 +532,7 @@ def test_without_a_budget_every_recall_scans(
     statements.clear()
     with scanning():
         assert recalls_at_hand(mind, here, monkeypatch, 3) == 0
-    assert sum(each.lstrip().startswith("WITH asked AS") for each in statements) == 3
+    assert sum(statement.lstrip().startswith("WITH asked AS") for statement in statements) == 3
 
 
 def test_a_mind_that_cannot_be_an_image_is_scanned(

@@ -73,7 +73,7 @@ def test_another_agents_memories_and_archived_ones_are_no_neighbors(mind: Agent,
         Memory.objects.filter(id=ids[0]).update(status="archived")
     refresh_all(mind)
     assert neighbors_of(mind, ids[4])
-    listed = {each for memory_id in ids for each in neighbors_of(mind, memory_id)}
+    listed = {neighbor_id for memory_id in ids for neighbor_id in neighbors_of(mind, memory_id)}
     assert listed <= set(ids[1:])
 
 
@@ -109,7 +109,7 @@ def test_a_new_memory_enters_the_neighborhoods_of_those_it_is_near_to(mind: Agen
     refresh_all(mind)
     near = neighbors_of(mind, new)
     assert near
-    assert all(new in neighbors_of(mind, each) for each in near)
+    assert all(new in neighbors_of(mind, neighbor_id) for neighbor_id in near)
     assert set(near) <= set(old)
     assert_true(mind)
 
@@ -128,7 +128,7 @@ def test_a_change_marks_a_memory_and_those_it_is_near_to_in_one_statement(
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[0]).update(status="archived")
     refresh_all(mind)
-    assert all(ids[0] not in neighbors_of(mind, each) for each in near)
+    assert all(ids[0] not in neighbors_of(mind, neighbor_id) for neighbor_id in near)
     assert_true(mind)
 
 

@@ -206,7 +206,9 @@ def test_texts_that_the_new_model_cannot_read_are_found_by_their_words(
     server.refused = {SAID[3], SAID[20]}
     taken = move(mind, REMOTE)
     assert (taken.memories, taken.refused) == (36, 2)
-    marks = {each.content: each.embedding_model for each in memories_of(mind) if each.embedding is None}
+    marks = {
+        memory.content: memory.embedding_model for memory in memories_of(mind) if memory.embedding is None
+    }
     assert marks == dict.fromkeys([SAID[3], SAID[20]], "refused: remote/fake")
     assert embed_backlog() == 0
     found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=SAID[20], limit=1)

@@ -179,7 +179,7 @@ def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
     (row,) = memories_of(mind)
     detail = read_detail(MemoryType.SEMANTIC, row.detail)
     assert isinstance(detail, SemanticDetail)
-    assert [each.reference for each in detail.sources] == ["a", "b"]
+    assert [source.reference for source in detail.sources] == ["a", "b"]
     assert row.trust == pytest.approx(0.7875) == cap(detail.sources)
     assert row.detail["wordings"] == ["river froze"]
     assert row.detail["category"] == "ice"
@@ -198,7 +198,7 @@ def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
         lambda writer: put(mind, towards(1.0, 0.98)[writer % 2 :][:1], a_memory(said[writer % 2])), writers=8
     )
     (row,) = memories_of(mind)
-    assert {each.ids for each in told} == {(row.id,)}
+    assert {result.ids for result in told} == {(row.id,)}
     assert sum(reinforced(mind).values()) == 7
     assert term_counts(mind) == true_counts(mind)
 
@@ -332,7 +332,7 @@ def test_many_are_compared_in_few_statements(mind: Agent, statements: list[str])
     keep(mind, *known)
     embed_texts(tenant_id=mind.tenant_id, texts=[f"buoy number {number} is red!" for number in range(50)])
     statements.clear()
-    again = keep(mind, *(replace(each, content=each.content[4:-1] + "!") for each in known))
+    again = keep(mind, *(replace(memory, content=memory.content[4:-1] + "!") for memory in known))
     assert (again.stored, len(again.reinforced)) == (0, 50)
     assert len(statements) <= 12, "\n".join(statements)
 

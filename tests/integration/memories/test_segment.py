@@ -63,7 +63,9 @@ def test_an_episode_goes_on_from_batch_to_batch_until_another_begins(mind: Agent
     keep(mind, said(0))
     (first,) = episodes(mind)
     keep(mind, said(20))
-    assert [(each.id, each.size, each.ended_at) for each in episodes(mind)] == [(first.id, 2, None)]
+    assert [(episode.id, episode.size, episode.ended_at) for episode in episodes(mind)] == [
+        (first.id, 2, None)
+    ]
     keep(mind, said(90))
     former, latest = episodes(mind)
     assert former.id == first.id
@@ -112,7 +114,7 @@ def test_only_what_happened_belongs_to_an_episode(mind: Agent) -> None:
 def test_what_is_read_once_more_changes_no_episode(mind: Agent) -> None:
     keep(mind, said(0, 10))
     keep(mind, said(0, 10))
-    assert [each.size for each in episodes(mind)] == [2]
+    assert [episode.size for episode in episodes(mind)] == [2]
 
 
 def test_a_batch_in_any_order_gives_the_same_episodes(mind: Agent, other_mind: Agent) -> None:
@@ -144,8 +146,8 @@ def test_many_writers_leave_one_open_episode_and_unique_places(mind: Agent) -> N
     assert len(places) == len(set(places)) == 160
     assert None not in {episode for episode, _ in places}
     found = episodes(mind)
-    assert [each.ended_at is None for each in found].count(True) == 1
-    assert sum(each.size for each in found) == 160
+    assert [episode.ended_at is None for episode in found].count(True) == 1
+    assert sum(episode.size for episode in found) == 160
 
 
 def test_conversations_of_one_file_do_not_mix(mind: Agent) -> None:

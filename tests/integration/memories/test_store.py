@@ -96,9 +96,9 @@ def test_a_batch_that_holds_a_memory_twice_stores_it_once(mind: Agent) -> None:
 
 
 def test_two_agents_may_remember_the_same(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
-    for each in (mind, other_mind, foreign_mind):
-        assert keep(each, a_memory("The bridge is closed.")).stored == 1
-        assert len(memories_of(each)) == 1
+    for agent in (mind, other_mind, foreign_mind):
+        assert keep(agent, a_memory("The bridge is closed.")).stored == 1
+        assert len(memories_of(agent)) == 1
 
 
 def test_nothing_to_remember_is_no_work(mind: Agent, statements: list[str]) -> None:
@@ -182,8 +182,8 @@ def test_writers_that_store_several_times_in_one_transaction_do_not_deadlock(min
 def test_every_writer_is_told_the_id_under_which_the_memory_can_be_found(mind: Agent) -> None:
     told = at_once(lambda _: keep(mind, a_memory("The key is under the stone.")), writers=6)
     (row,) = memories_of(mind)
-    assert {each.ids for each in told} == {(row.id,)}
-    assert sum(each.stored for each in told) == 1
+    assert {result.ids for result in told} == {(row.id,)}
+    assert sum(result.stored for result in told) == 1
 
 
 # --- Remembered again --------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_a_memory_whose_time_is_over_is_archived_audited_and_counted_out(
         "The code is 1147.": MemoryStatus.ACTIVE,
         "The door is green.": MemoryStatus.ACTIVE,
     }
-    assert all(each.archived_at for each in memories_of(mind) if each.status == MemoryStatus.ARCHIVED)
+    assert all(memory.archived_at for memory in memories_of(mind) if memory.status == MemoryStatus.ARCHIVED)
     assert term_counts(mind) == true_counts(mind)
     assert term_counts(other_mind) == {}
     with tenant_transaction(mind.tenant_id):
@@ -82,7 +82,7 @@ def test_workers_that_expire_the_same_memories_at_once_count_them_out_once(
     for agent in (mind, other_mind):
         keep(agent, *(a_memory(f"Ticket {number}.", expires_at=past) for number in range(20)))
         keep(agent, a_memory("Ticket office."))
-    assert sum(each.done for each in at_once(lambda _: expire_memories(), writers=4)) == 40
+    assert sum(result.done for result in at_once(lambda _: expire_memories(), writers=4)) == 40
     for agent in (mind, other_mind):
         assert term_counts(agent) == true_counts(agent)
 

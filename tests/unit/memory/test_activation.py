@@ -49,8 +49,8 @@ def test_many_levels_fade_as_each_does(each: list[tuple[float, timedelta]], half
         np.array([level for level, _ in each]), np.array(elapsed, dtype=np.int64), half_life
     ).tolist()
     one_by_one = [level_after(level, since, half_life) for level, since in each]
-    for many, one in zip(left, one_by_one, strict=True):
-        assert many == pytest.approx(one) or (many == 0 and one <= FLOOR)
+    for many, single in zip(left, one_by_one, strict=True):
+        assert many == pytest.approx(single) or (many == 0 and single <= FLOOR)
 
 
 def test_nothing_is_left_when_it_has_faded() -> None:
@@ -80,4 +80,4 @@ def test_what_spreads_is_bounded_and_takes_nothing_away(
 ) -> None:
     found = spread(levels, neighborhoods)
     assert all(FLOOR <= level <= CAP for level in found.values())
-    assert all(found[each] >= level for each, level in levels.items() if level >= FLOOR)
+    assert all(found[memory_id] >= level for memory_id, level in levels.items() if level >= FLOOR)

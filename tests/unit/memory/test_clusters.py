@@ -134,7 +134,7 @@ def test_the_same_memories_make_the_same_themes_in_any_order(seed: int) -> None:
     rows = minds(seed)
     ids = IDS[: len(rows)]
     order = np.random.default_rng(seed).permutation(len(rows))
-    assert grouping(arrange([ids[each] for each in order], rows[order], [])) == grouping(
+    assert grouping(arrange([ids[place] for place in order], rows[order], [])) == grouping(
         arrange(ids, rows, [])
     )
 
@@ -273,7 +273,7 @@ def test_a_theme_is_on_the_tip_of_the_tongue_when_it_resonates_and_no_memory_is_
 def test_of_many_themes_the_nearest_three_are_on_the_tip_of_the_tongue() -> None:
     themes = [Resonance(id=IDS[place], centre=0.45 + place / 100, best_memory=0.3) for place in range(6)]
     found = tip_of_tongue(themes, Cosines(mean=0.1, deviation=0.1))
-    assert [each.id for each in found] == [IDS[5], IDS[4], IDS[3]]
+    assert [resonance.id for resonance in found] == [IDS[5], IDS[4], IDS[3]]
 
 
 # --- Relations ---------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def placed(place: int, members: range, centre: list[float], *, day: int = 0) -> 
     return Placed(
         id=IDS[300 + place],
         centroid=check_vectors([centre])[0],
-        members=frozenset(IDS[each] for each in members),
+        members=frozenset(IDS[place] for place in members),
         began=NOON + timedelta(days=day),
         ended=NOON + timedelta(days=day + 5),
     )
@@ -293,8 +293,8 @@ def placed(place: int, members: range, centre: list[float], *, day: int = 0) -> 
 
 def shown(links: list[Link]) -> set[tuple[int, str, int, float]]:
     return {
-        (each.source.int - 300, each.link.value, each.target.int - 300, round(each.strength, 3))
-        for each in links
+        (link.source.int - 300, link.link.value, link.target.int - 300, round(link.strength, 3))
+        for link in links
     }
 
 
@@ -335,7 +335,7 @@ def test_of_many_links_of_one_kind_the_strongest_stay() -> None:
     themes = [placed(place, range(10), [1, place / 100]) for place in range(15)]
     links = relate(themes, [], near=2.0)
     assert len(links) == 150
-    assert {each.link for each in links} == {ClusterLink.OVERLAPS}
+    assert {link.link for link in links} == {ClusterLink.OVERLAPS}
 
 
 def test_the_middle_half_leaves_out_the_first_and_the_last() -> None:

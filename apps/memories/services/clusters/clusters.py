@@ -208,7 +208,7 @@ def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedC
     """
     _check_limit(limit)
     _cluster(cluster_id)
-    rows = fetch(_RELATED, cluster=cluster_id, limit=limit, both_ways=[each.value for each in _BOTH_WAYS])
+    rows = fetch(_RELATED, cluster=cluster_id, limit=limit, both_ways=[link.value for link in _BOTH_WAYS])
     return [
         RelatedCluster(
             id=row[0],

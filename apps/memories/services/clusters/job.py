@@ -135,11 +135,11 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
         model = model_of(agent_id)
         latest = fetch(_LATEST, agent=agent_id, dimension=model.dimension, latest=LATEST)
         clusters, centres = read_centres(agent_id, model)
-    fresh = [each for each, _, waits in latest if waits]
+    fresh = [memory_id for memory_id, _, waits in latest if waits]
     if not fresh or not clusters:
         return 0
-    ids, vectors = read_vectors([(each, vector) for each, vector, _ in latest], model)
-    rows = [row for row, each in enumerate(ids) if each in set(fresh)]
+    ids, vectors = read_vectors([(memory_id, vector) for memory_id, vector, _ in latest], model)
+    rows = [row for row, memory_id in enumerate(ids) if memory_id in set(fresh)]
     strengths = assign(vectors[rows], centres, least=nearness(vectors))
     with tenant_transaction(tenant_id):
         lock_minds([agent_id])
@@ -166,7 +166,7 @@ def deviations() -> float:
 def read_latest(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
     """Return the agent's latest memories that have a vector, with their vectors. One statement."""
     rows = fetch(_LATEST, agent=agent_id, dimension=model.dimension, latest=LATEST)
-    return read_vectors([(each, vector) for each, vector, _ in rows], model)
+    return read_vectors([(memory_id, vector) for memory_id, vector, _ in rows], model)
 
 
 def read_centres(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
@@ -196,9 +196,9 @@ def join(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths
     joined: int = fetch(
         _JOIN,
         agent=agent_id,
-        clusters=[each[0] for each in wanted],
-        memories=[each[1] for each in wanted],
-        strengths=[each[2] for each in wanted],
+        clusters=[row[0] for row in wanted],
+        memories=[row[1] for row in wanted],
+        strengths=[row[2] for row in wanted],
     )[0][0]
     return joined
 

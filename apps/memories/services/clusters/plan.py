@@ -99,14 +99,14 @@ FROM unnest(%(sources)s::uuid[], %(targets)s::uuid[], %(relations)s::text[], %(s
 def plan_order(order: Order, *, deviations: float) -> Plan:
     """Compute the themes and how they bear on one another. Seconds for 10,000 memories; nothing is read or written."""
     standing = [
-        Theme(id=cluster_id, centroid=None, members=each.members, named=each.named)
-        for cluster_id, each in order.standing.items()
+        Theme(id=cluster_id, centroid=None, members=known.members, named=known.named)
+        for cluster_id, known in order.standing.items()
     ]
     found = arrange(order.ids, order.vectors, standing, deviations=deviations)
     themes = {theme.id or uuid7(): theme for theme in found}
     placed = []
     for cluster_id, theme in themes.items():
-        began, ended = middle_half([order.traits[each][2] for each in theme.members])
+        began, ended = middle_half([order.traits[member][2] for member in theme.members])
         assert theme.centroid is not None
         placed.append(
             Placed(
@@ -129,14 +129,14 @@ class Plan:
         self._themes = themes
         self._links = links
         self._keywords = {
-            each: order.standing[each].keywords for each in themes if not self._has_changed(each)
+            cluster: order.standing[cluster].keywords for cluster in themes if not self._has_changed(cluster)
         }
         self._texts: dict[UUID, str] = {}
         self._frequencies: dict[int, int] = {}
 
     def read_words(self) -> None:
         """Read what members of changed themes say, and how often its words occur. Two statements, or none."""
-        ids = {memory_id for each in self._changed() for memory_id in self._spokesmen(each)}
+        ids = {memory_id for cluster_id in self._changed() for memory_id in self._spokesmen(cluster_id)}
         if ids:
             self._texts = dict(fetch(_TEXTS, ids=sorted(ids), characters=READ_CHARACTERS))
             terms = terms_in(list(self._texts.values()))
@@ -147,9 +147,9 @@ class Plan:
     def describe(self) -> None:
         """Find the keywords of the themes that changed."""
         documents = self._frequencies.get(ALL_MEMORIES, 0)
-        for each in self._changed():
-            texts = [self._texts[said] for said in self._spokesmen(each) if said in self._texts]
-            self._keywords[each] = keywords(texts, self._frequencies, documents)
+        for cluster_id in self._changed():
+            texts = [self._texts[said] for said in self._spokesmen(cluster_id) if said in self._texts]
+            self._keywords[cluster_id] = keywords(texts, self._frequencies, documents)
 
     def write(self) -> bool:
         """Write it in the open transaction, the mind locked; tell whether it was still up to date. Ten statements."""
@@ -164,7 +164,9 @@ class Plan:
             change(_DELETE, ids=gone)
         if self._themes:
             seen = {
-                str(each): standing.name for each, standing in order.standing.items() if not standing.named
+                str(cluster_id): standing.name
+                for cluster_id, standing in order.standing.items()
+                if not standing.named
             }
             change(_KEEP, agent=agent, rows=json.dumps(self._rows()), named=json.dumps(seen))
         self._write_members()
@@ -173,38 +175,38 @@ class Plan:
         change(_UNLINK, agent=agent)
         change(
             _LINK,
-            sources=[each.source for each in self._links],
-            targets=[each.target for each in self._links],
-            relations=[each.link.value for each in self._links],
-            strengths=[each.strength for each in self._links],
+            sources=[link.source for link in self._links],
+            targets=[link.target for link in self._links],
+            relations=[link.link.value for link in self._links],
+            strengths=[link.strength for link in self._links],
         )
         return True
 
     def _write_members(self) -> None:
         left: list[tuple[UUID, UUID]] = []
         belong: list[tuple[UUID, UUID, float]] = []
-        for each, theme in self._themes.items():
-            before = self._order.standing[each].members if each in self._order.standing else {}
-            left += [(each, memory_id) for memory_id in before if memory_id not in theme.members]
+        for cluster_id, theme in self._themes.items():
+            before = self._order.standing[cluster_id].members if cluster_id in self._order.standing else {}
+            left += [(cluster_id, memory_id) for memory_id in before if memory_id not in theme.members]
             belong += [
-                (each, memory_id, strength)
+                (cluster_id, memory_id, strength)
                 for memory_id, strength in theme.members.items()
                 if abs(before.get(memory_id, -1.0) - strength) > _CHANGED_BY
             ]
         if left:
-            change(_LEAVE, clusters=[each[0] for each in left], memories=[each[1] for each in left])
+            change(_LEAVE, clusters=[row[0] for row in left], memories=[row[1] for row in left])
         if belong:
             change(
                 _BELONG,
-                clusters=[each[0] for each in belong],
-                memories=[each[1] for each in belong],
-                strengths=[each[2] for each in belong],
+                clusters=[row[0] for row in belong],
+                memories=[row[1] for row in belong],
+                strengths=[row[2] for row in belong],
             )
 
     def _rows(self) -> list[dict[str, Any]]:
         centres = halfvec_texts(np.array([theme.centroid for theme in self._themes.values()]))
         rows = []
-        for (each, theme), centroid in zip(self._themes.items(), centres, strict=True):
+        for (cluster_id, theme), centroid in zip(self._themes.items(), centres, strict=True):
             feeling = feeling_of(
                 [
                     Felt(
@@ -217,10 +219,10 @@ class Plan:
             )
             rows.append(
                 {
-                    "id": str(each),
-                    "name": name_of(self._keywords[each]),
+                    "id": str(cluster_id),
+                    "name": name_of(self._keywords[cluster_id]),
                     "centroid": centroid,
-                    "keywords": self._keywords[each],
+                    "keywords": self._keywords[cluster_id],
                     "valence": feeling.valence,
                     "intensity": feeling.intensity,
                     "importance": feeling.importance,
@@ -230,7 +232,7 @@ class Plan:
         return rows
 
     def _changed(self) -> list[UUID]:
-        return [each for each in self._themes if self._has_changed(each)]
+        return [cluster_id for cluster_id in self._themes if self._has_changed(cluster_id)]
 
     def _has_changed(self, cluster_id: UUID) -> bool:
         before = self._order.standing.get(cluster_id)
@@ -240,4 +242,4 @@ class Plan:
 
     def _spokesmen(self, cluster_id: UUID) -> list[UUID]:
         members = self._themes[cluster_id].members
-        return sorted(members, key=lambda each: (-members[each], each))[:READ_MEMBERS]
+        return sorted(members, key=lambda memory_id: (-members[memory_id], memory_id))[:READ_MEMBERS]

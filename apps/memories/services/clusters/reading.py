@@ -94,6 +94,8 @@ class Order:
             },
             ties=[
                 Tie(source=row[0], target=row[1], relation=Relation(row[2]), weight=row[3])
-                for row in fetch(_TIES, agent=agent_id, relations=[each.value for each in BY_RELATION])
+                for row in fetch(
+                    _TIES, agent=agent_id, relations=[relation.value for relation in BY_RELATION]
+                )
             ],
         )

@@ -233,16 +233,16 @@ def _find_waiting(resting: set[str]) -> list[Waiting]:
         for tenant_id, agent_id, row_id, kind, name, dimension in rows
     ]
     places = {tenant_id: place for place, tenant_id in enumerate(dict.fromkeys(row[0] for row in rows))}
-    return sorted(found, key=lambda each: (places[each.tenant_id], name_of(each.model)))
+    return sorted(found, key=lambda item: (places[item.tenant_id], name_of(item.model)))
 
 
 def _read(tenant_id: UUID, waiting: Sequence[Waiting]) -> list[Waiting]:
     """Return what waits of one tenant with its texts; what is gone by now is left out. A statement for each kind."""
     texts: dict[UUID, str] = {}
     with tenant_transaction(tenant_id):
-        for kind in {each.kind for each in waiting}:
-            texts.update(fetch(_TEXTS[kind], ids=[each.id for each in waiting if each.kind is kind]))
-    return [replace(each, text=texts[each.id]) for each in waiting if each.id in texts]
+        for kind in {item.kind for item in waiting}:
+            texts.update(fetch(_TEXTS[kind], ids=[item.id for item in waiting if item.kind is kind]))
+    return [replace(item, text=texts[item.id]) for item in waiting if item.id in texts]
 
 
 def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -> int:
@@ -250,7 +250,7 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -
     if not waiting:
         return 0
     try:
-        vectors = embed_texts(tenant_id=tenant_id, texts=[each.text for each in waiting], model=model)
+        vectors = embed_texts(tenant_id=tenant_id, texts=[item.text for item in waiting], model=model)
     except EmbeddingFailed as error:
         if not answers(model):
             raise
@@ -265,11 +265,11 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -
 
 def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) -> int:
     """Store vectors of one tenant in the open transaction; return how many were still wanted."""
-    lock_minds({each.agent_id for each in waiting})
+    lock_minds({item.agent_id for item in waiting})
     stored = 0
     rows: dict[Kind, list[dict[str, str]]] = {}
-    for each, text in zip(waiting, halfvec_texts(vectors), strict=True):
-        rows.setdefault(each.kind, []).append({"id": str(each.id), "embedding": text})
+    for item, text in zip(waiting, halfvec_texts(vectors), strict=True):
+        rows.setdefault(item.kind, []).append({"id": str(item.id), "embedding": text})
     for kind, of_kind in rows.items():
         changed = fetch(
             _MINE.replace("{table}", kind),

@@ -92,12 +92,12 @@ class _Kept:
     def find(self, tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
         with self._lock:
             found = {}
-            for each in hashes:
-                key = (tenant_id, model, each)
+            for digest in hashes:
+                key = (tenant_id, model, digest)
                 vector = self._vectors.get(key)
                 if vector is not None:
                     self._vectors.move_to_end(key)
-                    found[each] = vector
+                    found[digest] = vector
             return found
 
     def keep(self, tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
@@ -153,7 +153,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
     hashes = [content_hash(text) for text in texts]
     known = _kept.find(tenant_id, kept_as, hashes)
     if not made.in_process:
-        known |= _from_tenant(tenant_id, kept_as, [each for each in hashes if each not in known])
+        known |= _from_tenant(tenant_id, kept_as, [digest for digest in hashes if digest not in known])
     missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
     if missing:
         fresh = dict(zip(missing, ask(made, list(missing.values())), strict=True))

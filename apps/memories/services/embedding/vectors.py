@@ -42,7 +42,7 @@ class AgentVectors:
         Vectors come as `halfvec_send` gives them. Where their lengths differ, in the moment an agent is moved to another
         model, those of the commonest length are answered.
         """
-        having = [(each, vector) for each, vector in asked if vector]
+        having = [(memory_id, vector) for memory_id, vector in asked if vector]
         if not having:
             return {}
         length = Counter(len(vector) for _, vector in having).most_common(1)[0][0]
@@ -71,9 +71,9 @@ class AgentVectors:
 
 def decoded(rows: Sequence[tuple[UUID, bytes]], length: int) -> _Block:
     """Return ids and vectors, float32, of the rows whose vector takes `length` bytes."""
-    fitting = [(each, vector) for each, vector in rows if len(vector) == length]
+    fitting = [(memory_id, vector) for memory_id, vector in rows if len(vector) == length]
     numbers = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=">f2")
     width = length // _NUMBER_BYTES
-    return [each for each, _ in fitting], numbers.reshape(-1, width)[
+    return [memory_id for memory_id, _ in fitting], numbers.reshape(-1, width)[
         :, _HEAD_BYTES // _NUMBER_BYTES :
     ].astype(np.float32)

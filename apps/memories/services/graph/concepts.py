@@ -153,7 +153,7 @@ def memories_of_concept(
         present = relevance(importance=importance, decay_rate=rate, days_since_access=days_between(last, now))
         scored.append((-strength * present, memory_id, strength, present))
     best = sorted(scored)[:limit]
-    rows = Memory.objects.filter(id__in=[each[1] for each in best])
+    rows = Memory.objects.filter(id__in=[row[1] for row in best])
     told = {row[0]: row[1:] for row in rows.values_list("id", "content", "occurred_at")}
     return [
         Case(

@@ -200,35 +200,37 @@ def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:
         surroundings = _Surroundings(agent_id, batch)
         computed = surroundings.neighborhoods()
         late = surroundings.tell(computed)
-        return _write([each for each in batch if each.id not in late], computed)
+        return _write([row for row in batch if row.id not in late], computed)
 
 
 class _Surroundings:
     """What the neighborhoods of a batch are computed from."""
 
     def __init__(self, agent_id: UUID, batch: Sequence[_Waiting]) -> None:
-        self._batch = [each for each in batch if each.active]
-        ids = [each.id for each in self._batch]
+        self._batch = [row for row in batch if row.active]
+        ids = [row.id for row in self._batch]
         self._vectors = AgentVectors(agent_id)
-        nearest = self._vectors.nearest([(each.id, each.vector) for each in self._batch])
+        nearest = self._vectors.nearest([(row.id, row.vector) for row in self._batch])
         threshold = settings.ARBOR_NEIGHBOR_SIMILARITY
-        self._similar = {each: similar_enough(nearest.get(each, {}), threshold) for each in ids}
-        self._hops: _Pairs = {each: {} for each in ids}
+        self._similar = {
+            memory_id: similar_enough(nearest.get(memory_id, {}), threshold) for memory_id in ids
+        }
+        self._hops: _Pairs = {memory_id: {} for memory_id in ids}
         for root, other, hops in fetch(_HOPS, agent=agent_id, ids=ids, most=MOST_EDGES):
             self._hops[root][other] = hops
-        self._beside: dict[UUID, set[UUID]] = {each: set() for each in ids}
+        self._beside: dict[UUID, set[UUID]] = {memory_id: set() for memory_id in ids}
         for root, other in fetch(_BESIDE, agent=agent_id, ids=ids, reach=BESIDE_REACH):
             self._beside[root].add(other)
 
     def neighborhoods(self) -> dict[UUID, dict[UUID, float]]:
         """Return the neighborhood of each memory of the batch that is active."""
         return {
-            each.id: neighborhood(
-                hops=self._hops[each.id],
-                similar=self._similar[each.id],
-                beside=self._beside[each.id],
+            row.id: neighborhood(
+                hops=self._hops[row.id],
+                similar=self._similar[row.id],
+                beside=self._beside[row.id],
             )
-            for each in self._batch
+            for row in self._batch
         }
 
     def tell(self, computed: Mapping[UUID, Mapping[UUID, float]]) -> set[UUID]:
@@ -238,10 +240,10 @@ class _Surroundings:
         neighbors were in other hands: they are computed again at the next step.
         """
         met: dict[UUID, set[UUID]] = {}
-        for each in self._batch:
-            for other in computed[each.id]:
-                if other not in computed and str(other) not in (each.before or ()):
-                    met.setdefault(other, set()).add(each.id)
+        for waiting in self._batch:
+            for other in computed[waiting.id]:
+                if other not in computed and str(other) not in (waiting.before or ()):
+                    met.setdefault(other, set()).add(waiting.id)
         fresh = [_Fresh(*row) for row in fetch(_FRESH, ids=sorted(met))] if met else []
         takers = self._takers(fresh, met)
         marked = {row[0] for row in fetch(_MARK_FRESH, ids=sorted(takers))} if takers else set()
@@ -273,8 +275,8 @@ class _Surroundings:
 def _write(batch: Sequence[_Waiting], computed: Mapping[UUID, Mapping[UUID, float]]) -> int:
     """Store the neighborhoods of a batch; an archived memory keeps the one it had."""
     rows = []
-    for each in batch:
-        found = computed.get(each.id)
-        neighbors = each.before if found is None else {str(other): worth for other, worth in found.items()}
-        rows.append({"id": str(each.id), "version": each.version, "neighbors": neighbors})
+    for row in batch:
+        found = computed.get(row.id)
+        neighbors = row.before if found is None else {str(other): worth for other, worth in found.items()}
+        rows.append({"id": str(row.id), "version": row.version, "neighbors": neighbors})
     return change(_WRITE, rows=json.dumps(rows))

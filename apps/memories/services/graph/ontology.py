@@ -116,6 +116,8 @@ def _place(rows: Sequence[_Row], parents: Mapping[UUID, UUID | None]) -> None:
         change(
             _PLACE,
             ids=changed,
-            parents=[parents[each] for each in changed],
-            ancestors=[f"[{','.join(f'"{above}"' for above in ancestry[each])}]" for each in changed],
+            parents=[parents[concept_id] for concept_id in changed],
+            ancestors=[
+                f"[{','.join(f'"{above}"' for above in ancestry[concept_id])}]" for concept_id in changed
+            ],
         )

@@ -62,11 +62,11 @@ def connect(
     ids = (id_of(source_id), id_of(target_id))
     lock_minds([agent_id])
     known = find_nodes(agent_id, ids)
-    missing = [str(each) for each in ids if each not in known]
+    missing = [str(end_id) for end_id in ids if end_id not in known]
     if missing:
         kinds = ", ".join(NodeKind)
         raise NotFound(f"there is no {kinds} {' or '.join(missing)} of this agent")
-    source, target = (known[each] for each in ids)
+    source, target = (known[end_id] for end_id in ids)
     check_edge(source, target, weight=1.0, note=note)
     return _draw(agent_id, source, target, relation, weight=1.0, note=note, origin=origin)
 
@@ -108,14 +108,14 @@ def _draw(
 
 def _mark(agent_id: UUID, source: Node, target: Node) -> None:
     ends = (source, target)
-    memories = [each.id for each in ends if each.kind is NodeKind.MEMORY]
+    memories = [end.id for end in ends if end.kind is NodeKind.MEMORY]
     # Between two concepts or goals it is three edges from one memory to the next: further than neighborhoods reach.
     if memories:
-        mark_around(agent_id, [each.id for each in ends], memories)
+        mark_around(agent_id, [end.id for end in ends], memories)
 
 
 def _colour(agent_id: UUID, source: Node, target: Node) -> None:
     """Let a fact be trusted by its bearing on a belief: three statements more, between such two alone."""
     ends = (source, target)
-    if any(each.kind is NodeKind.BELIEF for each in ends):
-        colour(agent_id=agent_id, memory_ids=[each.id for each in ends if each.kind is NodeKind.MEMORY])
+    if any(end.kind is NodeKind.BELIEF for end in ends):
+        colour(agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is NodeKind.MEMORY])

@@ -129,7 +129,7 @@ def find_path(
     """
     paths = ONWARD if directed else ANYWHERE
     walked = _walk(agent_id, start, paths, hops, end=end)
-    there = tuple(each for each in walked.found if each.node == end)
+    there = tuple(node for node in walked.found if node.node == end)
     if start.id == end.id:
         there = (Reached(node=end, path=()),)
     return _found(agent_id, start, Answer(found=there, bounded=walked.bounded and not there), also=end)
@@ -148,8 +148,8 @@ def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[
     pairs = [
         (Node(NodeKind(row[0]), row[1]), Node(NodeKind(row[2]), row[3]), row[4], row[5]) for row in read.found
     ]
-    nodes = {each for first, second, *_ in pairs for each in (first, second)} | ({about} if about else set())
-    labels = labels_of(agent_id, [each.id for each in nodes], {each.kind for each in nodes})
+    nodes = {node for first, second, *_ in pairs for node in (first, second)} | ({about} if about else set())
+    labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
     if about is not None and about not in labels:
         raise NotFound(f"there is no {about.kind} {about.id} of this agent")
     found = tuple(
@@ -176,7 +176,7 @@ def _walk(
             # The node that it begins at counts as visited, and one more tells that there is more.
             nodes=MAX_NODES + 2,
         )
-    return within_bound(unfold(start, ([_step(each) for each in steps] for (steps,) in rows)), MAX_NODES)
+    return within_bound(unfold(start, ([_step(step) for step in steps] for (steps,) in rows)), MAX_NODES)
 
 
 def _step(found: dict[str, Any]) -> Step:
@@ -194,12 +194,16 @@ def _found(
 ) -> Answer[Found]:
     """Name what was reached. Raises NotFound when there is nothing to begin at, or `also` is nothing of this agent."""
     asked = [start] if also is None else [start, also]
-    nodes = {each.node for each in reached.found}.union(asked)
-    labels = labels_of(agent_id, [each.id for each in nodes], {each.kind for each in nodes})
-    for each in asked:
-        if each not in labels:
-            raise NotFound(f"there is no {each.kind} {each.id} of this agent")
-    found = tuple(_end(each.node, labels, each) for each in reached.found if each.node in labels)
+    nodes = {reached_node.node for reached_node in reached.found}.union(asked)
+    labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
+    for node in asked:
+        if node not in labels:
+            raise NotFound(f"there is no {node.kind} {node.id} of this agent")
+    found = tuple(
+        _end(reached_node.node, labels, reached_node)
+        for reached_node in reached.found
+        if reached_node.node in labels
+    )
     return Answer(found=found, bounded=reached.bounded)
 
 

@@ -138,15 +138,17 @@ class Health:
     @property
     def state(self) -> State:
         """The worst of all."""
-        return worst([each.state for each in self.figures] + [each.state for each in self.jobs])
+        return worst([metric.state for metric in self.figures] + [job.state for job in self.jobs])
 
     @property
     def findings(self) -> list[tuple[State, str, str]]:
         """What wants attention: its state, what it is, and what to do, the worst first."""
         found = [
-            (each.state, _told(each), each.remedy) for each in self.figures if each.state is not State.OK
+            (metric.state, _told(metric), metric.remedy)
+            for metric in self.figures
+            if metric.state is not State.OK
         ]
-        found += [(each.state, each.finding, each.remedy) for each in self.jobs if each.state is not State.OK]
+        found += [(job.state, job.finding, job.remedy) for job in self.jobs if job.state is not State.OK]
         return sorted(found, key=lambda finding: -finding[0].rank)
 
     def as_json(self) -> dict[str, Any]:
@@ -158,29 +160,27 @@ class Health:
                 for state, what, remedy in self.findings
             ],
             "figures": {
-                each.metric.value: {
-                    "count": each.count,
-                    "judged": each.judged,
-                    "limit": str(each.limit),
-                    "state": each.state.value,
-                    "remedy": each.remedy,
+                metric.metric.value: {
+                    "count": metric.count,
+                    "judged": metric.judged,
+                    "limit": str(metric.limit),
+                    "state": metric.state.value,
+                    "remedy": metric.remedy,
                 }
-                for each in self.figures
+                for metric in self.figures
             },
             "jobs": {
-                each.name: {
-                    "state": each.state.value,
-                    "period_s": each.period_s,
-                    "ended_ago_s": round(each.ended_ago_s, 1),
-                    "succeeded_ago_s": None
-                    if each.succeeded_ago_s is None
-                    else round(each.succeeded_ago_s, 1),
-                    "seconds": round(each.seconds, 3),
-                    "done": each.done,
-                    "failed": each.failed,
-                    "error": each.error,
+                job.name: {
+                    "state": job.state.value,
+                    "period_s": job.period_s,
+                    "ended_ago_s": round(job.ended_ago_s, 1),
+                    "succeeded_ago_s": None if job.succeeded_ago_s is None else round(job.succeeded_ago_s, 1),
+                    "seconds": round(job.seconds, 3),
+                    "done": job.done,
+                    "failed": job.failed,
+                    "error": job.error,
                 }
-                for each in self.jobs
+                for job in self.jobs
             },
         }
 

@@ -145,16 +145,16 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embe
     made_by = embedder_for(embedded.model).model if vectors is not None else ""
     rows = [
         {
-            "id": str(each.episode_id),
-            "size": each.size,
-            "summary": each.text,
-            "by": each.by,
-            "lexical": sparsevec_text(document_vector(each.text)),
+            "id": str(summary.episode_id),
+            "size": summary.size,
+            "summary": summary.text,
+            "by": summary.by,
+            "lexical": sparsevec_text(document_vector(summary.text)),
             # There is nothing to embed where nothing was said.
-            "embedding": literal if each.text else None,
-            "embedding_model": made_by if each.text else "",
+            "embedding": literal if summary.text else None,
+            "embedding_model": made_by if summary.text else "",
         }
-        for each, literal in zip(summaries, literals, strict=True)
+        for summary, literal in zip(summaries, literals, strict=True)
     ]
     return change(_STORE, agent=agent_id, rows=json.dumps(rows, ensure_ascii=False))
 

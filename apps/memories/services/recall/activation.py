@@ -154,7 +154,7 @@ def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime
 def activated_memories(*, agent_id: UUID, limit: int = 20, now: datetime | None = None) -> list[ActiveMemory]:
     """Return what is present in the agent's mind, the most present first. One statement; changes nothing."""
     rows = fetch(_MEMORIES, agent=agent_id, limit=_checked(limit), **_fading(now))
-    return [ActiveMemory(id=each, level=level) for each, level in rows]
+    return [ActiveMemory(id=memory_id, level=level) for memory_id, level in rows]
 
 
 def activated_clusters(

@@ -54,8 +54,8 @@ def links_among(ids: npt.NDArray[np.uint64], data: bytes | None) -> Links:
     if not data:
         return NO_LINKS
     rows = unpack(data, _LAYOUT)
-    places = {each: place for place, each in enumerate(_keys(ids))}
-    ends = [[places.get(each, -1) for each in _keys(rows[name])] for name in ("lender", "borrower")]
+    places = {key: place for place, key in enumerate(_keys(ids))}
+    ends = [[places.get(key, -1) for key in _keys(rows[name])] for name in ("lender", "borrower")]
     lender, borrower = np.array(ends, dtype=np.int64)
     known = (lender >= 0) & (borrower >= 0)
     share = np.clip(rows["share"].astype(np.float64), 0.0, 1.0)

@@ -260,7 +260,7 @@ def _found(row: Sequence[Any], now: datetime) -> Found:
     once = order[first]
     rows = rows[once]
     places = once.tolist()
-    session, role, types = ([column[each] for each in places] if column else [] for column in texts)
+    session, role, types = ([column[place] for place in places] if column else [] for column in texts)
 
     def numbers(name: str) -> npt.NDArray[np.float64]:
         return rows[name].astype(np.float64)

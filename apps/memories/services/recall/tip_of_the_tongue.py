@@ -143,11 +143,11 @@ def _look(
 def _partial(found: _Found) -> list[PartialActivation]:
     return [
         PartialActivation(
-            cluster_id=each.id,
-            name=found.rows[each.id][0],
-            keywords=found.rows[each.id][1],
-            strength=each.centre,
-            best_memory=each.best_memory,
+            cluster_id=resonance.id,
+            name=found.rows[resonance.id][0],
+            keywords=found.rows[resonance.id][1],
+            strength=resonance.centre,
+            best_memory=resonance.best_memory,
         )
-        for each in tip_of_tongue(found.resonances, found.cosines)
+        for resonance in tip_of_tongue(found.resonances, found.cosines)
     ]

@@ -166,7 +166,7 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
         by_agent[agent_id].append(memory_id)
         hashes[memory_id] = bytes(digest).hex()
     _mark_around(ids)
-    change(_EMPTY_ERRANDS, ids=ids, names=[str(each) for each in ids], agents=list(by_agent))
+    change(_EMPTY_ERRANDS, ids=ids, names=[str(memory_id) for memory_id in ids], agents=list(by_agent))
     change(_EMPTY_TURNS, ids=ids)
     change(_CUT, ids=ids, agents=list(by_agent))
     change(_LET_GO, ids=ids, agents=list(by_agent), digests=[bytes(row[3]) for row in rows])
@@ -205,7 +205,7 @@ def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
 def _locked_rows(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
     ids = sorted(set(memory_ids))
     owners = dict(fetch(_OWNERS, ids=ids))
-    if missing := [each for each in ids if each not in owners]:
+    if missing := [memory_id for memory_id in ids if memory_id not in owners]:
         raise NotFound(f"this tenant has no memory {_some(missing)}")
     if not ids:
         return []
@@ -245,10 +245,10 @@ def _record(
 ) -> None:
     for agent_id, ids in sorted(by_agent.items()):
         of_agent: dict[str, Any] = {
-            name: {str(each): values[each] for each in ids} for name, values in detail.items()
+            name: {str(memory_id): values[memory_id] for memory_id in ids} for name, values in detail.items()
         }
         if not of_agent:
-            of_agent = {"memory_ids": [str(each) for each in ids]}
+            of_agent = {"memory_ids": [str(memory_id) for memory_id in ids]}
         record(
             action=action,
             actor=actor,

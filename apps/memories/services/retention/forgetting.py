@@ -68,7 +68,7 @@ class Plan:
 
     def count(self, reason: Reason) -> int:
         """Return how many go for this reason."""
-        return sum(each.reason is reason for each in self.memories)
+        return sum(memory.reason is reason for memory in self.memories)
 
 
 def policy() -> Policy:
@@ -107,19 +107,19 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
     going: dict[UUID, Reason] = {}
     staying: list[tuple[UUID, Held]] = []
     held = {row[0]: _held(row) for row in rows}
-    for memory_id, each in held.items():
-        verdict = forget(each, now=now, policy=limits)
+    for memory_id, memory in held.items():
+        verdict = forget(memory, now=now, policy=limits)
         if verdict.reason is not None:
             going[memory_id] = verdict.reason
-        elif each.type is MemoryType.EPISODIC:
-            staying.append((memory_id, each))
-    free = [(memory_id, each) for memory_id, each in staying if not each.is_protected]
+        elif memory.type is MemoryType.EPISODIC:
+            staying.append((memory_id, memory))
+    free = [(memory_id, memory) for memory_id, memory in staying if not memory.is_protected]
     free.sort(key=lambda item: (item[1].effective_importance, item[1].created_at, item[0]))
     going |= dict.fromkeys(
         (memory_id for memory_id, _ in free[: _excess(len(staying), limits)]), Reason.CROWDED
     )
     planned = [_planned(row, held[row[0]], going[row[0]], now=now) for row in rows if row[0] in going]
-    planned.sort(key=lambda each: (list(Reason).index(each.reason), each.effective_importance))
+    planned.sort(key=lambda memory: (list(Reason).index(memory.reason), memory.effective_importance))
     return Plan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
 
 

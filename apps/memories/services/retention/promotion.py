@@ -96,6 +96,9 @@ def _promote(
                 actor=actor,
                 agent_id=agent_id,
                 message="made a memory of what was only held",
-                detail={"item_ids": [str(row[0]) for row in rows], "memory_ids": [str(each) for each in ids]},
+                detail={
+                    "item_ids": [str(row[0]) for row in rows],
+                    "memory_ids": [str(memory_id) for memory_id in ids],
+                },
             )
     return ids

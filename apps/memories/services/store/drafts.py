@@ -123,9 +123,9 @@ class MindDraft:
 
     def end_step(self, placed: Iterable[PlacedMemory], inserted: Sequence[Insertion]) -> None:
         """Let the next step meet what this one placed as if it had been written."""
-        for each in placed:
-            self.touched[each.id] = each
-            each.settle()
+        for memory in placed:
+            self.touched[memory.id] = memory
+            memory.settle()
         if inserted:
             self.steps.append([*inserted])
         for insertion in inserted:

@@ -134,7 +134,9 @@ def _compare(search: NearSearch) -> Hits:
     nearest = {number: sorted(near, key=_of_hit)[:LOOKED_AT] for number, near in hits.items()}
     named = {memory_id for near in nearest.values() for _, memory_id in near}
     found = {row[0]: row for row in fetch(_HITS, ids=list(named))} if named else {}
-    return {number: [(cosine, found[each]) for cosine, each in near] for number, near in nearest.items()}
+    return {
+        number: [(cosine, found[memory_id]) for cosine, memory_id in near] for number, near in nearest.items()
+    }
 
 
 def _of_hit(hit: tuple[float, UUID]) -> tuple[float, UUID]:
@@ -192,8 +194,8 @@ class Alike:
             rows = vectors[numbers]
             cosines = rows @ rows.T
             np.fill_diagonal(cosines, -1)
-            for one, other in np.argwhere(cosines >= settings.ARBOR_DUPLICATE_SIMILARITY).tolist():
-                self._near[numbers[one]].append((float(cosines[one, other]), numbers[other]))
+            for first, other in np.argwhere(cosines >= settings.ARBOR_DUPLICATE_SIMILARITY).tolist():
+                self._near[numbers[first]].append((float(cosines[first, other]), numbers[other]))
 
     def add(self, number: int, placed: PlacedMemory) -> None:
         """Add a memory that will be written."""

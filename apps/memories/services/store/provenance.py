@@ -142,9 +142,9 @@ def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:
 
     Raises NotFound, naming those that are not.
     """
-    ids = [id_of(each) for each in dict.fromkeys(named)]
+    ids = [id_of(source) for source in dict.fromkeys(named)]
     known = labels_of(agent_id, ids, {NodeKind.MEMORY})
-    if missing := [str(each) for each in ids if Node(NodeKind.MEMORY, each) not in known]:
+    if missing := [str(memory_id) for memory_id in ids if Node(NodeKind.MEMORY, memory_id) not in known]:
         raise NotFound(f"there is no memory {' or '.join(missing)} of this agent")
     return ids
 
@@ -164,7 +164,7 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
         raise Invalid(f"only a {MemoryType.SEMANTIC} memory has sources; {memory_id} is {kind}")
     fact = read_detail(MemoryType.SEMANTIC, json.loads(written) if isinstance(written, str) else written)
     assert isinstance(fact, SemanticDetail)
-    known = {each.key for each in fact.sources}
+    known = {source.key for source in fact.sources}
     if len(known) >= MOST_SOURCES and source.key not in known:
         raise LimitReached(f"a fact has at most {MOST_SOURCES} sources; {memory_id} has them")
     fact = fact.with_sources([source])

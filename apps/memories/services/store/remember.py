@@ -42,7 +42,7 @@ def embed_memories(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMem
     """Embed the texts of memories by their agent's model, outside any transaction; no vectors where upkeep is to do it."""
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
-    texts = [each.content for each in memories]
+    texts = [memory.content for memory in memories]
     return Embedded(vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model)
 
 

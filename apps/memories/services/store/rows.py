@@ -184,7 +184,9 @@ def _changing(placed: PlacedMemory) -> dict[str, Any]:
 
 def _write_changes(drafts: Sequence[MindDraft]) -> None:
     """Write what being remembered again has changed. Memories that are new are there already."""
-    touched = sorted((each for draft in drafts for each in draft.touched.values()), key=lambda each: each.id)
+    touched = sorted(
+        (memory for draft in drafts for memory in draft.touched.values()), key=lambda memory: memory.id
+    )
     if changed := [_changing(placed) for placed in touched if placed.changed and placed.written]:
         change(_CHANGE, rows=to_json(changed))
     if again := {placed.id: placed.times for placed in touched if placed.times}:
@@ -238,12 +240,12 @@ def _write_evolved(drafts: Sequence[MindDraft]) -> None:
         {
             "id": uuid7(),
             "agent": draft.agent_id,
-            "old": each.old_id,
-            "new": each.new_id,
-            "origin": each.origin,
+            "old": evolution.old_id,
+            "new": evolution.new_id,
+            "origin": evolution.origin,
         }
         for draft in drafts
-        for each in draft.evolved
+        for evolution in draft.evolved
     ]
     if not rows:
         return
@@ -254,7 +256,7 @@ def _write_evolved(drafts: Sequence[MindDraft]) -> None:
         rows=to_json(rows),
     )
     ends = {
-        draft.agent_id: {end for each in draft.evolved for end in (each.old_id, each.new_id)}
+        draft.agent_id: {end for evolution in draft.evolved for end in (evolution.old_id, evolution.new_id)}
         for draft in drafts
     }
     mark_around_all(ends)

@@ -95,9 +95,9 @@ def segment_memories(steps: Mapping[UUID, Sequence[Sequence[Insertion]]]) -> Epi
         sections = {section.id: section for section in known.get(where, ())}
         changed: set[UUID] = set()
         for episodic in of_steps:
-            moments = [(each.memory.occurred_at, each.memory.position) for each in episodic]
+            moments = [(step.memory.occurred_at, step.memory.position) for step in episodic]
             found = segment(moments, list(sections.values()), gap=episode_gap())
-            places.update(zip((each.placed.id for each in episodic), found.places, strict=True))
+            places.update(zip((step.placed.id for step in episodic), found.places, strict=True))
             sections.update({section.id: section for section in found.changed})
             changed.update(section.id for section in found.changed)
         rows += [_row(where, section) for section in sections.values() if section.id in changed]

@@ -65,7 +65,7 @@ def test_changes_in_any_order_end_in_the_same_image(
         # An image is a value.
         assert described(image) == before
         memories = {
-            number: each for number, each in {**memories, **changed}.items() if each.get("active", True)
+            number: memory for number, memory in {**memories, **changed}.items() if memory.get("active", True)
         }
         image = after
         anew = MindImage.of(rows(*memories.values()), dimension=DIMENSION)
