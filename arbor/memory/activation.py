@@ -24,7 +24,7 @@ MOST_REACHED = 64
 MOST_KEPT = 500
 #: The most present ones, which say what the agent's mind is on.
 MOST_TELLING = 100
-#: What an agent is shown of its themes.
+#: What an agent is shown of its clusters.
 THEMES_SHOWN = 5
 
 
@@ -38,7 +38,7 @@ class ActiveMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveCluster:
-    """A theme that is present in mind: what its active members add up to, and how many they are."""
+    """A cluster that is present in mind: what its active members add up to, and how many they are."""
 
     id: UUID
     name: str

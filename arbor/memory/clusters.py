@@ -1,8 +1,8 @@
-"""Clusters: which memories make a theme, which themes a memory belongs to, and which themes are one.
+"""Clusters: which memories make a cluster, which clusters a memory belongs to, and which clusters are one.
 
 Embedders differ in what a cosine means (docs/recall.md): nearness is measured in deviations above the mean cosine of
 the agent's own memories, so that one rule fits them all. Everything is in the order of the ids, so that the same
-memories make the same themes however they are handed in.
+memories make the same clusters however they are handed in.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ type Vectors = npt.NDArray[np.float32]
 
 #: A memory belongs to at most so many clusters (seed 004, `assign_memory_to_clusters`; its origin's constant).
 MOST_EACH = 3
-#: Members without which there is no theme.
+#: Members without which there is no cluster.
 LEAST_MEMBERS = 3
 #: Clusters of one agent: more than anyone could tell apart; 50 memories each in a full mind.
 MOST_CLUSTERS = 200
 #: Deviations above the mean cosine at which a memory belongs to a centre: the origin's 0.7, made relative. On dialogs of
-#: 400 to 700 turns it makes 22 to 54 themes, with 58 to 72 % of the turns in one (docs/clusters.md).
+#: 400 to 700 turns it makes 22 to 54 clusters, with 58 to 72 % of the turns in one (docs/clusters.md).
 BELONGS_AT = 3.5
-#: How many deviations less will do between two memories, for the first sketch of a theme: they are less near to each
+#: How many deviations less will do between two memories, for the first sketch of a cluster: they are less near to each
 #: other than to their centre.
 SKETCHED_BELOW = 1.0
-#: How many deviations less will do to stay in a theme: one does not fall out of it because its centre moved a little.
+#: How many deviations less will do to stay in a cluster: one does not fall out of it because its centre moved a little.
 LEAVES_BELOW = 0.5
-#: A query brings a theme to mind at so many deviations above its mean cosine with the agent's memories, and a memory is
+#: A query brings a cluster to mind at so many deviations above its mean cosine with the agent's memories, and a memory is
 #: clear to it at so many. (The origin's 0.7 and 0.5, made relative; measured in docs/clusters.md.)
 RESONATES_AT = 3.0
 CLEAR_AT = 3.5
 #: A memory is clear by its words if it has them for so much of what the query's weigh, 0 to 1.
 CLEAR_WORDS = 0.5
-#: Themes that are on the tip of the tongue at once.
+#: Clusters that are on the tip of the tongue at once.
 MOST_PARTIAL = 3
 #: Below this cosine nothing is near, however unlike everything else is.
 LEAST_COSINE = 0.3
 #: What rounding to half precision may take from a cosine.
 ROUNDING = 1e-3
-#: Seeds in a row that may fail before no more themes are looked for.
+#: Seeds in a row that may fail before no more clusters are looked for.
 _FRUITLESS = 200
 #: Memories compared with all others at once: 40 MB in a full mind.
 _BLOCK = 1000
-#: Turns of averaging and gathering in which a sketch becomes a theme.
+#: Turns of averaging and gathering in which a sketch becomes a cluster.
 _SKETCHES = 3
 
 
@@ -76,7 +76,7 @@ class Cosines:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Theme:
+class ClusterValue:
     """A cluster as a value: its id (None for a new one), its centre, and the cosines of its members, 0 to 1, by id."""
 
     id: UUID | None
@@ -151,10 +151,10 @@ def assign(
 def form(
     vectors: Vectors, beside: Vectors, *, sketched: float, least: float, apart: float, most: int
 ) -> list[Vectors]:
-    """Return the centres of new themes among memories that fit none, at most `most`, the densest first.
+    """Return the centres of new clusters among memories that fit none, at most `most`, the densest first.
 
-    A leader algorithm: the memory with the most others at `sketched` or nearer begins a theme with them; what lies
-    within `least` of their centre belongs to it, and is taken out. Fewer than LEAST_MEMBERS are no theme, nor are those
+    A leader algorithm: the memory with the most others at `sketched` or nearer begins a cluster with them; what lies
+    within `least` of their centre belongs to it, and is taken out. Fewer than LEAST_MEMBERS are no cluster, nor are those
     whose centre is at `apart` or nearer to that of another, new or among those `beside`: that one is theirs.
     """
     free = np.ones(len(vectors), dtype=bool)
@@ -206,7 +206,7 @@ def _crowds(vectors: Vectors, least: float) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True, kw_only=True)
 class Felt:
-    """What a member adds to how its theme feels and what it weighs."""
+    """What a member adds to how its cluster feels and what it weighs."""
 
     #: How strongly it belongs, 0 to 1.
     strength: float
@@ -218,7 +218,7 @@ class Felt:
 
 @dataclass(frozen=True, kw_only=True)
 class Feeling:
-    """A theme's emotional signature and weight."""
+    """A cluster's emotional signature and weight."""
 
     #: Mean valence, -1 to 1, and mean strength of feeling, 0 to 1.
     valence: float
@@ -228,7 +228,7 @@ class Feeling:
 
 
 def feeling_of(members: Sequence[Felt]) -> Feeling:
-    """Return how a theme with these members feels, and what it weighs: nothing without any."""
+    """Return how a cluster with these members feels, and what it weighs: nothing without any."""
     weight = sum(member.strength for member in members)
     if not members or weight <= 0:
         return Feeling(valence=0.0, intensity=0.0, importance=0.0)
@@ -241,7 +241,7 @@ def feeling_of(members: Sequence[Felt]) -> Feeling:
 
 @dataclass(frozen=True, kw_only=True)
 class Resonance:
-    """How near a query is to a theme's centre, and to the nearest of its memories: cosines, -1 to 1."""
+    """How near a query is to a cluster's centre, and to the nearest of its memories: cosines, -1 to 1."""
 
     id: UUID
     centre: float
@@ -254,10 +254,10 @@ def is_clear(terms: ScoreTerms) -> bool:
 
 
 def tip_of_tongue(resonances: Sequence[Resonance], cosines: Cosines) -> list[Resonance]:
-    """Return the themes that a query brings to mind without any of their memories being clear, the nearest first.
+    """Return the clusters that a query brings to mind without any of their memories being clear, the nearest first.
 
-    `cosines` are the query's with all of the agent's memories. A theme resonates at RESONATES_AT deviations or more while
-    its best memory is below CLEAR_AT, and less near than the theme as a whole (seed 004, `find_partial_activations`).
+    `cosines` are the query's with all of the agent's memories. A cluster resonates at RESONATES_AT deviations or more while
+    its best memory is below CLEAR_AT, and less near than the cluster as a whole (seed 004, `find_partial_activations`).
     At most MOST_PARTIAL.
     """
     found = [

@@ -1,4 +1,4 @@
-"""Keywords: the words that tell one theme from everything else an agent remembers."""
+"""Keywords: the words that tell one cluster from everything else an agent remembers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_index, term_of, words_of
 
-#: Words that name a theme, and those of them in its name.
+#: Words that name a cluster, and those of them in its name.
 KEYWORDS = 8
 IN_NAME = 3
 #: Characters of one memory that are read, and members whose words are, the nearest to the centre: enough to see what
@@ -63,7 +63,7 @@ def keywords(
 
 
 def name_of(words: Sequence[str]) -> str:
-    """Return the name that a theme has from its keywords while nobody has named it."""
+    """Return the name that a cluster has from its keywords while nobody has named it."""
     return ", ".join(words[:IN_NAME])[:_NAME_LENGTH] or _NAMELESS
 
 

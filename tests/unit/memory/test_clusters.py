@@ -17,10 +17,10 @@ from arbor.memory.cluster_order import arrange
 from arbor.memory.clusters import (
     LEAST_COSINE,
     MOST_EACH,
+    ClusterValue,
     Cosines,
     Felt,
     Resonance,
-    Theme,
     Vectors,
     assign,
     centroid_of,
@@ -46,7 +46,7 @@ def minds(seed: int, *, groups: int = 4, each: int = 5, others: int = 15, width:
     return check_vectors(rows)
 
 
-def grouping(themes: list[Theme]) -> set[frozenset[UUID]]:
+def grouping(themes: list[ClusterValue]) -> set[frozenset[UUID]]:
     return {frozenset(theme.members) for theme in themes}
 
 
@@ -166,7 +166,8 @@ def test_themes_in_order_stay_as_they_are(seed: int) -> None:
     ids = IDS[: len(rows)]
     first = arrange(ids, rows, [])
     standing = [
-        Theme(id=IDS[300 + place], centroid=None, members=theme.members) for place, theme in enumerate(first)
+        ClusterValue(id=IDS[300 + place], centroid=None, members=theme.members)
+        for place, theme in enumerate(first)
     ]
     again = arrange(ids, rows, standing)
     assert grouping(again) == grouping(first)
@@ -177,13 +178,13 @@ def test_two_themes_about_one_thing_become_the_larger_or_the_one_that_was_named(
     rows = minds(1)
     ids = IDS[: len(rows)]
 
-    def standing(*, named: bool) -> list[Theme]:
+    def standing(*, named: bool) -> list[ClusterValue]:
         return [
-            Theme(id=IDS[300], centroid=None, members=dict.fromkeys(ids[:3], 0.9)),
-            Theme(id=IDS[301], centroid=None, members=dict.fromkeys(ids[3:5], 0.9), named=named),
+            ClusterValue(id=IDS[300], centroid=None, members=dict.fromkeys(ids[:3], 0.9)),
+            ClusterValue(id=IDS[301], centroid=None, members=dict.fromkeys(ids[3:5], 0.9), named=named),
         ]
 
-    def kept(themes: list[Theme]) -> list[UUID | None]:
+    def kept(themes: list[ClusterValue]) -> list[UUID | None]:
         return [theme.id for theme in themes if ids[0] in theme.members]
 
     assert kept(arrange(ids, rows, standing(named=False))) == [IDS[300]]
@@ -195,9 +196,9 @@ def test_a_theme_whose_members_are_gone_dissolves_and_a_named_one_stays_while_it
     ids = IDS[: len(rows)]
     alone = dict.fromkeys(ids[20:21], 1.0)
     standing = [
-        Theme(id=IDS[300], centroid=rows[0], members=dict.fromkeys(IDS[200:210], 1.0)),
-        Theme(id=IDS[301], centroid=None, members=alone),
-        Theme(id=IDS[302], centroid=None, members=dict.fromkeys(ids[21:22], 1.0), named=True),
+        ClusterValue(id=IDS[300], centroid=rows[0], members=dict.fromkeys(IDS[200:210], 1.0)),
+        ClusterValue(id=IDS[301], centroid=None, members=alone),
+        ClusterValue(id=IDS[302], centroid=None, members=dict.fromkeys(ids[21:22], 1.0), named=True),
     ]
     assert [theme.id for theme in arrange(ids, rows, standing) if theme.id] == [IDS[302]]
 

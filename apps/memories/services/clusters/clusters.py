@@ -31,7 +31,7 @@ ORDER BY strength DESC, cluster_id
 _CLUSTER = """
 SELECT agent_id, name, keywords::json FROM memories_cluster WHERE tenant_id = %(tenant)s AND id = %(cluster)s
 """
-# The nearest first; `home`: it belongs to no other theme more.
+# The nearest first; `home`: it belongs to no other cluster more.
 _MEMBERS = """
 SELECT m.id, own.strength, m.importance, m.emotional_valence,
     CASE WHEN vector_dims(m.embedding) = %(dimension)s THEN halfvec_send(m.embedding) END, left(m.content, %(characters)s),

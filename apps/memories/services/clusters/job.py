@@ -10,8 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.memories.services.clusters.plan import plan_order
-from apps.memories.services.clusters.reading import Order
+from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.embedding.vectors import decoded
 from apps.memories.services.jobs.rounds import Round, make_round
@@ -24,11 +23,11 @@ from arbor.memory.clusters import Vectors, assign, check_vectors, cosines_among
 
 #: Memories by which new ones are judged until the mind is put in order: the latest.
 LATEST = 1_000
-#: What the setting may be: below, everything is one theme; above, nothing is.
+#: What the setting may be: below, everything is one cluster; above, nothing is.
 LEAST_DEVIATIONS, MOST_DEVIATIONS = 0.5, 10.0
 
 # A mind that was never in order, or whose centres were emptied; one with something changed, if it was put in order long
-# ago (one from the future is a clock's that has jumped back since); and one with memories that are in no theme yet.
+# ago (one from the future is a clock's that has jumped back since); and one with memories that are in no cluster yet.
 _DUE = """
 SELECT d.agent_id FROM memories_mind d WHERE d.tenant_id = t.id AND {due}
 UNION ALL
@@ -64,7 +63,7 @@ SELECT id, halfvec_send(centroid) FROM memories_cluster
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND centroid IS NOT NULL
     AND vector_dims(centroid) = %(dimension)s ORDER BY id
 """
-# Only what is still active and in no theme, and only into themes that still are.
+# Only what is still active and in no cluster, and only into clusters that still are.
 _JOIN = """
 WITH added AS (
     INSERT INTO memories_clustermember (tenant_id, cluster_id, memory_id, strength, added_at)
@@ -114,22 +113,22 @@ def order_clusters(tenant_id: UUID, agent_id: UUID) -> int:
     transaction. 0, and nothing is written, when the clusters were put in order or all vectors exchanged meanwhile.
     """
     with tenant_transaction(tenant_id):
-        order = Order.read(agent_id)
-    if order is None:
+        mind = MindClusters.read(agent_id)
+    if mind is None:
         return 0
-    plan = plan_order(order, deviations=deviations())
+    plan = plan_clusters(mind, deviations=deviations())
     with tenant_transaction(tenant_id):
         plan.read_words()
     plan.describe()
     with tenant_transaction(tenant_id):
         lock_minds([agent_id])
-        return max(1, len(order.ids)) if plan.write() else 0
+        return max(1, len(mind.ids)) if plan.write() else 0
 
 
 def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
     """Assign those of an agent's latest memories that are in no cluster yet; return how many found one.
 
-    Seven statements. What fits none waits until the mind is put in order: it may be the beginning of a theme.
+    Seven statements. What fits none waits until the mind is put in order: it may be the beginning of a cluster.
     """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
@@ -149,12 +148,12 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def nearness(vectors: Vectors) -> float:
-    """Return the cosine at which a memory belongs to a theme, among memories with these vectors."""
+    """Return the cosine at which a memory belongs to a cluster, among memories with these vectors."""
     return cosines_among(vectors).at(deviations())
 
 
 def deviations() -> float:
-    """Return how near a memory must be to a theme. Raises ConfigurationInvalid for a setting that makes no sense."""
+    """Return how near a memory must be to a cluster. Raises ConfigurationInvalid for a setting that makes no sense."""
     wanted: float = settings.ARBOR_CLUSTER_DEVIATIONS
     if not LEAST_DEVIATIONS <= wanted <= MOST_DEVIATIONS:
         raise ConfigurationInvalid(

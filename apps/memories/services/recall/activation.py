@@ -93,7 +93,7 @@ SELECT m.id, present.level FROM ({_PRESENT}) present
 JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = present.memory_id AND m.status = 'active'
 ORDER BY present.level DESC, m.id LIMIT %(limit)s
 """  # noqa: S608
-#: An agent's themes, the most present first: to be read alone, or within another statement. Its values are
+#: An agent's clusters, the most present first: to be read alone, or within another statement. Its values are
 #: `theme_values()`, and `agent`.
 THEMES = f"""
 SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotional_intensity, theme.activation,
@@ -160,7 +160,7 @@ def activated_memories(*, agent_id: UUID, limit: int = 20, now: datetime | None 
 def activated_clusters(
     *, agent_id: UUID, limit: int = THEMES_SHOWN, now: datetime | None = None
 ) -> list[ActiveCluster]:
-    """Return the themes that the agent's mind is on, the most present first. One statement; changes nothing."""
+    """Return the clusters that the agent's mind is on, the most present first. One statement; changes nothing."""
     values = {**theme_values(now), "themes": _checked(limit)}
     return [
         ActiveCluster(

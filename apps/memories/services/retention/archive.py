@@ -30,7 +30,7 @@ _OWNERS = (
     "SELECT id, agent_id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
 )
 # In the order of their ids, as everybody locks memories; no stronger than it must be: an agent that recalls one of them
-# meanwhile refers to it from its counts, and holds themes that are marked below.
+# meanwhile refers to it from its counts, and holds clusters that are marked below.
 _LOCKED = """
 SELECT id, agent_id, status, content_hash FROM memories_memory
 WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) ORDER BY id FOR NO KEY UPDATE
@@ -57,7 +57,7 @@ DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agen
     OR target_kind = 'memory' AND target_id = ANY(%(ids)s::uuid[])
 )
 """
-# The database removes what belongs to a memory with it: its access, upkeep, links, places in themes.
+# The database removes what belongs to a memory with it: its access, upkeep, links, places in clusters.
 # What an agent still holds of it would be remembered anew.
 _LET_GO = """
 DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
