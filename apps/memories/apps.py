@@ -1,4 +1,4 @@
-"""Django's name for this app."""
+"""Register the app with Django."""
 
 from django.apps import AppConfig
 

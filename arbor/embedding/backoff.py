@@ -1,4 +1,4 @@
-"""How long an embedder that fails is left alone."""
+"""The back-off of a failing embedder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is present in mind: what was recalled, and what comes to mind with it, fading from then on."""
+"""Activation: raised by recalls, spread to neighbors, and halved each hour."""
 
 from __future__ import annotations
 

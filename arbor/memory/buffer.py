@@ -1,4 +1,4 @@
-"""The buffer: what an agent holds for a while without having decided to remember it, and what of it is worth keeping."""
+"""The buffer: limits of buffer items, and the rule that promotes them to memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories that may be recalled, as columns: what the ranker looks at, hundreds at a time."""
+"""The candidates of a recall as columns, which the ranker reads hundreds at a time."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """What some candidates lend others along their neighborhoods: one entry for each tie, columns of the same length."""
+    """The associations between candidates along their neighborhoods: one entry per tie, columns of the same length."""
 
     #: Who lends and who is lent to: places among the candidates.
     lender: Places

@@ -1,4 +1,4 @@
-"""How clusters bear on one another: by shared members, nearness, time, and the relations between their memories."""
+"""Relations between clusters: by shared members, nearness, time, and the relations between their memories."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_LINKS = 10
 
 
 class ClusterLink(StrEnum):
-    """How one cluster bears on another."""
+    """The kinds of relations between clusters."""
 
     #: They share members. Both ways.
     OVERLAPS = "overlaps"
@@ -74,7 +74,7 @@ class Tie:
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """How one cluster bears on another, and how much, 0 to 1."""
+    """A relation of one cluster to another, with its strength, 0 to 1."""
 
     source: UUID
     target: UUID

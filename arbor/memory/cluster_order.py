@@ -1,4 +1,4 @@
-"""Putting an agent's clusters in order: carried on, merged, dissolved and formed anew, all memories at once."""
+"""Recluster an agent's memories: carry on, merge, dissolve and form clusters, all memories at once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def arrange(
 
 @dataclass(frozen=True, kw_only=True)
 class _Head:
-    """What a cluster is besides its members."""
+    """The id of a cluster, and whether somebody named it."""
 
     id: UUID | None
     named: bool

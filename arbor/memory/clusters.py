@@ -1,4 +1,4 @@
-"""Clusters: which memories make a cluster, which clusters a memory belongs to, and which clusters are one.
+"""Clusters: form them, assign memories to them, and merge those that are the same.
 
 Embedders differ in what a cosine means (docs/recall.md): nearness is measured in deviations above the mean cosine of
 the agent's own memories, so that one rule fits them all. Everything is in the order of the ids, so that the same
@@ -56,7 +56,7 @@ _SKETCHES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Cosines:
-    """How near an agent's memories are to each other, or to a query: mean and deviation of the cosines."""
+    """The mean and deviation of the cosines among an agent's memories, or of a query with them."""
 
     mean: float
     deviation: float
@@ -206,7 +206,7 @@ def _crowds(vectors: Vectors, least: float) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True, kw_only=True)
 class Felt:
-    """What a member adds to how its cluster feels and what it weighs."""
+    """The contribution of a member to the emotional signature and importance of its cluster."""
 
     #: How strongly it belongs, 0 to 1.
     strength: float
@@ -241,7 +241,7 @@ def feeling_of(members: Sequence[Felt]) -> Feeling:
 
 @dataclass(frozen=True, kw_only=True)
 class Resonance:
-    """How near a query is to a cluster's centre, and to the nearest of its memories: cosines, -1 to 1."""
+    """The cosines of a query with a cluster's centre and with the nearest of its memories, -1 to 1."""
 
     id: UUID
     centre: float

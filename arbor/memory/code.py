@@ -1,4 +1,4 @@
-"""Code in what was said: each fenced block, with its language and the words around it."""
+"""Extract fenced code blocks from a text, with their language and the words around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concepts: when two names mean the same idea, and how ideas stand above one another."""
+"""Concepts: keys under which two names mean the same idea, and the hierarchy of broader concepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What text a memory may hold, and when two texts are the same."""
+"""Check the text of a memory, and hash it so that equal texts are found."""
 
 from __future__ import annotations
 

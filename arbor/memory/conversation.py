@@ -1,4 +1,4 @@
-"""Opens a conversation's file, whatever its format, and reads it turn by turn."""
+"""Open a conversation's file, whatever its format, and read it turn by turn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAME_LENGTH = 60
 
 
 class ConversationFormat(StrEnum):
-    """How a conversation is written down."""
+    """The file formats of a conversation."""
 
     #: JSON of the LoCoMo set: one dialog, or a list of them.
     LOCOMO = "locomo"

@@ -1,4 +1,4 @@
-"""What each type of memory has beside its text, as values and as the JSON of the memory's row (seed 004, "Layer 1").
+"""The details of each memory type, as values and as the JSON of the memory's row (seed 004, "Layer 1").
 
 Making one is strict: what is wrong raises Invalid. Reading one is lenient: what is missing has its default, and what an
 older or newer Arbor put there stays in `extra` and is written back.
@@ -27,7 +27,7 @@ DEFAULT_CONFIDENCE = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Emotion:
-    """How something felt. Raises Invalid."""
+    """Valence and arousal of an event. Raises Invalid."""
 
     #: From -1, bad, to 1, good.
     valence: float = 0.0
@@ -61,7 +61,7 @@ class Emotion:
 
 @dataclass(frozen=True, kw_only=True)
 class Detail:
-    """What the details of all types share."""
+    """The fields that the details of all types share."""
 
     type: ClassVar[MemoryType]
     #: What this Arbor does not know, as it was read.
@@ -77,7 +77,7 @@ class Detail:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodicDetail(Detail):
-    """What happened. Raises Invalid."""
+    """The details of an event. Raises Invalid."""
 
     type = MemoryType.EPISODIC
     #: In what situation, what was done, and what came of it.
@@ -143,7 +143,7 @@ class SemanticDetail(Detail):
 
     @property
     def trust(self) -> float:
-        """How far its sources, and what the agent believed, let it be trusted, 0 to 1."""
+        """The trust, 0 to 1, that the fact's sources and the agent's prior belief allow."""
         return semantic_trust(confidence=self.confidence, sources=self.sources, alignment=self.alignment)
 
     def with_sources(self, sources: Iterable[Source]) -> SemanticDetail:
@@ -153,7 +153,7 @@ class SemanticDetail(Detail):
 
 @dataclass(frozen=True, kw_only=True)
 class ProceduralDetail(Detail):
-    """How something is done; how it has worked out is counted in `Practice`. Raises Invalid."""
+    """The steps of a procedure; its outcomes are counted in `Practice`. Raises Invalid."""
 
     type = MemoryType.PROCEDURAL
     #: In order.

@@ -1,4 +1,4 @@
-"""When two texts say the same, so that one memory stands for both (`decay.effective_importance`: what it gains)."""
+"""Decide whether two texts say the same, so that one memory serves for both (`decay.effective_importance`: its gain)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How replies to errands are read: leniently, entry by entry, and what is not taken is told with its reason."""
+"""Parse replies to maintenance calls leniently, entry by entry; each dropped entry gets its reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_REASONS = 50
 
 
 class Answers[T](NamedTuple):
-    """What a reply says of memories, and what of it is not taken."""
+    """The entries of a reply that are used, by memory, and the dropped ones with their reasons."""
 
     #: By a memory's place in the errand, from 0. A memory that is not here was left out.
     by_place: dict[int, T]

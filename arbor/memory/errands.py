@@ -1,4 +1,4 @@
-"""What maintenance asks of models: the prompt and schema of each purpose, and what rules answer instead.
+"""Maintenance calls: the prompt and schema of each purpose, and the rules that decide instead of a model.
 
 The texts of memories are somebody else's words. They stand in a data block whose tag carries a mark that is new and
 unguessable for each prompt, so no text inside can close the block or speak as the prompt.

@@ -1,4 +1,4 @@
-"""Which ideas a memory is a case of, by rule: names, phrases between the words that say nothing, words that come again.
+"""Extract concepts from a text by rule: names, phrases between stop words, and repeated words.
 
 Phrases are found as in RAKE (Rose et al., "Automatic Keyword Extraction from Individual Documents", 2010): runs of
 words that stop words and punctuation leave standing. Deterministic, and at no cost.

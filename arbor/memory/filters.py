@@ -1,4 +1,4 @@
-"""Which memories a recall is about: a value that says it, checked once."""
+"""The filter of a recall: a value that is checked once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.memory.values import MemoryType
 
 @dataclass(frozen=True, kw_only=True)
 class RecallFilter:
-    """What a memory must be to be recalled; what is left empty does not matter. Raises Invalid for what cannot be."""
+    """The conditions that a recalled memory meets; an empty field does not restrict. Raises Invalid for an impossible value."""
 
     types: frozenset[MemoryType] = frozenset()
     #: When it happened: from `since` on, before `until`.

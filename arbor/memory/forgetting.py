@@ -1,4 +1,4 @@
-"""Which memories are let go: one rule for each, from what is known of it to a verdict. Forgotten is archived, not lost."""
+"""The rules of forgetting: pure functions from a memory's state to a verdict. Forgotten memories are archived, not lost."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """What the verdict on a memory depends on."""
+    """The state of a memory that the verdict depends on."""
 
     type: MemoryType
     importance: float
@@ -74,7 +74,7 @@ class Held:
 
     @property
     def touched_at(self) -> datetime:
-        """When it was last used, or else made."""
+        """The time of its last use, or else of its creation."""
         return max(self.created_at, self.used_at) if self.used_at else self.created_at
 
     @property
@@ -90,7 +90,7 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether a memory is let go, and why; no reason: it is kept."""
+    """The decision to forget a memory, with its reason; without a reason, the memory is retained."""
 
     reason: Reason | None = None
 

@@ -1,4 +1,4 @@
-"""The ranker: why one memory is recalled before another, as a sum of named terms.
+"""The ranker: score candidates by a sum of named score components.
 
 Pure: one scan of the agent's memories finds the candidates (nearest by meaning, best by words, and from the
 time that the query speaks of), one fetch brings those rows and the turns beside them, and this ranks them.

@@ -1,4 +1,4 @@
-"""Whether maintenance keeps up: figures, the limits from which a person should know, and what to do then (seed 004, 9.5)."""
+"""The health of maintenance: metrics, their limits, and the remedies (seed 004, 9.5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.errors import ConfigurationInvalid
 
 
 class State(StrEnum):
-    """How a figure stands."""
+    """The states of a metric, and of the whole."""
 
     #: As it should be.
     OK = "ok"
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 
 class Metric(StrEnum):
-    """What is watched."""
+    """The metrics that are watched."""
 
     STALE_NEIGHBORHOODS = "stale_neighborhoods"
     UNSUMMARIZED_EPISODES = "unsummarized_episodes"
@@ -65,7 +65,7 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """What a metric counts, by which of its figures it is judged, and what to do when it is too high."""
+    """The unit of a metric, the count that its limits apply to, and the remedy when it is too high."""
 
     title: str
     limit: Limit
@@ -184,12 +184,12 @@ class Figure:
 
     @property
     def title(self) -> str:
-        """What is counted."""
+        """The title of the metric."""
         return WATCHES[self.metric].title
 
     @property
     def remedy(self) -> str:
-        """What to do; nothing while all is well."""
+        """The remedy to show; empty while the state is ok."""
         return "" if self.state is State.OK else WATCHES[self.metric].remedy
 
 

@@ -1,4 +1,4 @@
-"""How much a memory matters when it is stored, and for how long it is kept: by what its text says and who said it.
+"""Appraise a memory's importance and retention when it is stored, by its text and its speaker.
 
 The factors are those of seed 001, "Importance scoring" and "Automatic Expiration"; their weights are ours. The lists of
 words stand in `importance_words.yaml`.
@@ -59,7 +59,7 @@ _LENGTH = {
 
 @dataclass(frozen=True, kw_only=True)
 class Appraisal:
-    """What a text is worth."""
+    """The importance of a text and its retention."""
 
     #: From 0 to 1.
     importance: float

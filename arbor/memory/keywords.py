@@ -1,4 +1,4 @@
-"""Keywords: the words that tell one cluster from everything else an agent remembers."""
+"""Keywords: the words that distinguish one cluster from all else that an agent remembers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words, made comparable: texts become sparse vectors whose inner product is BM25.
+"""Lexical vectors: texts become sparse vectors whose inner product is BM25.
 
 The document's side (saturated term frequency, length) is stored; the query's side (how rare a term is among
 this agent's memories) is computed when asked, so storing a memory never touches another one. Robertson and

@@ -1,4 +1,4 @@
-"""What the details of two memories come to, when the second says the same as the first; nothing of either is lost."""
+"""Merge the details of two memories, when the second says the same as the first; nothing of either is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A memory's neighborhood: what comes to mind with it, weighed by how they belong together (seed 004, 6.3)."""
+"""The neighborhood of a memory: the weights of its most associated memories (seed 004, 6.3)."""
 
 from __future__ import annotations
 

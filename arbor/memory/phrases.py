@@ -1,4 +1,4 @@
-"""Lists of words and phrases, found in a text in one pass; those that come with Arbor, and those an operator adds."""
+"""Find words and phrases of lists in a text in one pass; the built-in lists, and those an operator adds."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Phrases:
 
 @dataclass(frozen=True, kw_only=True)
 class WordLists:
-    """What the appraisal of a memory listens for; `importance_words.yaml` says what each list is for."""
+    """The word lists of the appraisal; `importance_words.yaml` describes each."""
 
     remember: Phrases
     requests: Phrases

@@ -1,4 +1,4 @@
-"""What a recall asks for, read once from the query's text."""
+"""Parse the text of a query once: words, speaker and time."""
 
 from __future__ import annotations
 

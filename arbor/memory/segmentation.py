@@ -1,4 +1,4 @@
-"""Episodes: memories of one session without a gap between them, as sections of its time.
+"""Segmentation of memories into episodes: sections of a session's time without a gap.
 
 Seed 004, "Layer 3: Acceleration" and `trg_auto_episode_assignment`; its origin splits after a gap of 30 minutes.
 """
@@ -35,7 +35,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Segmented:
-    """Where each moment belongs, and what becomes of the sections."""
+    """The section of each moment, and the changed sections."""
 
     #: For each moment, in the order they came: its section, and its place there, from 1.
     places: tuple[tuple[UUID, int], ...]

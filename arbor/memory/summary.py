@@ -1,4 +1,4 @@
-"""What an episode was about, by rule: its most central sentences, in the order in which they were said.
+"""Summarize an episode by rule: its most central sentences, in their original order.
 
 Central is what shares its words with the rest; a word that a chosen sentence has said counts less for the next one
 (Nenkova and Vanderwende, "The Impact of Frequency on Summarization", 2005). No model, the same words each time.

@@ -1,4 +1,4 @@
-"""The time that a query speaks of: "on 3 May 2023", "in June", "last week"."""
+"""Parse the time that a query names: "on 3 May 2023", "in June", "last week"."""
 
 from __future__ import annotations
 

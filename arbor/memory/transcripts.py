@@ -1,4 +1,4 @@
-"""Reads conversations that are a line per turn: OpenAI-style JSON, and plain `Speaker: text`."""
+"""Read conversations with a line per turn: OpenAI-style JSON, and plain `Speaker: text`."""
 
 from __future__ import annotations
 

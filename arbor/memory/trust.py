@@ -1,4 +1,4 @@
-"""Where knowledge comes from, and how far it can be trusted."""
+"""The sources of facts, and the trust that follows from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFERENCE_LENGTH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What says that a fact is so. Raises Invalid."""
+    """A source of a fact. Raises Invalid."""
 
     #: What it is: `memory`, `document`, `person`, `url`, `conversation`…
     kind: str
@@ -51,7 +51,7 @@ class Source:
 
     @property
     def key(self) -> str:
-        """What tells it from others: its reference, without case and white space."""
+        """The key that identifies the source: its reference, without case and white space."""
         return " ".join(self.reference.split()).casefold()
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Turns of a conversation, and how they become memories."""
+"""Turns of a conversation, and their conversion to memories."""
 
 from __future__ import annotations
 

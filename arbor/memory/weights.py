@@ -1,4 +1,4 @@
-"""What each term of a memory's score is worth, and how an operator turns it. docs/recall.md says how they were found."""
+"""The weights of score components, and their parsing from a setting. docs/recall.md explains their derivation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HIGHEST_WEIGHT = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """What each term is worth, 0 to HIGHEST_WEIGHT; 0: nothing. Raises ConfigurationInvalid.
+    """The weight of each score component, 0 (unused) to HIGHEST_WEIGHT. Raises ConfigurationInvalid.
 
     Found by hand on five dialogs of LoCoMo, each a flat optimum; those of 0.05 decide between memories that fit equally.
     """

@@ -1,4 +1,4 @@
-"""The buffer: what an agent holds for a while without having decided to remember it."""
+"""Buffer items: things that an agent keeps for a while without a decision to remember them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arbor.memory.lexical import LEXICAL_DIMENSIONS
 
 
 class BufferItem(TenantModel):
-    """One held thing, until it expires or is promoted to a memory."""
+    """One buffer item, until it expires or is promoted to a memory."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="buffer")

@@ -1,4 +1,4 @@
-"""When each job of the installation last ran, and how it went: by this an operator sees that one has stopped."""
+"""The last run of each maintenance job, by which an operator notices a job that has stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories. The memory row stays cold: what reading changes is in `MemoryAccess`."""
+"""Memories. The memory row stays cold: changes by recalls are in `MemoryAccess`."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Memory(TenantModel):
 
 
 class MemoryAccess(TenantModel):
-    """How often, and when last, a memory was recalled by its agent. A person's look does not count."""
+    """The count and the time of the agent's recalls of a memory. Views by people do not count."""
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="access")
     count = models.IntegerField(default=0)
@@ -138,7 +138,7 @@ class MemoryAccess(TenantModel):
 
 
 class Practice(TenantModel):
-    """How a procedure has worked out so far."""
+    """The outcomes of a procedure so far."""
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="practice")
     successes = models.PositiveIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""One row for each agent that remembers: which vectors its memories have, and when they were last tended."""
+"""Minds: one row per agent with memories, with the model of their vectors and the times of the last maintenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The image of an agent's mind: all active memories as columns in memory, brought up to date row by row.
+"""The image of an agent's mind: all active memories as columns, brought up to date row by row.
 
 An image is a value: bringing it up to date makes another one, which shares what is large. Rows that have gone stay as
 inactive ones, new rows are appended, and vectors and postings of the new rows are apart, until they are worth merging.
@@ -87,7 +87,7 @@ class MindImage:
 
     @cached_property
     def all_active(self) -> bool:
-        """Whether no row has gone."""
+        """Return whether every row is active."""
         return bool(self.active.all())
 
     @cached_property
@@ -215,7 +215,7 @@ class MindImage:
 
     @property
     def wants_merging(self) -> bool:
-        """Whether so much was appended, or has gone, that merging is worth its while."""
+        """Return whether enough rows were appended or deactivated that merging pays."""
         most = max(_LEAST_MERGED, int(len(self) * _MERGED_SHARE))
         return len(self.vectors[1]) > most or len(self) - int(self.active.sum()) > most
 

@@ -1,4 +1,4 @@
-"""The rows of a mind's image that a recall is about: those that have not expired and pass its filter."""
+"""The rows of a mind image that pass a recall's filter and have not expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search of a mind's image: every memory scored, and the candidates of a recall chosen as the scan chooses them.
+"""The search of a mind image: score every memory, and choose candidates as the scan chooses them.
 
 `apps/memories/services/recall/scan.py` asks the same of the database. Two steps, for what lies between them is not in the image:
 `choose` finds what fits by itself and who lends, `complete` adds what the lenders' neighborhoods bring to mind.
@@ -79,7 +79,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ties:
-    """What neighborhoods say: who lends, who is lent to, and which share of the lender's fit. Columns of one length."""
+    """Associations from neighborhoods: source, target, and share of the source's fit. Columns of one length."""
 
     lender: Halves
     borrower: Halves

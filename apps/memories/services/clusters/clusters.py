@@ -1,4 +1,4 @@
-"""Clusters: one memory assigned, one cluster computed anew, what they hold and how they bear on one another."""
+"""Operations on one cluster: assign a memory, recalculate, name, and list members and related clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job that keeps clusters: new memories are assigned every few minutes, and a mind is put in order now and then.
+"""The clustering job: assign new memories every few minutes, and recluster a mind when that is due.
 
 What is read is computed with outside of a transaction; what comes of it is written in a short one, under the agent's
 lock, unless somebody else was faster.

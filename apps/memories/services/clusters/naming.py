@@ -1,4 +1,4 @@
-"""Clusters judged by their agent: named, or put in order anew. What belongs to a cluster follows from its memories alone."""
+"""Name or recluster a cluster on behalf of its agent; membership follows from the memories alone."""
 
 from __future__ import annotations
 

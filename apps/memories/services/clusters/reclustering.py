@@ -132,13 +132,13 @@ class ExistingCluster:
 
     @property
     def named(self) -> bool:
-        """Whether somebody named it: it is not called by its keywords."""
+        """Return whether somebody named the cluster: its name is not the one from its keywords."""
         return self.name != name_of(self.keywords)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MindClusters:
-    """What is read of an agent's mind to put its clusters in mind."""
+    """The memories, clusters and relations of an agent that a reclustering starts from."""
 
     agent_id: UUID
     model: EmbeddingModel
@@ -210,7 +210,7 @@ def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:
 
 
 class ReclusteringPlan:
-    """What is to be written, once the words of the clusters that changed have been read."""
+    """The clusters to write, once the words of the changed ones have been read."""
 
     def __init__(
         self, mind: MindClusters, clusters: Mapping[UUID, ClusterValue], links: Sequence[Link]

@@ -1,4 +1,4 @@
-"""The backlog of embedding: whatever was stored before its vector was made gets it, by its own agent's embedder."""
+"""The embedding backlog: embed texts that were stored without a vector, by their own agent's embedder."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ REFUSED = "refused: "
 
 
 class Kind(StrEnum):
-    """What waits for a vector."""
+    """The kinds of texts that wait for a vector."""
 
     #: What an agent holds for a while.
     BUFFER = "memories_bufferitem"
@@ -71,7 +71,7 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True)
 class Backlog:
-    """How much waits for its vector in the whole installation."""
+    """The number of texts without a vector in the whole installation, and the age of the oldest."""
 
     waiting: int
     #: How long the oldest memory among it has waited.

@@ -1,4 +1,4 @@
-"""How the embedders are: which one fails, since when, and whether one answers now."""
+"""The state of the embedders: check one, and record its failures and recoveries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WHERE (embedding_model, embedding_dimension) <> (%s, %s) GROUP BY 1, 2 ORDER BY 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderCheck:
-    """What came of asking an embedder for the vector of a known text."""
+    """The result of asking an embedder for the vector of a known text."""
 
     model: EmbeddingModel
     #: What the embedder calls itself; empty when it cannot even be connected.

@@ -1,4 +1,4 @@
-"""Texts to vectors, never inside a transaction: from this process's cache, the tenant's cache, or the embedder."""
+"""Embed texts, never inside a transaction: from this process's cache, the tenant's cache, or the embedder."""
 
 from __future__ import annotations
 

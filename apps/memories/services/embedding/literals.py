@@ -1,4 +1,4 @@
-"""Vectors as PostgreSQL reads them: texts, made fast, no larger than the index of the mind holds."""
+"""Vectors as texts that PostgreSQL reads, no larger than the index of the mind allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The moment an agent is moved to another embedding model: all of its vectors at once, under its lock."""
+"""The switch of an agent to another embedding model: all of its vectors in one transaction, under its lock."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _DROP = "DELETE FROM memories_nextembedding WHERE tenant_id = %(tenant)s AND age
 
 @dataclass(frozen=True, kw_only=True)
 class TakenOver:
-    """What was taken over at once."""
+    """The numbers of rows that a switch changed."""
 
     memories: int
     #: Texts that the new model cannot read: found by their words alone.

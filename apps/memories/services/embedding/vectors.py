@@ -1,4 +1,4 @@
-"""The vectors of all of an agent's active memories, for what compares many with many: read once, multiplied in blocks."""
+"""The vectors of an agent's active memories: read once, compared in blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concepts: linking memories to the ideas they are cases of, and recall by concept. `ontology` keeps the hierarchy."""
+"""Link memories to concepts, and recall by concept. `ontology` maintains the hierarchy."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Case:
 
     @property
     def score(self) -> float:
-        """What it was ranked by."""
+        """The score that the ranking uses."""
         return self.strength * self.relevance
 
 

@@ -1,4 +1,4 @@
-"""Concepts of memories that were just stored: taken by rule, or by a model, linked, and not taken again (seed 004, 6.5)."""
+"""Store the concepts of new memories, extracted once by rule or by a model (seed 004, 6.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Neighborhoods, computed ahead of recall, batch after batch of one agent at a time.
+"""Precompute neighborhoods, in batches of one agent's memories.
 
 A step reads versions first and what they are computed from afterwards, and writes only where the version still holds:
 whatever changes in between leaves the neighborhood stale. It waits for no row, so it holds up no heartbeat.
@@ -204,7 +204,7 @@ def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 class _Surroundings:
-    """What the neighborhoods of a batch are computed from."""
+    """The inputs from which the neighborhoods of a batch are computed."""
 
     def __init__(self, agent_id: UUID, batch: Sequence[_Waiting]) -> None:
         self._batch = [row for row in batch if row.active]

@@ -1,4 +1,4 @@
-"""The things that the graph ties together, looked up in their tables: an agent's own, and no others."""
+"""Look up the nodes of an agent's knowledge graph in their tables; never those of other agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from arbor.memory.walks import Node, clip
 
 
 class _Place(NamedTuple):
-    """Where things of a kind are, and which column says what they are."""
+    """The table of a kind of node, and the column of its label."""
 
     table: str
     label: str

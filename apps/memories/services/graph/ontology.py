@@ -1,4 +1,4 @@
-"""The hierarchy of an agent's concepts: which stands below which, and concepts that turn out to be one."""
+"""The hierarchy of an agent's concepts: set a broader concept, and merge concepts that are the same."""
 
 from __future__ import annotations
 

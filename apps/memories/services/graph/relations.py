@@ -1,4 +1,4 @@
-"""The knowledge graph: relations drawn and taken back. `walks` answers questions about it."""
+"""Create and delete relations of the knowledge graph. `walks` answers questions about it."""
 
 from __future__ import annotations
 

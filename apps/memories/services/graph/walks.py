@@ -1,4 +1,4 @@
-"""Questions to the knowledge graph, each a bounded walk of one recursive statement within one agent.
+"""Queries on the knowledge graph, each a bounded traversal of one agent's graph in one recursive statement.
 
 Beside the edges that were drawn, a walk follows what other tables say: a memory is a case of a concept
 (INSTANCE_OF), a concept is the broader of two, a goal has parts (PARENT_OF). Archived memories stay in a chain: forgetting

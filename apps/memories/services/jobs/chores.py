@@ -1,4 +1,4 @@
-"""Memories that wait for one of the chores of `Upkeep`, and the end of waiting."""
+"""Find memories that wait under a maintenance flag of `Upkeep`, and clear the flag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes after they were stored: closed when they are over, recalled as a whole, read memory by memory."""
+"""Episodes after storage: close, recall and read them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class RecalledEpisode:
 
     @property
     def score(self) -> float:
-        """What it was ranked by."""
+        """The score that the ranking uses."""
         return self.terms.total
 
 

@@ -1,4 +1,4 @@
-"""How maintenance is doing in the whole installation: figures only, no tenant's data, at a bounded cost."""
+"""The health of maintenance in the whole installation: counts only, no tenant's data, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Job:
 
     @property
     def remedy(self) -> str:
-        """What to do; nothing while all is well."""
+        """The remedy to show; empty while the state is ok."""
         if self.state is State.OK:
             return ""
         if self.error:
@@ -122,7 +122,7 @@ class Job:
 
     @property
     def finding(self) -> str:
-        """What is wrong with it."""
+        """The problem with the job, as shown to people."""
         if self.failed and not self.is_idle and not self.error:
             return f"the last run of the job {self.name} failed for {self.failed:,} of its steps"
         return f"the job {self.name} has not succeeded for {_span(_idle(self))}"
@@ -130,7 +130,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """How maintenance is doing."""
+    """The health of maintenance."""
 
     figures: tuple[Figure, ...]
     jobs: tuple[Job, ...]
@@ -142,7 +142,7 @@ class Health:
 
     @property
     def findings(self) -> list[tuple[State, str, str]]:
-        """What wants attention: its state, what it is, and what to do, the worst first."""
+        """Problems with their state and remedy, the worst first."""
         found = [
             (metric.state, _told(metric), metric.remedy)
             for metric in self.figures

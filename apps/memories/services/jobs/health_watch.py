@@ -1,4 +1,4 @@
-"""Health watched: its figures are computed every minute, and a change of its state is told, once."""
+"""Watch the health of maintenance: compute it every minute, and record each change of its state once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of maintenance: agent after agent, each in a short step of its own, so that none holds up the rest."""
+"""Maintenance rounds: one short, bounded step per agent, so that no agent delays the others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _met_before: dict[str, set[UUID]] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What a round came to."""
+    """The result of a round."""
 
     #: Steps that were taken, and what they did in all: rows changed, neighborhoods computed…
     steps: int = 0

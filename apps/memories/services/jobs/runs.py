@@ -1,4 +1,4 @@
-"""Noting that a job has run: one row for each, by which health sees one that has stopped."""
+"""Record job runs, one row per job, so that health notices a job that has stopped."""
 
 from __future__ import annotations
 

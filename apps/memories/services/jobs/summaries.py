@@ -1,4 +1,4 @@
-"""Summaries of closed episodes: which want one, what they are made from, and how they are kept (seed 004, 6.4)."""
+"""Find closed episodes that need a summary, load their memories, and store their summaries (seed 004, 6.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maintenance of memories: it decides nothing. Each call is bounded, idempotent, and says what it did."""
+"""Periodic maintenance of memories. Each call is bounded, idempotent, and returns a count."""
 
 from __future__ import annotations
 

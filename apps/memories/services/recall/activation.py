@@ -1,4 +1,4 @@
-"""What is present in an agent's mind: raised where the agent itself recalls, and read for its next heartbeat.
+"""Activations: raised by the agent's own recalls, and read for its next heartbeat.
 
 The table is a cache and unlogged: after a crash of the database it is empty, and fills again as the agent recalls.
 """

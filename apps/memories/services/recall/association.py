@@ -1,4 +1,4 @@
-"""What the memories that fit best bring to mind by their neighborhoods: a part of the scan, and what it reads of it.
+"""The part of the scan that adds memories from the neighborhoods of the best ones, and its result.
 
 A neighborhood is used as it was computed last; one that is missing lends nothing.
 """

@@ -1,4 +1,4 @@
-"""The two doors of recall: `recall`, which opens its own transactions, and `Recaller`, for the transaction that is open.
+"""The entry points of recall: `recall` opens its own transactions, `Recaller` uses the open one.
 
 Nothing is approximate: every memory of the agent is scored, and one ranker orders the best with their neighbours.
 """

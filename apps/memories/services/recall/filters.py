@@ -1,4 +1,4 @@
-"""A recall's filter as conditions of a statement on the memories.
+"""A recall's filter as conditions of an SQL statement.
 
 A recall that is not filtered has none of them, and reads its index alone; most of them need the table.
 """

@@ -1,4 +1,4 @@
-"""Minds at hand: images of minds that this process has recalled from lately, brought up to date in each transaction.
+"""The mind cache: images of recently recalled minds in this process, brought up to date in each transaction.
 
 An image is shared by all transactions of the process, so only committed rows enter it; a transaction that has itself written
 memories of the mind gets an image of its own.

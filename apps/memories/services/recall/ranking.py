@@ -1,4 +1,4 @@
-"""From queries to memories: found in a mind at hand or by a scan, ranked, and read whole."""
+"""Answer queries: find candidates in a cached mind or by a scan, rank them, and load the memories."""
 
 from __future__ import annotations
 

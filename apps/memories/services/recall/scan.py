@@ -1,4 +1,4 @@
-"""The scan of a mind: every memory of an agent scored, exactly, in one pass over one index, and the best of them fetched.
+"""The scan of a mind: score every memory exactly in one pass over one index, and fetch the best.
 
 Only those that can be among the best go further than their score. What it takes to be among them is guessed from a
 sample of the same scores; where the guess was too high, which the answer shows, the statement is run again without one.

@@ -1,4 +1,4 @@
-"""The tip of the tongue: a cluster that a query brings to mind while none of its memories is clear."""
+"""Partial recall: clusters that a query matches while none of their memories is clear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking memories out of recall, bringing them back, and, as an act of its own, removing them for good."""
+"""Archive, restore and purge memories, each with an audit record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes back to mind: it counts as remembered again, and its chores are taken up."""
+"""Count reinforcements of memories, and set the maintenance flags of restored ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The buffer of things that an agent does not remember yet: filled and searched by heartbeats."""
+"""Fill and search the buffer of an agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting: each rule finds its memories by one statement and archives them, agent by agent, a bounded step at a time.
+"""Forgetting: find memories by each rule in one statement, and archive them agent by agent in bounded steps.
 
 The rules are `arbor.memory.forgetting`'s; the statements (`forgettable`) say the same to the database, which a test
 compares. A plan goes by the rules themselves.
@@ -58,7 +58,7 @@ class Planned:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What the next rounds of forgetting would archive of one agent's memories, as things stand."""
+    """The memories of one agent that the next rounds of forgetting would archive."""
 
     agent_id: UUID
     #: Memories that the agent has in mind now, up to _MOST_PLANNED.

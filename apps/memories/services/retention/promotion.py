@@ -1,4 +1,4 @@
-"""Promote buffered things that matter to memories, and let go of what is over."""
+"""Promote buffer items that matter to memories, and delete expired ones."""
 
 from __future__ import annotations
 

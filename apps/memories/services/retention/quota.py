@@ -1,4 +1,4 @@
-"""How much an agent keeps in mind: told when it has grown, so that its quota holds soon after and not a day later."""
+"""Mark agents whose memories grew quickly, so that their quota is enforced soon and not a day later."""
 
 from __future__ import annotations
 

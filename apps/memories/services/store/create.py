@@ -1,4 +1,4 @@
-"""Memories of the four types, made from their parts (seed 004, "Memory Creation"); embedded and stored in one go."""
+"""Create memories of the four types from their parts (seed 004, "Memory Creation"); embed and store them together."""
 
 from __future__ import annotations
 

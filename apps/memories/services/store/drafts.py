@@ -1,4 +1,4 @@
-"""One agent's mind, as far as memories to be stored bear on it: what was read, and what was placed since."""
+"""The draft of one agent's mind: the memories that were read or placed in the open transaction and not yet written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LAST_POSITION = 2**31 - 1
 
 
 class Key(NamedTuple):
-    """What makes two memories one: what stands alone is the same at any position."""
+    """The key by which two memories are the same; without a session, the position does not count."""
 
     digest: bytes
     type: str
@@ -134,7 +134,7 @@ class MindDraft:
 
     @property
     def hides_rows(self) -> bool:
-        """Whether the database takes for archived or expired what no longer is."""
+        """Return whether rows that the database counts as archived or expired are back in this draft."""
         return any(placed.woken or placed.revived for placed in self.touched.values())
 
     def mark_written(self) -> None:

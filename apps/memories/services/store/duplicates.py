@@ -1,4 +1,4 @@
-"""Memories that stand alone and say nearly the same as others: among those that are stored, and among new ones."""
+"""Find near duplicates of memories without a session, among stored and new memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a conversation into an agent's memory: in batches, each stored for good before the next one is read."""
+"""Read a conversation into an agent's memory in batches, each committed before the next is read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ type OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Ingested:
-    """What became of a conversation."""
+    """The result of reading a conversation."""
 
     format: ConversationFormat
     #: Memories that are new, or back; and turns that the agent remembered already.
@@ -44,7 +44,7 @@ class Ingested:
 
     @property
     def turns(self) -> int:
-        """How many turns the file holds."""
+        """The number of turns in the file."""
         return self.stored + self.duplicates
 
 

@@ -1,4 +1,4 @@
-"""Placement: decide for each memory that is to be stored whether it is one that exists or a new one."""
+"""Placement: decide for each memory to store whether it matches an existing one or is new."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Remembered:
 
     @property
     def stored(self) -> int:
-        """How many are new, or back."""
+        """The number of memories that are new or restored."""
         return len(set(self.ids) - self.duplicates)
 
 
@@ -91,7 +91,7 @@ class PlacementStep:
 
     @property
     def search(self) -> NearSearch | None:
-        """What is to be found by its meaning before `decide`, if anything."""
+        """The near-duplicate search that `decide` needs, if any."""
         if self._vectors is None:
             return None
         alone = [number for number, memory in self._unknown.items() if is_compared(memory)]

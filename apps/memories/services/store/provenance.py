@@ -1,4 +1,4 @@
-"""Provenance: memories tied to those that they came from, and the sources of facts, which raise their trust."""
+"""Provenance: relate memories to those that they came from, and add sources to facts, which raises their trust."""
 
 from __future__ import annotations
 

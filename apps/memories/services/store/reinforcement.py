@@ -1,4 +1,4 @@
-"""Remembering again: a memory that stands alone and is stored once more, or nearly so, is reinforced, not doubled."""
+"""Reinforcement: a memory without a session that is stored again, or nearly so, is reinforced instead of doubled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storing memories: idempotent by content, found by their words at once and by their meaning once embedded."""
+"""Store memories: idempotent by content, found by their words at once and by their meaning once embedded."""
 
 from __future__ import annotations
 

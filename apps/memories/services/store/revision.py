@@ -1,4 +1,4 @@
-"""Memories judged anew by their agent: revised, weighed, doubted, each on record with what it was before."""
+"""Revise, reweigh and doubt memories on behalf of their agent, each with an audit record of the former values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write what was placed in the minds of several agents of a tenant: new memories, and changes of existing ones."""
+"""Write the drafts of several agents of a tenant: new memories, and changes of existing ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes as memories are stored: which they join, which begin, which are over. The agent's mind is locked."""
+"""Assign memories to episodes as they are stored: extend, open and close episodes. The agent's mind is locked."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET started_at = EXCLUDED.started_at, last
 
 @dataclass(frozen=True, kw_only=True)
 class Episodes:
-    """Where memories belong, and the rows of their episodes as WRITE_EPISODES reads them."""
+    """The episode of each memory, and the rows of the episodes as WRITE_EPISODES reads them."""
 
     #: By the memory's id: its episode, and its place there.
     places: Mapping[UUID, tuple[UUID, int]]

@@ -1,4 +1,4 @@
-"""The code store (seed 000, 2): pieces of code that were said, kept once each, and found by their words."""
+"""The code store (seed 000, 2): code snippets from conversations, stored once each, found by their words."""
 
 from __future__ import annotations
 

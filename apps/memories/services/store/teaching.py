@@ -1,4 +1,4 @@
-"""Giving an agent something to remember, by a person's hand."""
+"""Store a memory that a person gives to an agent, with an audit record."""
 
 from __future__ import annotations
 

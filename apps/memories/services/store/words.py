@@ -1,4 +1,4 @@
-"""The statistics of an agent's words, and the lock under which its mind is changed."""
+"""The term counts of an agent's memories, and the lock under which its mind changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memories that one transaction stores for several agents of a tenant: placed as they come up, written once."""
+"""Store memories of several agents in one transaction: placed as they are passed in, written once."""
 
 from __future__ import annotations
 
