@@ -1,4 +1,4 @@
-"""What tests of errands need: stored talk, time that passes, and what became of the errands."""
+"""Set-up for tests of maintenance calls: stored talk, time that passes, and the state of the calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concepts and weights of new memories: by rule or by a model, each memory once."""
+"""Concepts and importances of new memories: by rule or by a model, each memory once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An errand happens once or not at all, whatever is lost, doubled or killed; a failure is recorded as one."""
+"""A maintenance call is executed once or not at all, and a failure is recorded as one."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ def test_calls_that_wait_for_a_later_try_take_nobodys_room_and_tenants_share_it(
 
 
 class _Killed(BaseException):
-    """What a killed process leaves: nothing of the transaction that was open."""
+    """The effect of a killed process: nothing of the open transaction stays."""
 
 
 def test_a_worker_killed_while_it_applies_a_reply_leaves_it_to_a_second_one(

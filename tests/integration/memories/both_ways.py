@@ -1,4 +1,4 @@
-"""Recall done both ways: from a mind at hand, and by the scan that says what is right."""
+"""Compare recall from a cached mind with recall by the scan, which is the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall done the slow way: every memory read, scored with numpy, and ranked by the same ranker."""
+"""Recall by brute force: read every memory, score by numpy, and rank by the same ranker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving a test's agent to another embedding model, and what it has of each."""
+"""Move a test's agent to another embedding model, and read its vectors."""
 
 from __future__ import annotations
 

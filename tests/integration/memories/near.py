@@ -1,4 +1,4 @@
-"""Memories whose vectors a test chooses, and what their neighborhoods should be, computed plainly."""
+"""Memories with vectors that a test chooses, and their expected neighborhoods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minds that are told of a few subjects, and the themes they fall into."""
+"""Minds with memories of a few subjects, and the clusters that these form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activation: raised where an agent recalls, faded by the time that passes, read as themes."""
+"""Activation: raised by recalls of the agent, faded with time, read as clusters."""
 
 from __future__ import annotations
 

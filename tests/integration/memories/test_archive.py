@@ -1,4 +1,4 @@
-"""Archiving takes out of recall and can be undone; removing for good is an act of its own, of a person, on record."""
+"""Archiving removes from recall and can be undone; purging needs a person and an audit record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The buffer: held for a while, found by words and meaning, bounded, and what mattered is remembered."""
+"""The buffer: bounded, found by words and meaning, and promoted to memories where an item mattered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters as rows: formed, kept, put in order by whoever is first, and left by what is archived."""
+"""Clusters as rows: formed, carried on, reclustered by the first worker, and left by archived memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Themes between two orders of a mind: what joins them, what leaves them, what they hold and how they are related."""
+"""Clusters between two reclusterings: joined, left, listed and related."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concepts as rows: linked in bulk, kept in a hierarchy, recalled by."""
+"""Concepts as rows: linked in bulk, ordered in a hierarchy, used for recall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories of the four types, with what they are tied to."""
+"""Memories of the four types, with their relations."""
 
 from __future__ import annotations
 

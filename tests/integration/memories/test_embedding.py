@@ -1,4 +1,4 @@
-"""Texts to vectors: asked for once, kept by tenant, never inside a transaction."""
+"""Texts to vectors: asked for once, cached by tenant, never inside a transaction."""
 
 from __future__ import annotations
 

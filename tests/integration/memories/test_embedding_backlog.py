@@ -1,4 +1,4 @@
-"""The backlog: vectors follow, by each agent's own embedder, and one that fails holds up no other."""
+"""The embedding backlog: each agent's own embedder, and no failing embedder delays another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting: the rules in the database are the rules in Python, and no agent waits for another."""
+"""Forgetting: the rules in SQL equal the rules in Python, and no agent waits for another."""
 
 from __future__ import annotations
 

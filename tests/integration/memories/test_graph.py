@@ -1,4 +1,4 @@
-"""The graph: relations between an agent's own things, each once, and neighborhoods that notice."""
+"""The graph: relations between an agent's own nodes, each once, and neighborhoods marked stale."""
 
 from __future__ import annotations
 

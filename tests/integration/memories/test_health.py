@@ -1,4 +1,4 @@
-"""Health: what waits is counted, judged and shown, at a cost that does not grow with the memories."""
+"""Health: waiting memories are counted, judged and shown, at a cost that does not grow with the memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mind keeps the embedder it began with, whatever the settings say later."""
+"""A mind stays with its first embedder when the settings change later."""
 
 from __future__ import annotations
 

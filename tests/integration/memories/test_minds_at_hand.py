@@ -1,4 +1,4 @@
-"""A mind at hand is never stale: whatever changes it, wherever, the next recall says what the scan says."""
+"""A cached mind is never stale: after any change, anywhere, the next recall equals the scan."""
 
 from __future__ import annotations
 

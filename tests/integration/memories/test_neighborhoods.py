@@ -1,4 +1,4 @@
-"""Neighborhoods: what the seed says they are, marked where they change, refreshed without harm to anybody."""
+"""Neighborhoods: as the seed defines them, marked stale by changes, refreshed without blocking anybody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tip of the tongue: from stored memories to clusters to what a recall says."""
+"""Partial recall, from stored memories to clusters to results."""
 
 from __future__ import annotations
 

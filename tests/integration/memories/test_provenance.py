@@ -1,4 +1,4 @@
-"""Ties between memories of several agents, drawn at once."""
+"""Relations between memories of several agents, created at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recalled, what never is, and what recalling leaves behind."""
+"""The results of recall, its exclusions, and its writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall returns what scoring every memory would, and reads the index alone to find it."""
+"""Recall equals brute-force scoring, and reads only the index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms of a score that decide between memories that fit equally, from where they are stored to the ranking."""
+"""Score components that decide between equally fitting memories, from storage to the ranking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recalls of one transaction, for several agents of a tenant."""
+"""Recalls of several agents of a tenant in one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving an agent to another embedding model: online, all at once, and safe to break off."""
+"""Moving an agent to another embedding model: online, atomic, and safe to interrupt."""
 
 from __future__ import annotations
 

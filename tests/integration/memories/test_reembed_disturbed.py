@@ -1,4 +1,4 @@
-"""A move to another embedding model that is broken off, doubled, disturbed, or asks an embedder that fails."""
+"""A move to another embedding model that is interrupted, doubled, or asks a failing embedder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered again is reinforced, not doubled."""
+"""A memory that is stored again is reinforced instead of doubled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of maintenance: fair between tenants, bounded in time, and held up by nobody."""
+"""Maintenance rounds: fair between tenants, bounded in time, and delayed by nobody."""
 
 from __future__ import annotations
 

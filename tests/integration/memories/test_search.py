@@ -1,4 +1,4 @@
-"""The plain search: by meaning alone, exactly, of one agent, and only what can be recalled."""
+"""The plain search: by meaning alone, exact, of one agent, and only active memories."""
 
 from __future__ import annotations
 

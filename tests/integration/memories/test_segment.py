@@ -1,4 +1,4 @@
-"""Episodes, formed as memories are stored."""
+"""Episodes that form as memories are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored, once; what is refused, whole."""
+"""Storing memories once, and refusing invalid ones as a whole."""
 
 from __future__ import annotations
 

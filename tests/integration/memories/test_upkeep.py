@@ -1,4 +1,4 @@
-"""Upkeep: vectors follow, what has had its time is archived, and nothing is decided."""
+"""Upkeep: embed the backlog, archive expired memories, and decide nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions to the graph: as a plain walk answers them, whatever the cycles, and never beyond tenant and agent."""
+"""Graph queries equal a plain traversal, with cycles too, and stay within tenant and agent."""
 
 from __future__ import annotations
 

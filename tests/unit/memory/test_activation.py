@@ -1,4 +1,4 @@
-"""Activation: how what is in mind fades, and how far what was recalled spreads."""
+"""Activation: its decay, and its spread from recalled memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters: which memories make a theme, whatever the embedder, in whatever order they come."""
+"""Clusters form whatever the embedder, and whatever the order of the memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts of maintenance are bounded and mark what others said; replies are read leniently, and never guessed."""
+"""Prompts of maintenance calls are bounded and mark quoted texts; replies are parsed leniently, never guessed."""
 
 from __future__ import annotations
 

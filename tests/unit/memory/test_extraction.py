@@ -1,4 +1,4 @@
-"""Concepts by rule: names, phrases, words that come again; never what says nothing."""
+"""Concepts by rule: names, phrases and repeated words; never stop words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is let go: never what is protected, more with time, less with use, and nothing because a clock jumped back."""
+"""Forgetting spares protected memories, takes more with time, less with use, and survives a clock that jumps back."""
 
 from __future__ import annotations
 

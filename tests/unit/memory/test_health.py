@@ -1,4 +1,4 @@
-"""From where a figure is a person's matter."""
+"""Limits from which a metric needs a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which memories form an episode."""
+"""Memories that form an episode."""
 
 from __future__ import annotations
 

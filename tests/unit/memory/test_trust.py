@@ -1,4 +1,4 @@
-"""Sources, and how far they let a fact be trusted."""
+"""Sources, and the trust that they allow for a fact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walks: their limits, and the paths that are made of their steps."""
+"""Traversals: their limits, and the paths made of their steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The image of a mind: brought up to date, it is what it would be if it were made anew."""
+"""A mind image that is brought up to date equals one that is made anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search of a mind's image chooses what the ranker is to see."""
+"""The search of a mind image chooses the ranker's candidates."""
 
 from __future__ import annotations
 
