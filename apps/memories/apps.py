@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class MemoriesConfig(AppConfig):
-    """Holds the models of memories."""
+    """The app of memories."""
 
     name = "apps.memories"
     verbose_name = "Memories"

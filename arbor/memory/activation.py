@@ -89,7 +89,7 @@ def spread(
     """Return what recalled memories of these levels bring to mind, themselves included, one step far.
 
     A neighbor gets SPREAD of the level, by its share of the highest weight there is; what comes from several adds up to
-    at most CAP; what stays below FLOOR does not come to mind.
+    at most CAP; a memory below FLOOR is not activated.
     """
     reached: dict[UUID, float] = dict(levels)
     for memory_id, level in levels.items():

@@ -21,7 +21,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Candidate(NamedTuple):
-    """One memory that may be recalled, or stands beside one."""
+    """One memory that may be recalled, or is a neighbor of one."""
 
     id: UUID
     #: Inner product of `Reading.lexical` with the stored vector, 0 to 1.
@@ -114,7 +114,7 @@ class Candidates:
 class Links:
     """The associations between candidates along their neighborhoods: one entry per tie, columns of the same length."""
 
-    #: Who lends and who is lent to: places among the candidates.
+    #: Source and target of the association: places among the candidates.
     lender: Places
     borrower: Places
     #: Of the lender's fit, 0 to 1.
@@ -167,5 +167,5 @@ def microseconds(moment: datetime) -> int:
 
 
 def moment(count: int) -> datetime:
-    """Return the moment so many microseconds after EPOCH."""
+    """Return the moment that is this number of microseconds after EPOCH."""
     return EPOCH + int(count) * _MICROSECOND

@@ -182,7 +182,7 @@ class _Table:
     def _merge(self) -> None:
         """Make one of two clusters whose centres are too near, the nearest first, until none are.
 
-        The one that somebody named takes up the other, else the larger, else the older. Two that were named stay two.
+        The one that somebody named absorbs the other, else the larger, else the older. Two that were named stay two.
         """
         named = np.array([head.named for head in self._heads], dtype=bool)
         cosines = self._centres @ self._centres.T

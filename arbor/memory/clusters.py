@@ -20,11 +20,11 @@ from arbor.memory.values import ScoreTerms
 
 type Vectors = npt.NDArray[np.float32]
 
-#: A memory belongs to at most so many clusters (seed 004, `assign_memory_to_clusters`; its origin's constant).
+#: The most clusters that a memory belongs to (seed 004, `assign_memory_to_clusters`; its origin's constant).
 MOST_EACH = 3
 #: Members without which there is no cluster.
 LEAST_MEMBERS = 3
-#: Clusters of one agent: more than anyone could tell apart; 50 memories each in a full mind.
+#: Clusters of one agent: more than anyone could distinguish; 50 memories each in a full mind.
 MOST_CLUSTERS = 200
 #: Deviations above the mean cosine at which a memory belongs to a centre: the origin's 0.7, made relative. On dialogs of
 #: 400 to 700 turns it makes 22 to 54 clusters, with 58 to 72 % of the turns in one (docs/clusters.md).
@@ -34,8 +34,8 @@ BELONGS_AT = 3.5
 SKETCHED_BELOW = 1.0
 #: How many deviations less will do to stay in a cluster: one does not fall out of it because its centre moved a little.
 LEAVES_BELOW = 0.5
-#: A query brings a cluster to mind at so many deviations above its mean cosine with the agent's memories, and a memory is
-#: clear to it at so many. (The origin's 0.7 and 0.5, made relative; measured in docs/clusters.md.)
+#: Deviations above a query's mean cosine with the agent's memories from which a cluster resonates, and from which a memory is
+#: clear. (The origin's 0.7 and 0.5, made relative; measured in docs/clusters.md.)
 RESONATES_AT = 3.0
 CLEAR_AT = 3.5
 #: A memory is clear by its words if it has them for so much of what the query's weigh, 0 to 1.
@@ -62,7 +62,7 @@ class Cosines:
     deviation: float
 
     def at(self, deviations: float) -> float:
-        """Return the cosine that lies so many deviations above the mean.
+        """Return the cosine that lies `deviations` above the mean.
 
         At least LEAST_COSINE; at most half of the way from the mean to 1, so that it can be reached.
         """

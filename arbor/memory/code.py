@@ -23,7 +23,7 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class CodeBlock:
-    """A piece of code; `language` is empty when its fence names none, `title` the line of prose before it."""
+    """A code snippet; `language` is empty when its fence names none, `title` the line of prose before it."""
 
     language: str
     title: str

@@ -20,7 +20,7 @@ from arbor.memory.turns import BadLine, Turn
 MAX_LINE_BYTES = 400_000
 #: A JSON document is read whole; more than this is no conversation.
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
-#: How much of the beginning tells the format.
+#: The length of the beginning from which the format is recognized.
 _HEAD_BYTES = 4_096
 _HEAD_LINES = 50
 _NAME_LENGTH = 60

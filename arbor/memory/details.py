@@ -68,7 +68,7 @@ class Detail:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the memory's row holds: nothing that is empty."""
+        """Return the JSON for the memory's row, without empty fields."""
         return {**self.extra, **_without_empty(self._known())}
 
     def _known(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class EpisodicDetail(Detail):
 
 @dataclass(frozen=True, kw_only=True)
 class SemanticDetail(Detail):
-    """Why something is held to be so. Raises Invalid."""
+    """The reasons and sources of a fact. Raises Invalid."""
 
     type = MemoryType.SEMANTIC
     #: How sure whoever stored it was, 0 to 1; its trust is at most that.
@@ -147,7 +147,7 @@ class SemanticDetail(Detail):
         return semantic_trust(confidence=self.confidence, sources=self.sources, alignment=self.alignment)
 
     def with_sources(self, sources: Iterable[Source]) -> SemanticDetail:
-        """Return it with these sources too, as many as one fact holds."""
+        """Return the detail with these sources added, up to the limit of a fact."""
         return replace(self, sources=merge_sources(self.sources, sources)[:MOST_SOURCES])
 
 
@@ -158,7 +158,7 @@ class ProceduralDetail(Detail):
     type = MemoryType.PROCEDURAL
     #: In order.
     steps: tuple[str, ...] = ()
-    #: What must be so, or be at hand, before the first step.
+    #: Preconditions of the first step.
     prerequisites: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from arbor.memory.lexical import fold
 WORDINGS_KEPT = 8
 
 _FILLERS = "a an the please thanks actually basically oh ah um uh er hm hmm hey hi hello ok okay"
-#: What may stand in a text or not and it says the same: articles, politeness, and sounds that fill a pause.
+#: Words that do not change what a text says: articles, politeness, and sounds that fill a pause.
 FILLERS = frozenset(_FILLERS.split())
 #: "A few" are more than few.
 _AFTER_A = frozenset({"few", "little"})
@@ -33,11 +33,11 @@ _SHORT_FORMS = {
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """Return whether two texts of nearly the same meaning may stand for each other.
+    """Return whether two texts of nearly the same meaning make the same claims.
 
     Vectors are blind for what often matters most: "from Berlin to Rome" has that of "from Rome to Berlin", Monday's is
     near Friday's, and that of "is 4711" near "is not 4711". So the words and signs must be the same ones in the same
-    order, as they stand, for "left" is not "leaves". Case, punctuation, FILLERS and short forms of "not" do not count.
+    order, uninflected, for "left" is not "leaves". Case, punctuation, FILLERS and short forms of "not" do not count.
     """
     return _claims(one) == _claims(other)
 

@@ -23,7 +23,7 @@ MAX_REASONS = 50
 class Answers[T](NamedTuple):
     """The entries of a reply that are used, by memory, and the dropped ones with their reasons."""
 
-    #: By a memory's place in the errand, from 0. A memory that is not here was left out.
+    #: By a memory's place in the call, from 0. A memory that is not here was left out.
     by_place: dict[int, T]
     #: The reasons, each naming the memory by its number in the prompt, from 1.
     dropped: tuple[str, ...] = ()

@@ -129,7 +129,7 @@ def errand_request(
 
 
 def _entries(memories: Sequence[Excerpt], nonce: str) -> Iterator[str]:
-    """Yield the memories' lines: cut alike to fit the prompt, and where that is not enough, every so many left out."""
+    """Yield the memories' lines: cut alike to fit the prompt, and where that is not enough, some left out at regular steps."""
     room, shown = _layout(memories)
     for index in shown:
         memory = memories[index]
@@ -167,7 +167,7 @@ def asked_again(request: ModelRequest, *, reply: str, fault: str) -> ModelReques
 
 
 def rule_reply(purpose: CallPurpose, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what rules answer to an errand, in a model's format, from the memories in its context."""
+    """Return the reply of the rules to a maintenance call, in a model's format, from the memories in its context."""
     memories: Sequence[Mapping[str, Any]] = context.get("memories", ())
     match purpose:
         case CallPurpose.SUMMARIZE:

@@ -43,7 +43,7 @@ _VERBS = frozenset(form for form, base in BASE_FORMS.items() if base not in _NOU
 #: "The boat leaves": after another word these are verbs rather than what they are the plural of.
 _OFTEN_VERBS = frozenset({"leaves"})
 _ING = frozenset(f"{base}ing" for base in BASE_FORMS.values())
-#: Endings that tell verbs and adverbs from what can be an idea. "sailing" is one; "sailed" and "slowly" are not.
+#: Endings that distinguish verbs and adverbs from possible ideas. "sailing" is one; "sailed" and "slowly" are not.
 _NO_NOUN = ("ly", "ed")
 
 
@@ -95,7 +95,7 @@ def _can_be_concept(name: str) -> bool:
 
 
 def _runs(text: str) -> Iterator[list[_Token]]:
-    """Yield runs of words that tell something, as stop words and punctuation leave them."""
+    """Yield runs of words between stop words and punctuation."""
     run: list[_Token] = []
     first = True
     for piece in _PIECE.findall(text):
@@ -122,7 +122,7 @@ def _tells(word: str) -> bool:
 
 
 def _names(run: list[_Token]) -> Iterator[Extracted]:
-    """Yield words with capitals that stand together. One alone at a sentence's beginning is no name yet."""
+    """Yield runs of capitalized words. A single one at a sentence's beginning is no name yet."""
     name: list[_Token] = []
     for token in (*run, _Token("", False)):
         if token.text[:1].isupper():

@@ -14,14 +14,14 @@ from arbor.memory.values import MemoryType
 #: Seed 001: what has decayed below the first is archived; what was never above the second, early.
 ARCHIVE_BELOW = 0.1
 CLEANUP_BELOW = 0.2
-#: What is new, or was just used, is not cleaned up: the beat it belongs to may still want it.
+#: A memory that is new, or was just used, is not cleaned up: its heartbeat may still need it.
 GRACE = timedelta(days=1)
 #: Seed 001, "Storage Quotas": episodic memories of one agent.
 QUOTA = 10_000
 
 
 class Reason(StrEnum):
-    """Why a memory is let go."""
+    """Why a memory is forgotten."""
 
     #: Its `expires_at` has passed.
     EXPIRED = "expired"
@@ -79,7 +79,7 @@ class Held:
 
     @property
     def is_protected(self) -> bool:
-        """Tell whether it neither fades nor counts as trivial nor makes room for others."""
+        """Return whether it neither fades nor counts as trivial nor makes room for others."""
         return self.retention is Retention.PERMANENT or self.needed
 
     @property
@@ -96,7 +96,7 @@ class Verdict:
 
     @property
     def archives(self) -> bool:
-        """Tell whether it is let go."""
+        """Return whether the memory is forgotten."""
         return self.reason is not None
 
 
@@ -106,7 +106,7 @@ KEEP = Verdict()
 def forget(held: Held, *, now: datetime, policy: Policy) -> Verdict:
     """Judge one active memory by itself; only the quota looks at all of them together.
 
-    An expiry is a date that somebody set, so that it holds for protected memories too. Early cleanup is of episodic
+    An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup is of episodic
     memories, as the quota is (seed 001 speaks of these); facts, procedures and strategies fade like everything else.
     """
     if held.expires_at is not None and held.expires_at <= now:

@@ -172,7 +172,7 @@ START = 5 * _MINUTE
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One metric as it stands."""
+    """One metric with its current value."""
 
     metric: Metric
     #: How many there are, up to where counting stops.
@@ -194,7 +194,7 @@ class Figure:
 
 
 def judge(value: float, limit: Limit) -> State:
-    """Return how a value stands against its limits; one that is no number is critical."""
+    """Return the state of a value by its limits; one that is no number is critical."""
     if value >= limit.critical or math.isnan(value):
         return State.CRITICAL
     return State.WARN if value >= limit.warn else State.OK
@@ -213,7 +213,7 @@ def figure(
 def judge_job(
     *, period_s: float, since_success_s: float | None, since_first_s: float, failed: int = 0
 ) -> State:
-    """Return how a job stands that should run every `period_s`: by its last success, or, without one, since it was expected.
+    """Return the state of a job that should run every `period_s`: by its last success, or, without one, since it was expected.
 
     A run of which some steps `failed` is a person's matter too, however recent.
     """

@@ -22,7 +22,7 @@ APPROVAL_ADDS = 0.15
 MONEY_ADDS = 0.15
 ACTION_ADDS = 0.1
 ERROR_ADDS = 0.1
-#: The most that factors come to; only "remember this" is certain.
+#: The highest sum of the factors; only "remember this" is certain.
 MOST = 0.95
 #: Small talk. Below 0.2, where early cleanup begins (seed 001).
 SMALL_TALK = 0.15
@@ -31,7 +31,7 @@ EXPLICIT = 1.0
 
 #: Roles of machines' output. What a page or a file says is data: it cannot ask to be remembered.
 _OUTPUTS = frozenset({"tool", "tool_result", "function"})
-#: Who speaks of their own work: the agent itself and its tools. A person who tells of a failure is not one.
+#: Who speaks of their own work: the agent itself and its tools. A person who reports a failure is not one.
 _OWN = _OUTPUTS | {"", "assistant", "system"}
 #: Longer texts are no small talk, in words.
 _SMALL_TALK_WORDS = 12
@@ -41,7 +41,7 @@ _AMOUNT = re.compile(r"[$€£¥₹]\s?\d|\d\s?[€£₹]")
 #: The lists that come with Arbor.
 DEFAULT_WORDS: WordLists = read_word_lists(Path(__file__).with_name("importance_words.yaml"))
 
-#: How long each is kept against the others; the longer wins where two hold (`at_least`).
+#: The order of retention; the longer wins where two apply (`at_least`).
 _LENGTH = {
     kept: place
     for place, kept in enumerate(
@@ -193,7 +193,7 @@ def _asks_to_remember(tokens: list[str], lists: WordLists) -> str:
 
 
 def _is_request(tokens: list[str], end: int, lists: WordLists, *, polite: bool) -> bool:
-    """Return whether what follows the words that ask lets them ask."""
+    """Return whether the words that ask still ask, by what follows them."""
     following = tokens[end] if end < len(tokens) else "."
     if following in CLAUSE_ENDS:
         return following != "?" or polite

@@ -16,11 +16,11 @@ IN_NAME = 3
 #: they have in common.
 READ_CHARACTERS = 2_000
 READ_MEMBERS = 60
-#: Texts that must have a word before it can stand for all, where there are that many.
+#: Texts that must have a word before it can represent all, where there are that many.
 _LEAST_TEXTS = 2
 #: Shorter words of Latin letters say little.
 _SHORTEST = 3
-#: What the cluster's row holds, in characters, and what stands there when there is no word.
+#: The longest name of a cluster, in characters, and the name when there is no keyword.
 _NAME_LENGTH = 200
 _NAMELESS = "(no words)"
 
@@ -33,7 +33,7 @@ def terms_in(texts: Sequence[str]) -> frozenset[int]:
 def keywords(
     texts: Sequence[str], df: Mapping[int, int], documents: int, *, most: int = KEYWORDS
 ) -> tuple[str, ...]:
-    """Return the words that tell these texts from the agent's other memories, the most telling first.
+    """Return the words that distinguish these texts from the agent's other memories, the most distinctive first.
 
     The class-based TF-IDF of BERTopic (Grootendorst, 2022) with the shares of texts in place of counts: the share of these
     that have a word, times the logarithm of how much greater it is than the share of all `documents`, `df` by term. A

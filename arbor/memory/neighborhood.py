@@ -20,7 +20,7 @@ SIMILAR = 0.75
 #: What likeness adds, and how far it lifts a relation.
 SIMILARITY_SHARE = 0.5
 HIGHEST_BY_MEANING = 1.5
-#: What standing near in the same episode adds, and what near is.
+#: The weight of nearness in the same episode, and its reach in turns.
 BESIDE = 0.3
 BESIDE_REACH = 3
 #: The size of a neighborhood, and the most that one of its weights can be.
@@ -58,7 +58,7 @@ def neighborhood(
 
 
 def accepts(weights: Collection[float], newcomer: float) -> bool:
-    """Tell whether a newcomer of this weight would enter a neighborhood of these weights, which lacks it."""
+    """Return whether a new memory of this weight would enter a neighborhood of these weights."""
     return newcomer > 0 and (len(weights) < KEPT or newcomer > min(weights))
 
 

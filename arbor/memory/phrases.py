@@ -20,10 +20,10 @@ _TOKENS = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[.!?:;,—–]")
 
 #: The one in C, where there is one: ten times as fast.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Longest word or phrase of a list, in characters, and the most of them that one list holds.
+#: Longest word or phrase of a list, in characters, and the most entries of one list.
 _LONGEST = 100
 _MOST = 5_000
-#: Lists whose words stand for all of their inflections.
+#: Lists whose words match all of their inflections.
 _STEMS = frozenset({"decision", "approval", "money", "action", "error"})
 
 
@@ -66,7 +66,7 @@ class Phrases:
         return 0
 
     def first_in(self, words: Sequence[str], *, unless_after: frozenset[str] = frozenset()) -> slice | None:
-        """Return where the first phrase among the words stands, None if there is none.
+        """Return the place of the first phrase among the words, None if there is none.
 
         One does not count when one of the two words before it is in `unless_after`.
         """

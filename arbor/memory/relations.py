@@ -43,7 +43,7 @@ class NodeKind(StrEnum):
     MEMORY = "memory"
     #: An abstract idea.
     CONCEPT = "concept"
-    #: Something the agent holds to be so about the world.
+    #: A statement the agent takes to be true.
     BELIEF = "belief"
     #: A part of who the agent takes itself to be.
     ASPECT = "aspect"

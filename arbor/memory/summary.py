@@ -47,7 +47,7 @@ class _Sentence:
 def extractive_summary(lines: Sequence[Line], *, longest: int = SUMMARY_LENGTH) -> str:
     """Return the best sentences in order, with their speakers, in at most `longest` characters.
 
-    Short episodes are returned whole. Empty only when the lines hold no text.
+    Short episodes are returned whole. Empty only when the lines have no text.
     """
     sentences = list(_sentences(lines))
     whole = _written(sentences)

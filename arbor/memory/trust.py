@@ -18,7 +18,7 @@ SUPPORTED = 0.85
 ALIGNMENT_ADDS = 0.1
 #: Trust of a source that nobody has rated.
 DEFAULT_SOURCE_TRUST = 0.5
-#: Sources that one fact holds.
+#: The most sources of one fact.
 MOST_SOURCES = 100
 
 KIND_LENGTH = 40
@@ -95,7 +95,7 @@ def check_unit(name: str, value: Any, low: float = 0.0) -> None:
 def merge_sources(*groups: Iterable[Source]) -> tuple[Source, ...]:
     """Return the sources, each reference once, in the order they came first.
 
-    Of two with one reference the more trusted trust and the later observation hold.
+    Of two with one reference the higher trust and the later observation win.
     """
     found: dict[str, Source] = {}
     for source in (member for group in groups for member in group):
@@ -115,7 +115,7 @@ def reinforcement(sources: Iterable[Source]) -> float:
 
 
 def cap(sources: Iterable[Source]) -> float:
-    """Return the most that these sources let a fact be trusted: `0.15 + 0.85 · reinforcement` (Hexis)."""
+    """Return the highest trust that these sources allow for a fact: `0.15 + 0.85 · reinforcement` (Hexis)."""
     return min(1.0, UNSUPPORTED + SUPPORTED * reinforcement(sources))
 
 

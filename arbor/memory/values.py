@@ -23,7 +23,7 @@ DEFAULT_DECAY_RATE = 0.01
 #: Trust of a memory whose source is known; what comes from elsewhere is given less.
 DEFAULT_TRUST = 1.0
 
-#: Longest session, role and source that the memory row holds, in characters.
+#: Longest session, role and source of a memory, in characters.
 SESSION_LENGTH = 100
 ROLE_LENGTH = 100
 SOURCE_LENGTH = 200

@@ -19,11 +19,11 @@ class Weights:
 
     words: float = 1.0
     meaning: float = 0.3
-    #: Share of their fit that the turns just before and after lend; those one further away, half as much.
+    #: Share of fit that the turns just before and after contribute; those one further away, half as much.
     neighbours: float = 0.25
     #: Added where the turn before asks something: this one is probably its answer.
     answer: float = 0.25
-    #: Share of its fit that a memory lends to the closest of its neighborhood; along a drawn relation alone, 0.56 of that:
+    #: Share of its fit that a memory contributes to the closest of its neighborhood; by a relation alone, 0.56 of that:
     #: as much as to the turn beside it.
     association: float = 0.5
     #: Share of the fit of the best memory in the same session, and in the same episode.
@@ -54,7 +54,7 @@ NAMES = tuple(field.name for field in fields(Weights))
 def parse_weights(text: str) -> Weights:
     """Read weights such as `association=0.1, mood=0`; those that are not named stay as they are.
 
-    Raises ConfigurationInvalid for a name that is none or stands twice, and for a value that is no weight.
+    Raises ConfigurationInvalid for an unknown or repeated name, and for a value that is no weight.
     """
     given: dict[str, float] = {}
     for part in filter(None, (entry.strip() for entry in text.split(","))):

@@ -26,7 +26,7 @@ class Upkeep(TenantModel):
     unextracted = models.BooleanField(default=True)
     #: Waits for a model's view of its importance; only where one is configured.
     unweighed = models.BooleanField(default=False)
-    #: Replies to errands about its concepts, and about its weight, that left it out; after some, the rule decides.
+    #: Replies to maintenance calls about its concepts, and about its weight, that left it out; after some, the rule decides.
     extract_tries = models.PositiveSmallIntegerField(db_default=0)
     weigh_tries = models.PositiveSmallIntegerField(db_default=0)
 

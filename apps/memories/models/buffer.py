@@ -34,7 +34,7 @@ class BufferItem(TenantModel):
     accesses = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
-    #: The memory that it became; empty while it is only held.
+    #: The memory that it became; empty before promotion.
     promoted_to = TenantForeignKey(
         Memory, null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="+"
     )

@@ -41,7 +41,7 @@ ROW = np.dtype(
     ],
     align=True,
 )
-#: Up to so many rows are one block: it is copied in less time than two are searched.
+#: The most rows of one block: it is copied in less time than two are searched.
 _ONE_BLOCK = 64
 #: New rows are merged with the others when they are more than this, and more than this share of all.
 _LEAST_MERGED = 256

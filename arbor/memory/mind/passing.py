@@ -12,7 +12,7 @@ from arbor.memory.mind.image import MindImage
 
 
 def can_answer(only: RecallFilter) -> bool:
-    """Tell whether an image has all that a filter asks for: it knows of no concepts."""
+    """Return whether an image can answer a filter: images have no concepts."""
     return only.concept is None
 
 

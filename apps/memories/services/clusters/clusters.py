@@ -168,7 +168,7 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
 
 
 def mark_clusters_stale(memory_ids: Collection[UUID]) -> int:
-    """Take these memories out of their clusters, and let those be put in order; return how many it were.
+    """Remove these memories from their clusters, and mark the clusters stale; return their number.
 
     In the open transaction, the mind locked, by whoever archives memories or brings them back. One statement. Ids that are
     no memory's are ignored.
@@ -177,7 +177,7 @@ def mark_clusters_stale(memory_ids: Collection[UUID]) -> int:
 
 
 def name_cluster(*, cluster_id: UUID, name: str) -> None:
-    """Let a person name a cluster: it keeps the name, and stays while it has a member. Two statements.
+    """Name a cluster for a person: the name is permanent, and the cluster stays while it has a member. Two statements.
 
     Raises NotFound for a cluster that this tenant does not have, Invalid for a name that is empty or too long.
     """

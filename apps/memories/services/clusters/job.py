@@ -21,12 +21,12 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.clusters import Vectors, assign, check_vectors, cosines_among
 
-#: Memories by which new ones are judged until the mind is put in order: the latest.
+#: The latest memories, by which new ones are assigned until the mind is reclustered.
 LATEST = 1_000
 #: What the setting may be: below, everything is one cluster; above, nothing is.
 LEAST_DEVIATIONS, MOST_DEVIATIONS = 0.5, 10.0
 
-# A mind that was never in order, or whose centres were emptied; one with something changed, if it was put in order long
+# A mind that was never clustered, or whose centres were emptied; one with something changed, if it was reclustered long
 # ago (one from the future is a clock's that has jumped back since); and one with memories that are in no cluster yet.
 _DUE = """
 SELECT d.agent_id FROM memories_mind d WHERE d.tenant_id = t.id AND {due}
@@ -110,7 +110,7 @@ def order_clusters(tenant_id: UUID, agent_id: UUID) -> int:
     """Put all of an agent's clusters in order; return how many memories they were made of, at least 1.
 
     Up to 24 statements, however many memories: 10,000 take some seconds between reading and writing, without a
-    transaction. 0, and nothing is written, when the clusters were put in order or all vectors exchanged meanwhile.
+    transaction. 0, and nothing is written, when the mind was reclustered or its vectors exchanged meanwhile.
     """
     with tenant_transaction(tenant_id):
         mind = MindClusters.read(agent_id)
@@ -128,7 +128,7 @@ def order_clusters(tenant_id: UUID, agent_id: UUID) -> int:
 def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
     """Assign those of an agent's latest memories that are in no cluster yet; return how many found one.
 
-    Seven statements. What fits none waits until the mind is put in order: it may be the beginning of a cluster.
+    Seven statements. A memory that fits none waits for the next reclustering: it may begin a cluster.
     """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
@@ -182,7 +182,7 @@ def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple
 
 
 def join(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths: Vectors) -> int:
-    """Let memories join clusters by how strongly they belong, shape (memories, clusters); return how many did.
+    """Add memories to clusters by strengths of shape (memories, clusters); return the number of memories added.
 
     In the open transaction, the mind locked. One statement.
     """

@@ -39,7 +39,7 @@ def rename(*, agent_id: UUID, theme: tuple[UUID, str], name: str, reason: str, a
 
 
 def put_in_order(*, agent_id: UUID, theme: tuple[UUID, str], reason: str, actor: str) -> None:
-    """Let upkeep compute a cluster's centre and keywords anew from its memories."""
+    """Mark a cluster stale, so that maintenance recomputes its centre and keywords from its memories."""
     change(_DISORDERED, cluster=theme[0])
     _record(agent_id, theme, actor, f"had the theme {theme[1]!r} put in order: {reason}", {})
 

@@ -101,7 +101,7 @@ _END = """
 UPDATE memories_upkeep SET unclustered = false
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND unclustered AND memory_id = ANY(%(ids)s::uuid[])
 """
-# Somebody joined or left while this was computed: counted as it is, and put in order the next time.
+# Members that joined or left during the computation: counted now, reclustered the next time.
 _RECOUNT = """
 UPDATE memories_cluster c SET size = now.size, stale = true
 FROM (
@@ -248,7 +248,7 @@ class ReclusteringPlan:
             self._keywords[cluster_id] = keywords(texts, self._frequencies, documents)
 
     def write(self) -> bool:
-        """Write it in the open transaction, the mind locked; tell whether it was still up to date. Ten statements."""
+        """Write the plan in the open transaction, the mind locked; return whether it was up to date. Ten statements."""
         mind = self._mind
         agent, model = mind.agent_id, mind.model
         if not change(

@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 #: Texts in one chunk, and of one tenant in it while others wait.
 CHUNK = 500
 CHUNK_OF_TENANT = 100
-#: Texts of one kind among which a tenant's agents take turns: so many of the oldest, and of the latest.
+#: Texts of one kind among which a tenant's agents take turns: this number of the oldest, and of the latest.
 LOOKED = 1_000
 #: How long one call goes on taking chunks: below the period in which it is called.
 BACKLOG_TAKES = timedelta(seconds=8)
@@ -49,7 +49,7 @@ REFUSED = "refused: "
 class Kind(StrEnum):
     """The kinds of texts that wait for a vector."""
 
-    #: What an agent holds for a while.
+    #: The content of a buffer item.
     BUFFER = "memories_bufferitem"
     #: The summary of an episode.
     EPISODE = "memories_episode"
@@ -80,7 +80,7 @@ class Backlog:
     refused: int
 
 
-# What is held goes soonest, so it comes first; a summary stands for many memories. Of each kind agents take turns, among
+# Buffer items expire soonest, so they come first; a summary serves many memories. Of each kind agents take turns, among
 # what has waited longest and what came last: one agent's flood hides nobody's oldest or newest.
 _OF_KIND = """
     (SELECT '{table}' AS kind, agent_id, id FROM (

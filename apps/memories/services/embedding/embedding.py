@@ -41,7 +41,7 @@ type Vectors = npt.NDArray[np.float32]
 _KEPT = 4096
 #: Embedders that one process keeps.
 _EMBEDDERS = 32
-#: A failure that came sooner held nobody up.
+#: A failure that came sooner delayed nobody.
 _LONG_WAIT_S = 2.0
 #: A use of the tenant's cache is noted once in so long: reading it writes nothing else.
 _USE_NOTED = timedelta(days=1)
@@ -72,7 +72,7 @@ def embedder_for(model: EmbeddingModel) -> Embedder:
 
 
 def embeds_here(model: EmbeddingModel | None) -> bool:
-    """Tell whether these vectors are computed in this process, in about a millisecond, so that nothing is waited for."""
+    """Return whether these vectors are computed in this process, in about a millisecond, without waiting."""
     try:
         return embedder_for(model or installation_model()).in_process
     except ConfigurationInvalid:
@@ -82,7 +82,7 @@ def embeds_here(model: EmbeddingModel | None) -> bool:
 class _Kept:
     """The vectors used last in this process. Safe for threads.
 
-    By tenant too: how fast a text is embedded would else tell one tenant what another has.
+    By tenant too: otherwise the time to embed a text would reveal to one tenant what another has.
     """
 
     def __init__(self) -> None:
@@ -182,12 +182,12 @@ def embed_for_storage(
 
 
 def ask(made: Embedder, texts: Sequence[str]) -> Vectors:
-    """Return the embedder's vectors of the texts; whatever an adapter lets through, no wrong one gets further.
+    """Return the embedder's vectors of the texts; wrong ones are refused here, whatever an adapter accepts.
 
     Raises EmbeddingFailed. Nothing is kept.
     """
     if not made.in_process and settings.ARBOR_DB_POOL_SIZE:
-        # Threads that wait for a server share a few connections, and hold none.
+        # Threads that wait for a server share a few connections, and occupy none.
         for alias in (APP, OPS):
             connections[alias].close()
     return unit_rows(made.embed(texts), count=len(texts), dimension=made.dimension, model=made.model)

@@ -106,7 +106,7 @@ class _Text:
     content: str
     role: str
     session: str
-    #: The places of the words that the index holds now.
+    #: The places of the words that are in the index now.
     places: frozenset[int]
 
 
@@ -118,7 +118,7 @@ class Reembedding:
     #: Who asked for it, as audit keeps it.
     actor: str
     batch: int = BATCH
-    #: Told how many memories have their next vector, and how many there are.
+    #: Called with the number of memories that have their next vector, and their total.
     progress: OnProgress | None = None
     #: How to wait for an embedder that does not answer; seconds.
     pause: Callable[[float], None] = time.sleep
@@ -213,7 +213,7 @@ class Reembedding:
                 self.pause(rest_after(failures).total_seconds())
 
     def _words(self, text: _Text) -> str | None:
-        """Return the words that the index will hold beside the new vector, if they are others than now."""
+        """Return the words that will fit into the index beside the new vector, if they differ from those now."""
         words = fitting(
             document_vector(text.content, speaker=text.role),
             session=text.session,

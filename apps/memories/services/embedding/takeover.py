@@ -104,7 +104,7 @@ def take_over(*, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool 
 
 
 def _recount_words(agent_id: UUID) -> None:
-    """Keep the statistics of words right where the index will hold more or fewer of a memory's than before."""
+    """Update the term counts where more or fewer words of a memory will fit into the index than before."""
     changed = list(
         NextEmbedding.objects.filter(
             agent_id=agent_id, lexical__isnull=False, memory__status=MemoryStatus.ACTIVE

@@ -16,7 +16,7 @@ from arbor.memory.neighborhood import Nearest, Vectors
 #: Vectors in memory at once, 20 MB at 256 dimensions, and those that are compared with them, another 20 MB of cosines.
 BLOCK = 20_000
 AT_ONCE = 256
-#: Before the numbers of a `halfvec` on the wire stand its length and two bytes that are not used.
+#: Bytes before the numbers of a `halfvec` on the wire: its length and two unused bytes.
 _HEAD_BYTES = 4
 _NUMBER_BYTES = 2
 
@@ -30,7 +30,7 @@ type _Block = tuple[list[UUID], Vectors]
 
 
 class AgentVectors:
-    """An agent's vectors in the open transaction. Kept from one question to the next if one block holds them."""
+    """An agent's vectors in the open transaction. Cached between questions if they fit into one block."""
 
     def __init__(self, agent_id: UUID) -> None:
         self._agent_id = agent_id

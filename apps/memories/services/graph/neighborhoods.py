@@ -27,11 +27,11 @@ from arbor.memory.neighborhood import (
 
 #: Neighborhoods of one step: the agent's vectors are read once for all of them.
 BATCH = 256
-#: Edges that are followed from one node, the weightiest: the hundreds at a hub would tell nothing about each other.
+#: Edges that are followed from one node, the weightiest: the hundreds at a hub say nothing about each other.
 MOST_EDGES = 50
 #: Sets this lock apart from others on the same agent.
 _LOCK = 0x6E656967
-#: Waiting agents that one look tells apart; the others are met when these are done.
+#: Waiting agents that one query returns; the others follow when these are done.
 _AGENTS_SEEN = 2_000
 
 # Jumps from agent to agent in the index; how many of its memories wait makes no difference. In any order, so that no
@@ -160,7 +160,7 @@ class _Fresh(NamedTuple):
 
 
 def mark_stale(memory_ids: Collection[UUID], *, listed: bool = True) -> int:
-    """Let the neighborhoods of these memories be computed again; return how many were marked. One statement.
+    """Mark the neighborhoods of these memories stale; return how many were marked. One statement.
 
     In the open transaction, with the change itself. `listed` marks those that these memories are near to as well, whose
     own neighborhoods change with them. Ids that are no memory's are ignored.

@@ -64,7 +64,7 @@ def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
 
 
 def merge_concepts(*, agent_id: UUID, kept: str, gone: str) -> None:
-    """Let one concept take up another of the same agent, both by name: its memories, edges and narrower concepts.
+    """Merge one concept into another of the same agent, both by name: its memories, edges and narrower concepts.
 
     Raises NotFound for a name, Invalid for a concept and itself, or where the hierarchy would become too deep.
     """

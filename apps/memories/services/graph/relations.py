@@ -115,7 +115,7 @@ def _mark(agent_id: UUID, source: Node, target: Node) -> None:
 
 
 def _colour(agent_id: UUID, source: Node, target: Node) -> None:
-    """Let a fact be trusted by its bearing on a belief: three statements more, between such two alone."""
+    """Update the trust of a fact that is related to a belief: three more statements, only for such a pair."""
     ends = (source, target)
     if any(end.kind is NodeKind.BELIEF for end in ends):
         colour(agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is NodeKind.MEMORY])

@@ -112,7 +112,7 @@ def find_supporting_evidence(*, agent_id: UUID, node: Node, hops: int = EVIDENCE
 def find_connected(
     *, agent_id: UUID, node: Node, hops: int, relations: Iterable[Relation] | None = None
 ) -> Answer[Found]:
-    """Return everything within so many edges, along any relation or those named, either way; nearest first.
+    """Return everything within `hops` edges, along any relation or those named, either way; nearest first.
 
     As bounded, and raises, as `find_causes`.
     """
@@ -173,7 +173,7 @@ def _walk(
             onward=sorted(paths.onward),
             back=sorted(paths.back),
             hops=hops,
-            # The node that it begins at counts as visited, and one more tells that there is more.
+            # The start counts as visited, and one node beyond the bound shows that there are more.
             nodes=MAX_NODES + 2,
         )
     return within_bound(unfold(start, ([_step(step) for step in steps] for (steps,) in rows)), MAX_NODES)

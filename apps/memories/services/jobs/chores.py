@@ -14,7 +14,7 @@ from arbor.memory.extraction import READ_CHARACTERS
 
 
 class Chore(StrEnum):
-    """A chore that this module knows, by its column of `Upkeep`."""
+    """The maintenance flags of this module, by their columns of `Upkeep`."""
 
     #: Concepts are to be taken from the memory.
     EXTRACT = "unextracted"
@@ -96,7 +96,7 @@ def take_still_waiting(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> l
 
 
 def end_waiting(chore: Chore, ids: Sequence[UUID]) -> int:
-    """Note that the chore is done for these memories. One statement."""
+    """Clear the maintenance flag of these memories. One statement."""
     return change(_DONE.replace("{chore}", chore.value), ids=list(ids)) if ids else 0
 
 

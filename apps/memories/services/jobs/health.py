@@ -14,10 +14,10 @@ from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.health import Figure, Metric, State, figure, judge_job, worst
 
-#: Where counting stops: more need not be told apart.
+#: The count at which counting stops: a higher one makes no difference.
 COUNTED = 20_000
 
-# Each counts along a partial index that holds nothing but what waits.
+# Each counts along a partial index of only the waiting rows.
 _OF_AGENTS = """
 SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
     SELECT 'stale_neighborhoods' AS kind, count(*) AS waiting FROM (
@@ -84,7 +84,7 @@ ORDER BY name
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job's last run, and how the job stands."""
+    """A job's last run, and the job's state."""
 
     name: str
     state: State
@@ -217,7 +217,7 @@ def _installation() -> dict[str, Any]:
     try:
         model = installation_model()
     except ConfigurationInvalid:
-        # `arbor doctor` tells it; no agent can be compared with a model that is none.
+        # `arbor doctor` reports it; no agent can be compared with an invalid model.
         return {"model": "", "dimension": 0}
     return {"model": model.name, "dimension": model.dimension}
 

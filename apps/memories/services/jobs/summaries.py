@@ -23,7 +23,7 @@ from arbor.memory.lexical import document_vector
 SETTLES_IN = timedelta(minutes=5)
 #: Tries of a summary before an episode is left as it is.
 MAX_FAILURES = 4
-#: Memories of one episode that a summary is made from; of a longer one, every so many.
+#: Memories of one episode that a summary is made from; of a longer episode, a regular sample.
 _READ = 1_000
 
 # An episode that was closed by a clock that ran ahead does not wait until that time has come.
@@ -165,5 +165,5 @@ def note_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
 
 
 def reset_failures(episode_ids: Sequence[str]) -> int:
-    """Let these episodes, left without a summary, be tried again; return how many. One statement, none for none."""
+    """Mark these episodes without a summary as waiting again; return how many. One statement, none for none."""
     return change(_RESET, ids=list(episode_ids)) if episode_ids else 0

@@ -19,7 +19,7 @@ from apps.tenants.statements import change, fetch
 
 log = structlog.get_logger(__name__)
 
-#: A text nobody has embedded for so long is embedded anew when it comes back.
+#: Age at which an unused cached vector is deleted; the text is embedded again if it returns.
 CACHE_KEPT = timedelta(days=30)
 #: How long one call goes on: what is left is trimmed in the next hour.
 CACHE_TRIM_TAKES = timedelta(seconds=60)

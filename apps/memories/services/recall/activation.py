@@ -33,7 +33,7 @@ from arbor.memory.neighborhood import HIGHEST
 
 #: Faded rows that one step drops.
 _DROPPED = 5_000
-#: Beyond so many half lives PostgreSQL calls the power an underflow; nothing is left long before.
+#: Beyond this number of half lives PostgreSQL raises an underflow; nothing is left long before.
 _LONGEST = 64
 
 # `arbor.memory.activation.level_after`.
@@ -41,7 +41,7 @@ _LEVEL = f"""a.level * 0.5 ^ least({_LONGEST}, greatest(
     0, extract(epoch FROM coalesce(%(now)s::timestamptz, now()) - a.at)::float8 / %(half_life)s
 ))"""
 # `arbor.memory.activation.spread`, for each agent by itself; clusters that maintenance has in hand go uncounted rather than
-# hold up a heartbeat.
+# delay a heartbeat.
 _NOTE = f"""
 WITH recalled AS MATERIALIZED (
     SELECT (%(agents)s::uuid[])[r.agent] AS agent_id, r.id, r.level

@@ -1,6 +1,6 @@
 """The part of the scan that adds memories from the neighborhoods of the best ones, and its result.
 
-A neighborhood is used as it was computed last; one that is missing lends nothing.
+A neighborhood is used as it was last computed; a missing one contributes nothing.
 """
 
 from __future__ import annotations

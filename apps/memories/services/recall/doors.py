@@ -76,9 +76,9 @@ class Recaller:
         return recalled(find(self.queries(requests), minds))
 
     def open_minds(self, requests: Sequence[RecallRequest]) -> dict[UUID, MindAtHand]:
-        """Return the minds at hand that answer these requests, and read the statistics of the requests' terms.
+        """Return the cached minds that answer these requests, and read the statistics of the requests' terms.
 
-        One statement where all minds are at hand, up to three where they are not. To be called anew after writing memories.
+        One statement where all minds are cached, up to three where they are not. Call it again after writing memories.
         """
         missing = self._missing([(request.agent_id, request.text) for request in requests])
         agent_ids = {request.agent_id for request in requests if can_answer(request.only)}
@@ -189,7 +189,7 @@ def _noted(query: Query, found: Found, *, counts: bool) -> list[Recalled]:
 
 
 def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None:
-    """Return what to embed by what the mind at hand knew at its last recall; None where it is not at hand.
+    """Return what to embed by what the cached mind knew at its last recall; None where it is not cached.
 
     So a query is embedded without a transaction before. Whoever uses it asks again in the transaction that recalls.
     """

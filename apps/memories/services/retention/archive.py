@@ -46,7 +46,7 @@ UPDATE memories_memory SET status = 'active', archived_at = NULL,
     retention = CASE WHEN %(for_good)s THEN %(permanent)s ELSE retention END
 WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
 """
-# No chore waits for what is archived; it is taken up again when it comes back.
+# An archived memory has no maintenance flags; `restore` sets them again.
 _LEAVE = """
 UPDATE memories_upkeep SET stale = false, unclustered = false, unextracted = false, unweighed = false
 WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
@@ -58,7 +58,7 @@ DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agen
 )
 """
 # The database removes what belongs to a memory with it: its access, upkeep, links, places in clusters.
-# What an agent still holds of it would be remembered anew.
+# What the agent's buffer still has of it would be remembered again.
 _LET_GO = """
 DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
     AND (promoted_to_id = ANY(%(ids)s::uuid[]) OR content_hash = ANY(%(digests)s::bytea[]))
@@ -66,7 +66,7 @@ DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = ANY(
 _PURGE = "DELETE FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
 
 # What models were asked about a memory repeats its text: alone, within an episode, or in a conversation that it is a turn of
-# or that recalled it. One that is still open is ended; what else it was about is asked anew.
+# or that recalled it. One that is still open is ended; what else it was about is asked again.
 _EMPTY_ERRANDS = f"""
 UPDATE heartbeats_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
     sections = {sql_literal([])},
@@ -125,7 +125,7 @@ def archive(
 def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bool = False) -> int:
     """Bring archived memories back in the transaction that is open; return how many were archived.
 
-    An expiry that has passed is dropped, and the memory counts as reinforced now, so that it fades anew from here. It
+    An expiry that has passed is dropped, and the memory counts as reinforced now, so that its decay starts again. It
     can be forgotten again by the same rules, unless it is restored `for_good`, which makes it permanent.
     Raises what `archive` does.
     """
@@ -235,7 +235,7 @@ def _count_words(ids: Sequence[UUID], *, sign: int) -> None:
 
 
 def _mark_around(ids: Sequence[UUID]) -> None:
-    """Say what has to be computed anew, now that these memories come or go."""
+    """Mark the neighborhoods and clusters of these memories stale."""
     mark_stale(ids)
     mark_clusters_stale(ids)
 

@@ -22,10 +22,10 @@ WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
 
 
 def reinforce(times: Mapping[UUID, int]) -> None:
-    """Count how often each memory was remembered again; what had faded starts to fade anew. One statement."""
+    """Count how often each memory was remembered again; their decay starts again. One statement."""
     change(_REINFORCE, ids=list(times), times=list(times.values()))
 
 
 def take_up(memory_ids: Sequence[UUID]) -> None:
-    """Let the chores of memories that were archived wait again. One statement."""
+    """Set the maintenance flags of memories that were archived. One statement."""
     change(_TAKE_UP, ids=list(memory_ids))

@@ -99,7 +99,7 @@ FROM chosen ORDER BY place, score DESC, created_at DESC, id
 
 @dataclass(frozen=True, kw_only=True)
 class Holding:
-    """A held thing that came to mind."""
+    """A buffer item that was found."""
 
     id: UUID
     content: str
@@ -122,8 +122,8 @@ def hold(*, agent_id: UUID, things: Sequence[ToHold]) -> list[UUID]:
 def hold_for(things: Mapping[UUID, Sequence[ToHold]]) -> dict[UUID, list[UUID]]:
     """Buffer things of several agents in the transaction that is open, and return their ids in order. One statement.
 
-    What is buffered already stays longer. Each agent's buffer holds CAPACITY at once: the least important make room, on
-    record. Vectors follow: the embedding backlog reads what has none. Raises LimitReached for more things than it holds.
+    What is buffered already stays longer. Each agent's buffer has room for CAPACITY: the least important make room, on
+    record. Vectors follow: the embedding backlog reads what has none. Raises LimitReached for more items than that.
     """
     digests = {
         agent_id: [content_hash(thing.content) for thing in of_agent] for agent_id, of_agent in things.items()

@@ -233,6 +233,6 @@ def _archive_step(agent_id: UUID, found: list[UUID], *, reason: str, looked_at: 
 
 
 def take_mind(agent_id: UUID) -> bool:
-    """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and holds nobody up."""
+    """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and delays nobody."""
     ((taken,),) = fetch(_TRY_LOCK, place=int.from_bytes(agent_id.bytes[8:], signed=True))
     return bool(taken)

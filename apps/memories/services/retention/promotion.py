@@ -36,7 +36,7 @@ _LET_GO = f"""
 DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND expires_at <= now()
     AND NOT ({_MATTERS}) RETURNING promoted_to_id IS NULL
 """  # noqa: S608
-# Agents that hold something that is over, or that mattered.
+# Agents with buffer items that expired, or that mattered.
 _WAITING = f"""
 SELECT agent_id FROM memories_bufferitem WHERE tenant_id = t.id AND expires_at <= now()
 UNION
@@ -45,9 +45,9 @@ SELECT agent_id FROM memories_bufferitem WHERE tenant_id = t.id AND {_MATTERS}
 
 
 def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UUID:
-    """Make a memory of a held thing now, whatever it weighs, and return the memory's id. In transactions of its own.
+    """Promote a buffer item now, whatever its importance, and return the memory's id. In transactions of its own.
 
-    It is on record who did. Raises NotFound when this agent holds no such thing.
+    The audit log records who did. Raises NotFound when this agent has no such item.
     """
     with tenant_transaction(tenant_id):
         rows = fetch(_WORTH.format(which="id = %(item)s"), agent=agent_id, item=item_id, step=1)
@@ -57,7 +57,7 @@ def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UU
 
 
 def tend_buffers() -> Round:
-    """Make memories of what mattered and let go of what is over, agent by agent."""
+    """Promote buffer items that mattered and delete expired ones, agent by agent."""
     return make_round("buffer", waiting=_WAITING, tend=_tend)
 
 
@@ -76,7 +76,7 @@ def _tend(tenant_id: UUID, agent_id: UUID) -> int:
 def _promote(
     tenant_id: UUID, agent_id: UUID, rows: Sequence[tuple[Any, ...]], *, actor: str | None = None
 ) -> list[UUID]:
-    """Store held things as memories, embedded outside any transaction. Cut short, it is done again to the same effect."""
+    """Store buffer items as memories, embedded outside any transaction. Interrupted, it can run again to the same effect."""
     memories = [
         NewMemory(
             content=content,

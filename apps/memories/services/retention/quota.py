@@ -9,10 +9,10 @@ from uuid import UUID
 from django.conf import settings
 
 #: Memories stored at once from which an agent's quota is looked at soon. Fewer, such as a heartbeat's, wait for the daily
-#: look: a day of beats is a hundredth of the quota.
+#: look: a day of heartbeats is a hundredth of the quota.
 GROWS_BY = 20
 
-#: Lets the next round look at the quota of agents that get so many at once that they have more in mind than that: a part
+#: Make the next round check the quota of agents that exceed it by this many new memories at once: a part
 #: of the statement that stores the memories, which sees the count from before. Term 0 counts all that an agent has in
 #: mind, of which the quota is a part. Its values are `growth(…)`.
 MARK_GROWN = """
@@ -26,7 +26,7 @@ WHERE k.tenant_id = %(tenant)s AND k.agent_id = g.agent_id AND k.counted_at IS N
 
 
 def growth(stored: Mapping[UUID, int]) -> dict[str, Any]:
-    """Return the values of MARK_GROWN for so many new memories of each agent."""
+    """Return the values of MARK_GROWN for the numbers of new memories by agent."""
     grown = sorted((agent_id, count) for agent_id, count in stored.items() if count >= GROWS_BY)
     return {
         "grown_agents": [agent_id for agent_id, _ in grown],

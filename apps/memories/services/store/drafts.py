@@ -78,7 +78,7 @@ class MindDraft:
         self.touched: dict[UUID, PlacedMemory] = {}
         self._memories: dict[UUID, PlacedMemory] = {}
         self._by_key: defaultdict[Key, list[PlacedMemory]] = defaultdict(list)
-        #: Positions of the memories of the same words that stand alone.
+        #: Positions of the memories of the same words without a session.
         self._positions: defaultdict[Key, set[int]] = defaultdict(set)
         self._digests: set[bytes] = set()
 
@@ -122,7 +122,7 @@ class MindDraft:
         )
 
     def end_step(self, placed: Iterable[PlacedMemory], inserted: Sequence[Insertion]) -> None:
-        """Let the next step meet what this one placed as if it had been written."""
+        """Add placed memories to the draft, so that the next step sees them as if they had been written."""
         for memory in placed:
             self.touched[memory.id] = memory
             memory.settle()

@@ -25,7 +25,7 @@ from arbor.memory.values import NewMemory
 
 #: Near ones that are looked at for each memory: the nearest may say something else (`says_the_same`).
 LOOKED_AT = 20
-#: From so many memories of one agent on, its vectors are read once for all of them instead of scanned for each.
+#: From this number of memories of one agent on, its vectors are read once instead of scanned for each memory.
 _IN_BULK = 8
 #: Before the numbers of a `halfvec` on the wire stand four bytes, and each takes two.
 _HEAD_BYTES, _NUMBER_BYTES = 4, 2
@@ -87,7 +87,7 @@ def find_near(searches: Sequence[NearSearch]) -> list[Hits]:
 
 
 def is_compared(memory: NewMemory) -> bool:
-    """Return whether a memory is compared with others by its meaning: it stands alone, and the installation wants it."""
+    """Return whether a memory is compared with others by its meaning: it has no session, and the setting asks for it."""
     return not memory.session and settings.ARBOR_DUPLICATE_SIMILARITY <= 1
 
 
@@ -161,7 +161,7 @@ class Unwritten:
         self._vectors: list[Vectors] = []
 
     def add(self, placed: PlacedMemory, vector: Vectors) -> None:
-        """Add a memory that stands alone, with its vector."""
+        """Add a memory without a session, with its vector."""
         self._placed.append(placed)
         self._vectors.append(_as_stored(vector))
 
@@ -183,7 +183,7 @@ def _as_stored(vector: Vectors) -> Vectors:
 
 
 class Alike:
-    """The new memories of one step that stand alone, and which of them are nearly the same."""
+    """The new memories of one step without a session, and the near duplicates among them."""
 
     def __init__(self, memories: Mapping[int, NewMemory], vectors: Vectors | None) -> None:
         self._memories = memories

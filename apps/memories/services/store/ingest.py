@@ -19,13 +19,13 @@ from arbor.memory.conversation import Conversation, ConversationFormat, open_con
 from arbor.memory.turns import BadLine, Turn
 from arbor.memory.values import SOURCE_LENGTH, NewMemory
 
-#: Turns in one batch, and characters: what is stored at once is held in memory at once.
+#: Turns in one batch, and characters: a batch is in memory at once.
 BATCH = 500
 _BATCH_CHARACTERS = 1_000_000
-#: Bad lines that are told one by one; of a file that is none at all, a beginning says enough.
+#: Bad lines that are listed one by one; of a wholly wrong file the first say enough.
 BAD_LISTED = 1_000
 
-#: Told how far the reading is, as `Turn.line` counts, and how far it goes.
+#: Called with the progress of the reading, as `Turn.line` counts, and its end.
 type OnProgress = Callable[[int, int], None]
 
 

@@ -58,7 +58,7 @@ class Remembered:
     ids: tuple[UUID, ...]
     #: Those that were there before.
     duplicates: frozenset[UUID]
-    #: Those that stand alone and were remembered again, in the same words or nearly so.
+    #: Memories without a session that were stored again, in the same words or nearly so.
     reinforced: frozenset[UUID] = frozenset()
 
     @property

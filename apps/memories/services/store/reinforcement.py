@@ -102,7 +102,7 @@ class PlacedMemory:
         return self.expires_at is not None and self.expires_at <= now
 
     def can_be(self, memory: NewMemory, *, gap: timedelta) -> bool:
-        """Return whether this can be one memory with another of the same words that stands alone.
+        """Return whether this can be one memory with another of the same words without a session.
 
         Two events are one if they happened within `gap` of each other and felt the same; and whatever they are, their
         details must not disagree. What a memory contradicts it is not.
@@ -122,7 +122,7 @@ class PlacedMemory:
     def remember_again(self, memory: NewMemory, weight: Weight, *, now: datetime) -> None:
         """Apply a memory that says the same; one whose time is over already changes nothing.
 
-        Of two expiries the later holds. What stands alone is reinforced: it gains what the other's detail adds,
+        Of two expiries the later wins. A memory without a session is reinforced: it gains what the other's detail adds,
         keeps its wording, and is kept for good when that one is. A turn that is read once more is the same turn.
         """
         if weight.expires_at is not None and weight.expires_at <= now:

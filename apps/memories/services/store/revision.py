@@ -68,7 +68,7 @@ def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
 
 
 def keep(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
-    """Hold a memory to be right as it is: it counts as remembered again. Raises NotFound."""
+    """Confirm a memory as it is: it counts as reinforced. Raises NotFound."""
     memory_of(agent_id=agent_id, memory_id=memory_id)
     reinforce({memory_id: 1})
     _record(agent_id, memory_id, actor, f"kept a memory as it is: {reason}")
@@ -109,7 +109,7 @@ def revise(
     vectors: Vectors | None,
     model: EmbeddingModel | None,
 ) -> UUID:
-    """Let a memory become another in the open transaction, and return that one's id.
+    """Replace a memory by a revised one in the open transaction, and return the new id.
 
     The former one is archived, as it was, and tied to what it evolved into: nothing is lost. Raises NotFound, Invalid
     for a text that is the same.

@@ -223,7 +223,7 @@ def _record_woken(agent_id: UUID, woken: Sequence[UUID]) -> None:
 
 
 def _wake(woken: Mapping[UUID, Sequence[UUID]]) -> None:
-    """Let memories that were archived take part again: their chores, their neighborhoods, their words."""
+    """Reactivate memories that were archived: their maintenance flags, neighborhoods and term counts."""
     ids = [memory_id for back in woken.values() for memory_id in back]
     take_up(ids)
     # Those that it was near to take it in again.
