@@ -134,10 +134,10 @@ def _nearness(clusters: Sequence[Placed], near: float) -> _Strengths:
     cosines = np.clip(centres @ centres.T, 0.0, 1.0)
     np.fill_diagonal(cosines, 0.0)
     for row, column in np.argwhere((cosines >= near) & (cosines > 0)):
-        one, other, cosine = clusters[row], clusters[column], float(cosines[row, column])
-        found[one.id, other.id, ClusterLink.SIMILAR] = cosine
-        if one.ended < other.began:
-            found[one.id, other.id, ClusterLink.EVOLVES_INTO] = cosine
+        first, second, cosine = clusters[row], clusters[column], float(cosines[row, column])
+        found[first.id, second.id, ClusterLink.SIMILAR] = cosine
+        if first.ended < second.began:
+            found[first.id, second.id, ClusterLink.EVOLVES_INTO] = cosine
     return found
 
 

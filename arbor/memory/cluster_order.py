@@ -137,7 +137,7 @@ class _Table:
             for column, head in enumerate(self._heads)
         ]
 
-    def _held(self) -> npt.NDArray[np.bool_]:
+    def _assigned(self) -> npt.NDArray[np.bool_]:
         return self._strengths > 0
 
     def _home_clusters(self) -> npt.NDArray[np.bool_]:
@@ -194,17 +194,19 @@ class _Table:
             pair = divmod(int(cosines.argmax()), len(named))
             if cosines[pair] < self._merged:
                 break
-            kept, gone = sorted(pair, key=lambda column: (not named[column], -home[:, column].sum(), column))
-            left.remove(gone)
-            self._strengths[:, kept] = self._strengths[:, [kept, gone]].max(axis=1)
-            home[:, kept] |= home[:, gone]
-            centre = centroid_of(self._vectors[home[:, kept]])
+            survivor, absorbed = sorted(
+                pair, key=lambda column: (not named[column], -home[:, column].sum(), column)
+            )
+            left.remove(absorbed)
+            self._strengths[:, survivor] = self._strengths[:, [survivor, absorbed]].max(axis=1)
+            home[:, survivor] |= home[:, absorbed]
+            centre = centroid_of(self._vectors[home[:, survivor]])
             if centre is not None:
-                self._centres[kept] = centre
-            near = self._centres @ self._centres[kept]
+                self._centres[survivor] = centre
+            near = self._centres @ self._centres[survivor]
             near[[column for column in range(len(named)) if column not in left]] = 0.0
-            near[kept] = 0.0
-            near[named & named[kept]] = 0.0
-            cosines[kept] = cosines[:, kept] = near
-            cosines[gone] = cosines[:, gone] = 0.0
+            near[survivor] = 0.0
+            near[named & named[survivor]] = 0.0
+            cosines[survivor] = cosines[:, survivor] = near
+            cosines[absorbed] = cosines[:, absorbed] = 0.0
         self._select(left)

@@ -100,7 +100,7 @@ def _runs(text: str) -> Iterator[list[_Token]]:
     first = True
     for piece in _PIECE.findall(text):
         word = piece.replace("’", "'").removesuffix("'s")
-        if _tells(word) and not (run and word.casefold() in _OFTEN_VERBS):
+        if _is_informative(word) and not (run and word.casefold() in _OFTEN_VERBS):
             run.append(_Token(word, first))
         elif run:
             yield run
@@ -110,7 +110,7 @@ def _runs(text: str) -> Iterator[list[_Token]]:
         yield run
 
 
-def _tells(word: str) -> bool:
+def _is_informative(word: str) -> bool:
     folded = word.casefold()
     return (
         word[0].isalpha()
@@ -151,14 +151,14 @@ def _words(run: list[_Token], counts: Counter[str]) -> Iterator[Extracted]:
 
 def _without_parts(ranked: list[Extracted]) -> list[Extracted]:
     """Leave out words that occur but once, in a surer name or phrase: "reef" beside "coral reef"."""
-    said: set[str] = set()
-    kept: list[Extracted] = []
+    used: set[str] = set()
+    selected: list[Extracted] = []
     for concept in ranked:
         words = concept.name.casefold().split()
-        if concept.strength > WORD_STRENGTH or words[0] not in said:
-            kept.append(concept)
-        said.update(words)
-    return kept
+        if concept.strength > WORD_STRENGTH or words[0] not in used:
+            selected.append(concept)
+        used.update(words)
+    return selected
 
 
 def _can_be_noun(word: str) -> bool:

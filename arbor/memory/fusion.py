@@ -135,7 +135,7 @@ def all_terms(
     """Return `score`, given the terms that use does not change."""
     importance = _effective_importance(candidates)
     used = {
-        "recency": weights.recency * importance * _kept(candidates, now),
+        "recency": weights.recency * importance * _retained(candidates, now),
         "importance": weights.importance * importance,
         "activation": weights.activation * candidates.level,
     }
@@ -264,11 +264,11 @@ def _effective_importance(candidates: Candidates) -> Numbers:
     return raised
 
 
-def _kept(candidates: Candidates, now: datetime) -> Numbers:
+def _retained(candidates: Candidates, now: datetime) -> Numbers:
     """Return what share of its importance is left to each since it was last used (`decay.relevance`, of many)."""
     days = np.maximum(0.0, (microseconds(now) - candidates.used) / _DAY)
-    kept: Numbers = np.exp(-candidates.decay_rate * days)
-    return kept
+    retained: Numbers = np.exp(-candidates.decay_rate * days)
+    return retained
 
 
 def _congruence(valence: Numbers, mood: float | None) -> Numbers:

@@ -43,8 +43,8 @@ DEFAULT_WORDS: WordLists = read_word_lists(Path(__file__).with_name("importance_
 
 #: The order of retention; the longer wins where two apply (`at_least`).
 _LENGTH = {
-    kept: place
-    for place, kept in enumerate(
+    retention: place
+    for place, retention in enumerate(
         (
             Retention.ROUTINE,
             Retention.ERROR,
@@ -98,9 +98,9 @@ def appraise(
     )
 
 
-def at_least(kept: Retention, least: Retention, *, but: Collection[Retention] = ()) -> Retention:
-    """Return the longer of two ways to be kept; those in `but` stay as they are."""
-    return kept if kept in but or _LENGTH[kept] >= _LENGTH[least] else least
+def at_least(retention: Retention, least: Retention, *, but: Collection[Retention] = ()) -> Retention:
+    """Return the longer of two retentions; those in `but` stay as they are."""
+    return retention if retention in but or _LENGTH[retention] >= _LENGTH[least] else least
 
 
 _ADDS = {
@@ -184,8 +184,8 @@ def _asks_to_remember(tokens: list[str], lists: WordLists) -> str:
         if word != "please" and start and tokens[start - 1] not in CLAUSE_ENDS:
             continue
         place = start
-        while taken := lists.requests.length_at(tokens, place):
-            place += taken
+        while length := lists.requests.length_at(tokens, place):
+            place += length
         length = lists.remember.length_at(tokens, place)
         if length and _is_request(tokens, place + length, lists, polite=place > start):
             return " ".join(tokens[place : place + length])

@@ -198,13 +198,13 @@ def query_vector(terms: tuple[QueryTerm, ...], df: Mapping[int, int], documents:
     """
     vector: dict[int, float] = {}
     most = 0.0
-    seen: set[int] = set()
+    used: set[int] = set()
     for term in terms:
         spoken = df.get(term.speaker_index, 0)
         place = term.index or term.speaker_index
-        if place in seen or (term.index == 0 and not spoken):
+        if place in used or (term.index == 0 and not spoken):
             continue
-        seen.add(place)
+        used.add(place)
         idf = _idf(df.get(term.index, 0) + spoken, documents)
         most += idf * _MOST
         if df.get(term.index, 0):

@@ -22,7 +22,7 @@ MAX_SENTENCES = 2_000
 #: Chosen at most: below the length of a summary, whatever the sentences.
 _MAX_CHOSEN = 40
 #: What a word that was said already still counts.
-_SAID = 0.3
+_REPEATED = 0.3
 #: A sentence of few words is not central for that alone.
 _SHORT = 3
 
@@ -86,8 +86,8 @@ def _by_centrality(sentences: Sequence[_Sentence]) -> Iterator[int]:
 
 
 def _weight(words: frozenset[str], said: set[str], shares: Counter[str]) -> float:
-    told = sum(shares[word] * (_SAID if word in said else 1.0) for word in words)
-    return told / math.sqrt(max(len(words), _SHORT))
+    total = sum(shares[word] * (_REPEATED if word in said else 1.0) for word in words)
+    return total / math.sqrt(max(len(words), _SHORT))
 
 
 def _evenly(sentences: list[_Sentence], most: int) -> list[_Sentence]:

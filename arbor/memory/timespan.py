@@ -123,12 +123,12 @@ def _find_dated(text: str) -> tuple[list[dict[str, str | None]], str]:
     """Return the parts of each date found, and the text without them."""
     found: list[dict[str, str | None]] = []
 
-    def taken(match: re.Match[str]) -> str:
+    def remove(match: re.Match[str]) -> str:
         found.append(match.groupdict())
         return " · "
 
     for pattern in _DATED:
-        text = pattern.sub(taken, text)
+        text = pattern.sub(remove, text)
     return found, text
 
 

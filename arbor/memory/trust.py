@@ -101,9 +101,9 @@ def merge_sources(*groups: Iterable[Source]) -> tuple[Source, ...]:
     for source in (member for group in groups for member in group):
         known = found.get(source.key)
         if known is not None:
-            seen = [version.observed_at for version in (known, source) if version.observed_at is not None]
+            observed = [version.observed_at for version in (known, source) if version.observed_at is not None]
             trust = max(known.trust, source.trust)
-            found[source.key] = replace(known, trust=trust, observed_at=max(seen, default=None))
+            found[source.key] = replace(known, trust=trust, observed_at=max(observed, default=None))
         else:
             found[source.key] = source
     return tuple(found.values())

@@ -56,7 +56,7 @@ SELECT term, memories FROM memories_term
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND term = ANY(%(terms)s::int[])
 """
 # Whoever is first: nothing that was read may have been put in mind, or moved to other vectors, since.
-_TAKE = """
+_CLAIM = """
 UPDATE memories_mind SET clustered_at = now()
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND clustered_at IS NOT DISTINCT FROM %(before)s
     AND embedding_model = %(model)s AND embedding_dimension = %(dimension)s
@@ -252,7 +252,7 @@ class ReclusteringPlan:
         mind = self._mind
         agent, model = mind.agent_id, mind.model
         if not change(
-            _TAKE, agent=agent, before=mind.clustered_at, model=model.name, dimension=model.dimension
+            _CLAIM, agent=agent, before=mind.clustered_at, model=model.name, dimension=model.dimension
         ):
             return False
         if gone := sorted(set(mind.existing) - set(self._clusters)):

@@ -173,7 +173,7 @@ def embed_backlog() -> int:
     finally:
         _working.release()
     if done:
-        log.info("embedded", texts=done)
+        log.info("texts_embedded", texts=done)
     return done
 
 
@@ -286,13 +286,13 @@ def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) 
     return stored
 
 
-def _mark_refused(one: Waiting, error: EmbeddingFailed) -> None:
-    made_by = embedder_for(one.model).model
-    log.warning("text_not_embedded", kind=one.kind.value, id=str(one.id), model=made_by, error=str(error))
-    with tenant_transaction(one.tenant_id):
+def _mark_refused(item: Waiting, error: EmbeddingFailed) -> None:
+    made_by = embedder_for(item.model).model
+    log.warning("text_refused", kind=item.kind.value, id=str(item.id), model=made_by, error=str(error))
+    with tenant_transaction(item.tenant_id):
         change(
-            f"UPDATE {one.kind} SET embedding_model = %(mark)s"  # noqa: S608 (our own names)
+            f"UPDATE {item.kind} SET embedding_model = %(mark)s"  # noqa: S608 (our own names)
             " WHERE tenant_id = %(tenant)s AND id = %(id)s AND embedding IS NULL",
-            id=one.id,
+            id=item.id,
             mark=REFUSED + made_by,
         )

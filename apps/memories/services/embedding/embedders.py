@@ -112,7 +112,7 @@ def note_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
 def note_answer(model: EmbeddingModel) -> None:
     """Note that an embedder answers again. One statement."""
     if EmbedderFault.objects.filter(embedding_model=name_of(model)).delete()[0]:
-        log.info("embedder_answers_again", model=str(model))
+        log.info("embedder_recovered", model=str(model))
 
 
 def embedder_faults() -> list[EmbedderFault]:

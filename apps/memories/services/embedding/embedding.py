@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 type Vectors = npt.NDArray[np.float32]
 
 #: Vectors that one process keeps: a query that comes again, a text that is recalled about and then stored.
-_KEPT = 4096
+_CACHE_SIZE = 4096
 #: Embedders that one process keeps.
 _EMBEDDERS = 32
 #: A failure that came sooner delayed nobody.
@@ -79,7 +79,7 @@ def embeds_here(model: EmbeddingModel | None) -> bool:
         return False
 
 
-class _Kept:
+class _VectorCache:
     """The vectors used last in this process. Safe for threads.
 
     By tenant too: otherwise the time to embed a text would reveal to one tenant what another has.
@@ -104,11 +104,11 @@ class _Kept:
         with self._lock:
             for key, vector in vectors.items():
                 self._vectors[(tenant_id, model, key)] = vector
-            while len(self._vectors) > _KEPT:
+            while len(self._vectors) > _CACHE_SIZE:
                 self._vectors.popitem(last=False)
 
 
-_kept = _Kept()
+_cache = _VectorCache()
 #: Until when a model's embedder is not waited for, by this process's clock.
 _rests: dict[EmbeddingModel | None, float] = {}
 
@@ -149,17 +149,17 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         raise RuntimeError("texts are embedded before the transaction opens, not inside it")
     if not texts:
         return np.zeros((0, made.dimension), dtype=np.float32)
-    kept_as = f"{made.model} {made.dimension}"
+    cached_as = f"{made.model} {made.dimension}"
     hashes = [content_hash(text) for text in texts]
-    known = _kept.find(tenant_id, kept_as, hashes)
+    known = _cache.find(tenant_id, cached_as, hashes)
     if not made.in_process:
-        known |= _from_tenant(tenant_id, kept_as, [digest for digest in hashes if digest not in known])
+        known |= _from_tenant(tenant_id, cached_as, [digest for digest in hashes if digest not in known])
     missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
     if missing:
         fresh = dict(zip(missing, ask(made, list(missing.values())), strict=True))
         if not made.in_process:
-            _to_tenant(tenant_id, kept_as, fresh, cut=_cut(missing))
-        _kept.keep(tenant_id, kept_as, fresh)
+            _to_tenant(tenant_id, cached_as, fresh, cut=_cut(missing))
+        _cache.keep(tenant_id, cached_as, fresh)
         known |= fresh
     return np.stack([known[key] for key in hashes])
 
@@ -225,7 +225,7 @@ def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors], *, cu
     """Keep vectors in the tenant's cache; a text that was cut is put on record with its vector, once."""
     with tenant_transaction(tenant_id):
         if cut:
-            log.warning("texts_cut_to_embed", model=model, texts=len(cut), bytes=MAX_TEXT_BYTES)
+            log.warning("texts_truncated", model=model, texts=len(cut), bytes=MAX_TEXT_BYTES)
             record(
                 action=AuditAction.TRUNCATED,
                 actor="system:embedding",

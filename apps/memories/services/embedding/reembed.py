@@ -137,7 +137,7 @@ class Reembedding:
             raise EmbeddingFailed(f"{self.model} cannot be used, and nothing was changed: {error}")
         self.total = sum(move.memories for move in moves)
         self.done = sum(min(move.made, move.memories) for move in moves)
-        self._tell(0)
+        self._report(0)
         return [self._move(move) for move in moves]
 
     def _move(self, move: Move) -> TakenOver:
@@ -171,9 +171,9 @@ class Reembedding:
                 raise AlreadyExists(
                     f"another run moves agent {move.name} to {other[0][0]}: let it end, then run this one again"
                 )
-            self._tell(kept)
+            self._report(kept)
 
-    def _tell(self, made: int) -> None:
+    def _report(self, made: int) -> None:
         self.done += made
         self.total = max(self.total, self.done)
         if self.progress:

@@ -26,7 +26,7 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND NOT EXISTS (
 )
 """
 # One pass, also over what has no next vector: no old one may stay.
-_TAKE = """
+_SWITCH = """
 UPDATE memories_memory m SET
     embedding = n.embedding,
     embedding_model = CASE
@@ -89,7 +89,9 @@ def take_over(*, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool 
     _recount_words(agent_id)
     refused = NextEmbedding.objects.filter(agent_id=agent_id, embedding=None).count()
     made_by = embedder_for(model).model
-    memories = change(_TAKE, agent=agent_id, next=name_of(model), made_by=made_by, refused=REFUSED + made_by)
+    memories = change(
+        _SWITCH, agent=agent_id, next=name_of(model), made_by=made_by, refused=REFUSED + made_by
+    )
     for statement in _AFTER:
         change(statement, agent=agent_id, name=model.name, dimension=model.dimension)
     change(_DROP, agent=agent_id)

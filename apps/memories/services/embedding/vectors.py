@@ -34,7 +34,7 @@ class AgentVectors:
 
     def __init__(self, agent_id: UUID) -> None:
         self._agent_id = agent_id
-        self._kept: _Block | None = None
+        self._cached: _Block | None = None
 
     def nearest(self, asked: Sequence[tuple[UUID, bytes | None]]) -> dict[UUID, dict[UUID, float]]:
         """Return the nearest memories of each, with their cosines; of those without a vector, nothing.
@@ -55,11 +55,11 @@ class AgentVectors:
         return found
 
     def _blocks(self, length: int) -> Iterator[_Block]:
-        if self._kept is not None:
-            yield self._kept
+        if self._cached is not None:
+            yield self._cached
             return
         for number, block in enumerate(self._read(length)):
-            self._kept = None if number else block
+            self._cached = None if number else block
             yield block
 
     def _read(self, length: int) -> Iterator[_Block]:

@@ -154,17 +154,17 @@ def memories_of_concept(
         scored.append((-strength * present, memory_id, strength, present))
     best = sorted(scored)[:limit]
     rows = Memory.objects.filter(id__in=[row[1] for row in best])
-    told = {row[0]: row[1:] for row in rows.values_list("id", "content", "occurred_at")}
+    texts = {row[0]: row[1:] for row in rows.values_list("id", "content", "occurred_at")}
     return [
         Case(
             memory_id=memory_id,
-            content=told[memory_id][0],
-            occurred_at=told[memory_id][1],
+            content=texts[memory_id][0],
+            occurred_at=texts[memory_id][1],
             strength=strength,
             relevance=present,
         )
         for _, memory_id, strength, present in best
-        if memory_id in told
+        if memory_id in texts
     ]
 
 

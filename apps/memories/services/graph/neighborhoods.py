@@ -32,7 +32,7 @@ MOST_EDGES = 50
 #: Sets this lock apart from others on the same agent.
 _LOCK = 0x6E656967
 #: Waiting agents that one query returns; the others follow when these are done.
-_AGENTS_SEEN = 2_000
+_MOST_AGENTS = 2_000
 
 # Jumps from agent to agent in the index; how many of its memories wait makes no difference. In any order, so that no
 # agent is always the last.
@@ -46,10 +46,10 @@ SELECT agent_id FROM (
             ORDER BY u.agent_id LIMIT 1
         ) FROM agents WHERE agents.agent_id IS NOT NULL
     )
-    SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT {_AGENTS_SEEN}
+    SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT {_MOST_AGENTS}
 ) stale ORDER BY random()
 """  # noqa: S608 (our own number)
-_TAKE_AGENT = "SELECT pg_try_advisory_xact_lock(%(lock)s, hashtext(%(agent)s::text))"
+_LOCK_AGENT = "SELECT pg_try_advisory_xact_lock(%(lock)s, hashtext(%(agent)s::text))"
 # `xmin` names the transaction that wrote this version of the row.
 _CLAIM = """
 WITH waiting AS MATERIALIZED (
@@ -192,15 +192,15 @@ def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:
     0 when another worker is at it. Those whose rows change meanwhile stay stale, and are not counted.
     """
     with tenant_transaction(tenant_id):
-        if not fetch(_TAKE_AGENT, lock=_LOCK, agent=agent_id)[0][0]:
+        if not fetch(_LOCK_AGENT, lock=_LOCK, agent=agent_id)[0][0]:
             return 0
         batch = [_Waiting(*row) for row in fetch(_CLAIM, agent=agent_id, batch=BATCH)]
         if not batch:
             return 0
         surroundings = _Surroundings(agent_id, batch)
         computed = surroundings.neighborhoods()
-        late = surroundings.tell(computed)
-        return _write([row for row in batch if row.id not in late], computed)
+        postponed = surroundings.mark_neighbors(computed)
+        return _write([row for row in batch if row.id not in postponed], computed)
 
 
 class _Surroundings:
@@ -233,11 +233,11 @@ class _Surroundings:
             for row in self._batch
         }
 
-    def tell(self, computed: Mapping[UUID, Mapping[UUID, float]]) -> set[UUID]:
-        """Mark the neighbors that these memories are new to and that would take them in.
+    def mark_neighbors(self, computed: Mapping[UUID, Mapping[UUID, float]]) -> set[UUID]:
+        """Mark the neighborhoods stale that these memories are new to and would enter.
 
         Only what is new to a neighborhood marks another, so that a round comes to rest. Returns the memories whose
-        neighbors were in other hands: they are computed again at the next step.
+        neighbors another worker had locked: they are computed again at the next step.
         """
         met: dict[UUID, set[UUID]] = {}
         for waiting in self._batch:

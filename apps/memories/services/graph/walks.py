@@ -68,7 +68,7 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(w.frontier) A
 """
 # One row for each number of edges: who was met there first, and from where. A node that was visited is not met again,
 # so cycles end the walk; of more nodes than it may visit, those of the weightiest edges are taken.
-_WALK = f"""
+_TRAVERSE = f"""
 WITH RECURSIVE walk AS (
     SELECT 0 AS hops, ARRAY[%(start)s]::uuid[] AS frontier, ARRAY[%(start)s]::uuid[] AS visited, NULL::json AS steps
     UNION ALL
@@ -101,12 +101,12 @@ def find_causes(*, agent_id: UUID, node: Node, hops: int = MAX_HOPS) -> Answer[F
 
     MAX_NODES at most; the answer says when there may be more. Raises NotFound for what is not this agent's, Invalid unless `hops` is 1 to MAX_HOPS.
     """
-    return _found(agent_id, node, _walk(agent_id, node, TO_CAUSES, hops))
+    return _found(agent_id, node, _traverse(agent_id, node, TO_CAUSES, hops))
 
 
 def find_supporting_evidence(*, agent_id: UUID, node: Node, hops: int = EVIDENCE_HOPS) -> Answer[Found]:
     """Return what speaks for something, and what speaks for that; nearest first. Bounded, and raises, as `find_causes`."""
-    return _found(agent_id, node, _walk(agent_id, node, TO_EVIDENCE, hops))
+    return _found(agent_id, node, _traverse(agent_id, node, TO_EVIDENCE, hops))
 
 
 def find_connected(
@@ -116,7 +116,7 @@ def find_connected(
 
     As bounded, and raises, as `find_causes`.
     """
-    return _found(agent_id, node, _walk(agent_id, node, paths_of(relations), hops))
+    return _found(agent_id, node, _traverse(agent_id, node, paths_of(relations), hops))
 
 
 def find_path(
@@ -128,11 +128,11 @@ def find_path(
     MAX_NODES nodes that were visited. Raises as `find_causes`.
     """
     paths = ONWARD if directed else ANYWHERE
-    walked = _walk(agent_id, start, paths, hops, end=end)
-    there = tuple(node for node in walked.found if node.node == end)
+    traversal = _traverse(agent_id, start, paths, hops, end=end)
+    there = tuple(node for node in traversal.found if node.node == end)
     if start.id == end.id:
         there = (Reached(node=end, path=()),)
-    return _found(agent_id, start, Answer(found=there, bounded=walked.bounded and not there), also=end)
+    return _found(agent_id, start, Answer(found=there, bounded=traversal.bounded and not there), also=end)
 
 
 def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[Contradiction]:
@@ -160,13 +160,13 @@ def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[
     return Answer(found=found, bounded=read.bounded)
 
 
-def _walk(
+def _traverse(
     agent_id: UUID, start: Node, paths: Paths, hops: int, *, end: Node | None = None
 ) -> Answer[Reached]:
     check_hops(hops)
     with _in_time():
         rows = fetch(
-            _WALK,
+            _TRAVERSE,
             agent=agent_id,
             start=start.id,
             end=None if end is None else end.id,

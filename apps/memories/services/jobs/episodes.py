@@ -147,7 +147,7 @@ def recall_episodes(
     try:
         vector = embed_query(tenant_id=tenant_id, texts=[meaning], model=model)[0].tolist()
     except EmbeddingFailed as error:
-        log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
+        log.warning("recall_lexical_fallback", agent_id=str(agent_id), error=str(error))
     with tenant_transaction(tenant_id):
         ranked = rank_episodes(
             _candidates(agent_id, reading, vector, model, now), span=reading.span, now=now, limit=limit

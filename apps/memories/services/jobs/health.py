@@ -144,7 +144,7 @@ class Health:
     def findings(self) -> list[tuple[State, str, str]]:
         """Problems with their state and remedy, the worst first."""
         found = [
-            (metric.state, _told(metric), metric.remedy)
+            (metric.state, _describe(metric), metric.remedy)
             for metric in self.figures
             if metric.state is not State.OK
         ]
@@ -252,16 +252,16 @@ def _idle(job: Job) -> float:
     return job.ended_ago_s if job.succeeded_ago_s is None else job.succeeded_ago_s
 
 
-def _told(one: Figure) -> str:
-    count = f"{one.count:,}{' or more' if one.count >= COUNTED else ''}"
-    if one.judged == one.count:
-        return f"{count} {one.title}"
+def _describe(metric: Figure) -> str:
+    count = f"{metric.count:,}{' or more' if metric.count >= COUNTED else ''}"
+    if metric.judged == metric.count:
+        return f"{count} {metric.title}"
     most = (
-        f"{one.judged:,.0f} of one agent"
-        if one.judged <= one.count
-        else f"the oldest for {_span(one.judged)}"
+        f"{metric.judged:,.0f} of one agent"
+        if metric.judged <= metric.count
+        else f"the oldest for {_span(metric.judged)}"
     )
-    return f"{count} {one.title} ({most})"
+    return f"{count} {metric.title} ({most})"
 
 
 def _span(seconds: float) -> str:

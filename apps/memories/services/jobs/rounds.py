@@ -93,7 +93,7 @@ def make_round(
     if len(met) <= _REMEMBERED:
         _met_before[name] = met
     if steps:
-        log.info("maintenance", chore=name, steps=steps, done=done, failed=failed)
+        log.info("round_finished", chore=name, steps=steps, done=done, failed=failed)
     return Round(steps=steps, done=done, failed=failed)
 
 

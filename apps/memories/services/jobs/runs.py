@@ -9,7 +9,7 @@ from django.db import connections
 from apps.memories.services.jobs.rounds import Round
 from apps.tenants.scope import APP
 
-_NOTE = """
+_RECORD = """
 INSERT INTO memories_jobrun AS r (name, period_s, first_at, ended_at, seconds, succeeded_at, done, failed, error)
 VALUES (%(name)s, %(period_s)s, now(), now(), %(seconds)s, CASE WHEN %(error)s = '' THEN now() END, %(done)s, %(failed)s,
     %(error)s)
@@ -45,7 +45,7 @@ def note_run(
         done = result
     with connections[APP].cursor() as cursor:
         cursor.execute(
-            _NOTE,
+            _RECORD,
             {
                 "name": name,
                 "period_s": period_s,

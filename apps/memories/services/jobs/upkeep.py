@@ -77,7 +77,7 @@ def trim_embedding_cache() -> Round:
                 trimmed = change(_TRIM, kept=CACHE_KEPT, most=_TRIMMED)
         except DatabaseError:
             # One tenant's fault is on record, and the others' caches are trimmed.
-            log.exception("cache_not_trimmed", tenant_id=str(tenant_id))
+            log.exception("cache_trim_failed", tenant_id=str(tenant_id))
             failed += 1
             continue
         done += trimmed

@@ -42,7 +42,7 @@ _LEVEL = f"""a.level * 0.5 ^ least({_LONGEST}, greatest(
 ))"""
 # `arbor.memory.activation.spread`, for each agent by itself; clusters that maintenance has in hand go uncounted rather than
 # delay a heartbeat.
-_NOTE = f"""
+_RAISE = f"""
 WITH recalled AS MATERIALIZED (
     SELECT (%(agents)s::uuid[])[r.agent] AS agent_id, r.id, r.level
     FROM unnest(%(numbers)s::int[], %(ids)s::uuid[], %(levels)s::float8[]) AS r(agent, id, level)
@@ -148,7 +148,7 @@ def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime
             levels += present.values()
     if not agents:
         return 0
-    return change(_NOTE, agents=agents, numbers=numbers, ids=ids, levels=levels, **_fading(now))
+    return change(_RAISE, agents=agents, numbers=numbers, ids=ids, levels=levels, **_fading(now))
 
 
 def activated_memories(*, agent_id: UUID, limit: int = 20, now: datetime | None = None) -> list[ActiveMemory]:

@@ -84,7 +84,7 @@ class Recaller:
         agent_ids = {request.agent_id for request in requests if can_answer(request.only)}
         minds = MINDS.bring_up_to_date({agent_id: missing.get(agent_id) for agent_id in agent_ids})
         known = missing.keys() & minds.keys()
-        self._note(
+        self._add_statistics(
             {agent_id: missing[agent_id] for agent_id in known},
             {agent_id: minds[agent_id].statistics for agent_id in known},
         )
@@ -113,7 +113,7 @@ class Recaller:
     def _read_statistics(self, asked: Sequence[tuple[UUID, str]]) -> None:
         missing = self._missing(asked)
         if missing:
-            self._note(missing, read_term_statistics(missing))
+            self._add_statistics(missing, read_term_statistics(missing))
 
     def _missing(self, asked: Sequence[tuple[UUID, str]]) -> dict[UUID, frozenset[int]]:
         """Return all terms of the agents of which not every term is known."""
@@ -126,7 +126,9 @@ class Recaller:
             if agent_id not in self._terms or not wanted <= self._terms[agent_id]
         }
 
-    def _note(self, terms: Mapping[UUID, frozenset[int]], statistics: Mapping[UUID, TermStatistics]) -> None:
+    def _add_statistics(
+        self, terms: Mapping[UUID, frozenset[int]], statistics: Mapping[UUID, TermStatistics]
+    ) -> None:
         self._terms |= terms
         self._statistics |= statistics
 
@@ -213,6 +215,6 @@ def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float]
             0
         ].tolist()
     except EmbeddingFailed as error:
-        log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
+        log.warning("recall_lexical_fallback", agent_id=str(agent_id), error=str(error))
         return None
     return vector

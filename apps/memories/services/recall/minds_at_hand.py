@@ -91,7 +91,7 @@ class MindsAtHand:
         if not settings.ARBOR_MINDS_AT_HAND_MB:
             return {}
         tenant_id = current_tenant()
-        entries = self._held(tenant_id, terms)
+        entries = self._cached_minds(tenant_id, terms)
         readings = read_changes({agent_id: entry.snapshot for agent_id, entry in entries.items()}, terms)
         found = {}
         for reading in readings:
@@ -119,7 +119,7 @@ class MindsAtHand:
             try:
                 image = MindImage.of(reading.rows, dimension=reading.model.dimension)
             except ValueError as error:
-                log.warning("mind_not_at_hand", agent_id=str(reading.agent_id), error=str(error))
+                log.warning("mind_load_failed", agent_id=str(reading.agent_id), error=str(error))
                 continue
             self._put((tenant_id, reading.agent_id), image, reading)
             found[reading.agent_id] = MindAtHand(
@@ -146,7 +146,7 @@ class MindsAtHand:
             self._recalls.clear()
             self._nbytes = 0
 
-    def _held(self, tenant_id: UUID, agent_ids: Iterable[UUID]) -> dict[UUID, _Entry]:
+    def _cached_minds(self, tenant_id: UUID, agent_ids: Iterable[UUID]) -> dict[UUID, _Entry]:
         with self._lock:
             entries = {}
             for agent_id in agent_ids:
@@ -168,7 +168,7 @@ class MindsAtHand:
         try:
             image = entry.image.changed(reading.rows)
         except ValueError as error:
-            log.warning("mind_not_at_hand", agent_id=str(reading.agent_id), error=str(error))
+            log.warning("mind_load_failed", agent_id=str(reading.agent_id), error=str(error))
             self._drop(key)
             return None
         if not reading.wrote_memories:

@@ -119,7 +119,7 @@ def tip_of_the_tongue_about(
     try:
         vector = embed_texts(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
     except EmbeddingFailed as error:
-        log.warning("no_tip_of_the_tongue", agent_id=str(agent_id), error=str(error))
+        log.warning("partial_recall_failed", agent_id=str(agent_id), error=str(error))
         return []
     with tenant_transaction(tenant_id):
         if recalled is None:

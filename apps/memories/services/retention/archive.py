@@ -47,11 +47,11 @@ UPDATE memories_memory SET status = 'active', archived_at = NULL,
 WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
 """
 # An archived memory has no maintenance flags; `restore` sets them again.
-_LEAVE = """
+_CLEAR_FLAGS = """
 UPDATE memories_upkeep SET stale = false, unclustered = false, unextracted = false, unweighed = false
 WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
 """
-_CUT = """
+_DELETE_EDGES = """
 DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND (
     source_kind = 'memory' AND source_id = ANY(%(ids)s::uuid[])
     OR target_kind = 'memory' AND target_id = ANY(%(ids)s::uuid[])
@@ -59,7 +59,7 @@ DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agen
 """
 # The database removes what belongs to a memory with it: its access, upkeep, links, places in clusters.
 # What the agent's buffer still has of it would be remembered again.
-_LET_GO = """
+_CLEAR_BUFFER = """
 DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
     AND (promoted_to_id = ANY(%(ids)s::uuid[]) OR content_hash = ANY(%(digests)s::bytea[]))
 """
@@ -67,7 +67,7 @@ _PURGE = "DELETE FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(
 
 # What models were asked about a memory repeats its text: alone, within an episode, or in a conversation that it is a turn of
 # or that recalled it. One that is still open is ended; what else it was about is asked again.
-_EMPTY_ERRANDS = f"""
+_EMPTY_CALLS = f"""
 UPDATE heartbeats_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
     sections = {sql_literal([])},
     status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
@@ -116,7 +116,7 @@ def archive(
     if ids:
         change(_ARCHIVE, ids=ids)
         _mark_around(ids)
-        change(_LEAVE, ids=ids)
+        change(_CLEAR_FLAGS, ids=ids)
         _count_words(ids, sign=-1)
         _record(action, by_agent, verb="archived", reason=reason, actor=actor)
     return len(ids)
@@ -166,10 +166,10 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
         by_agent[agent_id].append(memory_id)
         hashes[memory_id] = bytes(digest).hex()
     _mark_around(ids)
-    change(_EMPTY_ERRANDS, ids=ids, names=[str(memory_id) for memory_id in ids], agents=list(by_agent))
+    change(_EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids], agents=list(by_agent))
     change(_EMPTY_TURNS, ids=ids)
-    change(_CUT, ids=ids, agents=list(by_agent))
-    change(_LET_GO, ids=ids, agents=list(by_agent), digests=[bytes(row[3]) for row in rows])
+    change(_DELETE_EDGES, ids=ids, agents=list(by_agent))
+    change(_CLEAR_BUFFER, ids=ids, agents=list(by_agent), digests=[bytes(row[3]) for row in rows])
     change(_PURGE, ids=ids)
     EmbeddingCacheEntry.objects.filter(content_hash__in={bytes(row[3]) for row in rows}).delete()
     _record(
@@ -212,8 +212,8 @@ def _locked_rows(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
     lock_minds(owners.values())
     rows = fetch(_LOCKED, ids=ids)
     if len(rows) != len(ids):
-        gone = set(ids) - {row[0] for row in rows}
-        raise NotFound(f"this tenant no longer has memory {_some(sorted(gone))}")
+        deleted = set(ids) - {row[0] for row in rows}
+        raise NotFound(f"this tenant no longer has memory {_some(sorted(deleted))}")
     return rows
 
 

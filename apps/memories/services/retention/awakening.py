@@ -13,7 +13,7 @@ SELECT %(tenant)s, r.id, 0, r.times, now() FROM unnest(%(ids)s::uuid[], %(times)
 ON CONFLICT (tenant_id, memory_id) DO UPDATE
 SET reinforced = memories_memoryaccess.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
 """
-_TAKE_UP = """
+_SET_FLAGS = """
 UPDATE memories_upkeep u SET stale = true, unclustered = true, unextracted = NOT EXISTS (
     SELECT FROM memories_memoryconcept c WHERE c.tenant_id = u.tenant_id AND c.memory_id = u.memory_id
 )
@@ -28,4 +28,4 @@ def reinforce(times: Mapping[UUID, int]) -> None:
 
 def take_up(memory_ids: Sequence[UUID]) -> None:
     """Set the maintenance flags of memories that were archived. One statement."""
-    change(_TAKE_UP, ids=list(memory_ids))
+    change(_SET_FLAGS, ids=list(memory_ids))

@@ -25,7 +25,7 @@ from arbor.memory.recall_request import check_query
 
 # Buffered again, a thing stays longer. What makes room, for each agent by itself: what was promoted, then the least
 # important, then the oldest.
-_HOLD = """
+_ADD = """
 WITH incoming AS MATERIALIZED (
     SELECT r.*, decode(content_digest, 'hex') AS content_hash FROM json_to_recordset(%(rows)s::json) AS r(
         agent uuid, id uuid, content text, content_digest text, role text, importance float8, source text,
@@ -139,7 +139,7 @@ def hold_for(things: Mapping[UUID, Sequence[ToHold]]) -> dict[UUID, list[UUID]]:
     agents = sorted(agent_id for agent_id, of_agent in things.items() if of_agent)
     ids: dict[tuple[UUID, bytes], UUID] = {}
     cleared: dict[UUID, int] = {}
-    for agent_id, item_id, digest, lost in fetch(_HOLD, rows=to_json(rows), agents=agents, capacity=CAPACITY):
+    for agent_id, item_id, digest, lost in fetch(_ADD, rows=to_json(rows), agents=agents, capacity=CAPACITY):
         ids[agent_id, bytes(digest)] = item_id
         cleared[agent_id] = lost
     for agent_id, lost in cleared.items():

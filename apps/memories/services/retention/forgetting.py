@@ -106,8 +106,8 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
     now = rows[0][10] if rows else datetime.now(UTC)
     going: dict[UUID, Reason] = {}
     staying: list[tuple[UUID, Held]] = []
-    held = {row[0]: _held(row) for row in rows}
-    for memory_id, memory in held.items():
+    states = {row[0]: _state_of(row) for row in rows}
+    for memory_id, memory in states.items():
         verdict = forget(memory, now=now, policy=limits)
         if verdict.reason is not None:
             going[memory_id] = verdict.reason
@@ -118,7 +118,7 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
     going |= dict.fromkeys(
         (memory_id for memory_id, _ in free[: _excess(len(staying), limits)]), Reason.CROWDED
     )
-    planned = [_planned(row, held[row[0]], going[row[0]], now=now) for row in rows if row[0] in going]
+    planned = [_planned(row, states[row[0]], going[row[0]], now=now) for row in rows if row[0] in going]
     planned.sort(key=lambda memory: (list(Reason).index(memory.reason), memory.effective_importance))
     return Plan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
 
@@ -127,7 +127,7 @@ def _excess(count: int, limits: Policy) -> int:
     return max(0, count - limits.quota)
 
 
-def _held(row: tuple[Any, ...]) -> Held:
+def _state_of(row: tuple[Any, ...]) -> Held:
     return Held(
         type=MemoryType(row[1]),
         importance=row[2],
@@ -140,18 +140,18 @@ def _held(row: tuple[Any, ...]) -> Held:
     )
 
 
-def _planned(row: tuple[Any, ...], held: Held, reason: Reason, *, now: datetime) -> Planned:
-    idle = days_between(held.touched_at, now)
-    importance = held.effective_importance
+def _planned(row: tuple[Any, ...], state: Held, reason: Reason, *, now: datetime) -> Planned:
+    idle = days_between(state.touched_at, now)
+    importance = state.effective_importance
     return Planned(
         memory_id=row[0],
-        type=held.type,
+        type=state.type,
         content=row[9],
         reason=reason,
-        importance=held.importance,
+        importance=state.importance,
         effective_importance=importance,
         decayed_importance=decayed_importance(importance=importance, days_since_use=idle),
-        touched_at=held.touched_at,
+        touched_at=state.touched_at,
     )
 
 
@@ -184,9 +184,9 @@ def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not take_mind(agent_id):
             return 0
-        ((held,),) = fetch(COUNT, agent=agent_id)
-        excess = _excess(held, limits)
-        found = _find_least(agent_id, limits, excess=excess, held=held)
+        ((active,),) = fetch(COUNT, agent=agent_id)
+        excess = _excess(active, limits)
+        found = _find_least(agent_id, limits, excess=excess, active=active)
         reason = (
             f"{Reason.CROWDED}, the least important above the quota of {limits.quota:,} episodic memories"
         )
@@ -195,11 +195,11 @@ def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
         return _archive_step(agent_id, found, reason=reason, looked_at="counted_at", all_found=settled)
 
 
-def _find_least(agent_id: UUID, limits: Policy, *, excess: int, held: int) -> list[UUID]:
+def _find_least(agent_id: UUID, limits: Policy, *, excess: int, active: int) -> list[UUID]:
     """Return up to STEP of the least important above the quota, looking at no more than it takes."""
     looked = STEP
     while excess > 0:
-        every = looked >= held
+        every = looked >= active
         found = _find(LEAST, agent_id, limits, looked=looked, step=min(excess, STEP), all=every)
         if found or every:
             return found
@@ -234,5 +234,5 @@ def _archive_step(agent_id: UUID, found: list[UUID], *, reason: str, looked_at: 
 
 def take_mind(agent_id: UUID) -> bool:
     """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and delays nobody."""
-    ((taken,),) = fetch(_TRY_LOCK, place=int.from_bytes(agent_id.bytes[8:], signed=True))
-    return bool(taken)
+    ((locked,),) = fetch(_TRY_LOCK, place=int.from_bytes(agent_id.bytes[8:], signed=True))
+    return bool(locked)

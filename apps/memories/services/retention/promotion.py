@@ -32,7 +32,7 @@ UPDATE memories_bufferitem b SET promoted_to_id = became.memory_id
 FROM unnest(%(ids)s::uuid[], %(memories)s::uuid[]) AS became (id, memory_id)
 WHERE b.tenant_id = %(tenant)s AND b.id = became.id
 """
-_LET_GO = f"""
+_CLEAR = f"""
 DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND expires_at <= now()
     AND NOT ({_MATTERS}) RETURNING promoted_to_id IS NULL
 """  # noqa: S608
@@ -58,19 +58,19 @@ def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UU
 
 def tend_buffers() -> Round:
     """Promote buffer items that mattered and delete expired ones, agent by agent."""
-    return make_round("buffer", waiting=_WAITING, tend=_tend)
+    return make_round("buffer", waiting=_WAITING, tend=_promote_step)
 
 
-def _tend(tenant_id: UUID, agent_id: UUID) -> int:
+def _promote_step(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         rows = fetch(_WORTH.format(which=_MATTERS), agent=agent_id, step=STEP)
     if rows:
         _promote(tenant_id, agent_id, rows)
     with tenant_transaction(tenant_id):
-        gone = [never_promoted for (never_promoted,) in fetch(_LET_GO, agent=agent_id)]
-        if any(gone):
-            record_cleared(agent_id, sum(gone), "whose time was over")
-    return len(rows) + len(gone)
+        cleared = [never_promoted for (never_promoted,) in fetch(_CLEAR, agent=agent_id)]
+        if any(cleared):
+            record_cleared(agent_id, sum(cleared), "whose time was over")
+    return len(rows) + len(cleared)
 
 
 def _promote(

@@ -155,10 +155,12 @@ class MindDraft:
         if vectors is None:
             return None
         rows = np.asarray(vectors, dtype=np.float32)
-        said = made_by or self.model
-        if rows.shape[1] != said.dimension:
-            raise Invalid(f"vectors of {said.name} have {said.dimension} numbers each, got {rows.shape[1]}")
-        if said == self.model:
+        claimed = made_by or self.model
+        if rows.shape[1] != claimed.dimension:
+            raise Invalid(
+                f"vectors of {claimed.name} have {claimed.dimension} numbers each, got {rows.shape[1]}"
+            )
+        if claimed == self.model:
             return rows
         log.warning(
             "stored_without_vectors",
@@ -168,10 +170,10 @@ class MindDraft:
         return None
 
     def _free_position(self, position: int, key: Key) -> int:
-        taken = self._positions[key]
-        if position in taken:
-            position = max(taken) + 1
+        used = self._positions[key]
+        if position in used:
+            position = max(used) + 1
         if position > _LAST_POSITION:
-            position = next(free for free in range(len(taken) + 1) if free not in taken)
-        taken.add(position)
+            position = next(free for free in range(len(used) + 1) if free not in used)
+        used.add(position)
         return position

@@ -131,7 +131,7 @@ def _compare(search: NearSearch) -> Hits:
             ids, block = decoded(rows, length)
             for some in batched(search.numbers, AT_ONCE, strict=False):
                 _look_at(hits, some, search.vectors[list(some)] @ block.T, ids)
-    nearest = {number: sorted(near, key=_of_hit)[:LOOKED_AT] for number, near in hits.items()}
+    nearest = {number: sorted(near, key=_hit_order)[:LOOKED_AT] for number, near in hits.items()}
     named = {memory_id for near in nearest.values() for _, memory_id in near}
     found = {row[0]: row for row in fetch(_HITS, ids=list(named))} if named else {}
     return {
@@ -139,7 +139,7 @@ def _compare(search: NearSearch) -> Hits:
     }
 
 
-def _of_hit(hit: tuple[float, UUID]) -> tuple[float, UUID]:
+def _hit_order(hit: tuple[float, UUID]) -> tuple[float, UUID]:
     return -hit[0], hit[1]
 
 

@@ -29,7 +29,7 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
 """
 # Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
 # has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
-_DRAW = """
+_INSERT = """
 WITH drawn AS (
     INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
         weight, note, origin, created_at)
@@ -91,7 +91,7 @@ def draw_ties(ties: Sequence[Tie]) -> None:
         for agent_id, source_id, target_id, relation in drawn
     ]
     change(
-        _DRAW,
+        _INSERT,
         memory=NodeKind.MEMORY.value,
         learned=Relation.LEARNED_FROM.value,
         rows=to_json(rows),

@@ -69,8 +69,8 @@ class MemoryWriter:
         ]
         self.lock({request.agent_id for _, request, _ in asked})
         self._read_known(asked)
-        for together in _once_each(asked):
-            for place, remembered in self._place_step(together):
+        for batch in _once_each(asked):
+            for place, remembered in self._place_step(batch):
                 results[place] = remembered
         return results
 
@@ -128,13 +128,13 @@ def _draft(agent_id: UUID, name: str | None, dimension: int) -> MindDraft:
 
 def _once_each(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
     """Yield them in order, cut where an agent comes again: its second memories are to meet its first."""
-    together: list[_Asked] = []
-    seen: set[UUID] = set()
+    batch: list[_Asked] = []
+    agent_ids: set[UUID] = set()
     for request in asked:
-        if request[1].agent_id in seen:
-            yield together
-            together, seen = [], set()
-        together.append(request)
-        seen.add(request[1].agent_id)
-    if together:
-        yield together
+        if request[1].agent_id in agent_ids:
+            yield batch
+            batch, agent_ids = [], set()
+        batch.append(request)
+        agent_ids.add(request[1].agent_id)
+    if batch:
+        yield batch
