@@ -125,9 +125,7 @@ def test_no_memory_is_asked_about_twice_at_once(mind: Agent, fleet: Fleet) -> No
 
 
 @pytest.mark.usefixtures("modelled")
-def test_memories_of_an_errand_that_failed_are_left_and_others_go_on_after_a_rest(
-    mind: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     def answer(request: ModelRequest) -> str:
         return _concepts(["cask"]) if "cask" in request.messages[0].content else "no"
 
@@ -174,9 +172,7 @@ def _purge(agent: Agent, memory_id: UUID) -> None:
 
 
 @pytest.mark.usefixtures("modelled")
-def test_a_purge_takes_a_memorys_text_out_of_what_models_were_asked_and_answered(
-    mind: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_a_purge_empties_prompts_and_replies(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     summary = json.dumps({"summary": "The keel of the Heron was laid."})
     scripted(
         lambda request: (
@@ -246,9 +242,7 @@ def test_what_a_model_keeps_leaving_out_is_decided_by_rule(
 
 
 @pytest.mark.usefixtures("modelled")
-def test_what_is_not_shown_or_not_taken_stands_in_the_calls_record(
-    mind: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_dropped_entries_are_in_the_calls_record(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     names = ["\ufdfa" * 10, *"abcdef"]
     scripted(_concepts(names, ["ship"]))
     remember_talk(mind, "The keel " + "of oak " * 300, "The Heron.")
@@ -272,7 +266,7 @@ def _remember_unweighed(agent: Agent, *texts: str) -> list[UUID]:
     return list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
 
 
-def test_importance_is_the_mean_of_rule_and_model_but_what_must_be_kept_stays(
+def test_importance_is_the_mean_of_rule_and_model(
     mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
 ) -> None:
     modelled.ARBOR_WEIGH_MEMORIES = True

@@ -79,7 +79,7 @@ def test_a_talk_is_summarized_by_rule_and_recalled_as_a_whole(mind: Agent, fleet
         assert [member.content for member in rest] == [TALK[2]]
 
 
-def test_a_model_sees_the_memories_as_marked_data_and_its_summary_is_kept(
+def test_a_model_reads_marked_data_and_its_summary_is_stored(
     mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"
@@ -110,9 +110,7 @@ def test_an_episode_of_two_memories_needs_no_model(mind: Agent, fleet: Fleet, se
     assert errands_of(mind) == []
 
 
-def test_an_episode_of_which_nothing_is_in_mind_any_more_is_not_looked_at_again(
-    mind: Agent, fleet: Fleet
-) -> None:
+def test_an_episode_without_active_memories_is_not_retried(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(agent_id=mind.id).update(status=MemoryStatus.ARCHIVED)
@@ -139,9 +137,7 @@ def test_a_closed_episode_settles_for_five_minutes_first(mind: Agent, fleet: Fle
     assert (errands_of(mind), episodes_of(mind)[0].ended_at is not None) == ([], True)
 
 
-def test_one_that_was_closed_by_a_clock_that_ran_ahead_does_not_wait_for_that_time(
-    mind: Agent, fleet: Fleet
-) -> None:
+def test_an_episode_closed_by_a_fast_clock_does_not_wait(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     tend_episodes()
     with tenant_transaction(mind.tenant_id):
@@ -160,9 +156,7 @@ def test_two_workers_close_and_summarize_once(mind: Agent, fleet: Fleet) -> None
     assert sum(result.failed for result in rounds) == 0
 
 
-def test_an_episode_that_goes_on_meanwhile_waits_for_a_summary_of_all_of_it(
-    mind: Agent, fleet: Fleet
-) -> None:
+def test_a_continued_episode_waits_for_a_full_summary(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     close_and_settle(mind)
     tend_episodes()
@@ -174,7 +168,7 @@ def test_an_episode_that_goes_on_meanwhile_waits_for_a_summary_of_all_of_it(
     assert late in _summarized(mind, fleet).summary
 
 
-def test_a_round_takes_five_at_a_time_and_no_more_than_there_is_room_for(
+def test_a_round_enqueues_five_calls_at_most(
     mind: Agent, other_mind: Agent, fleet: Fleet, settings: Any
 ) -> None:
     for agent in (mind, other_mind):
@@ -201,7 +195,7 @@ def test_nothing_is_asked_for_a_suspended_tenant(mind: Agent, fleet: Fleet) -> N
     assert (errands_of(mind), fleet.messages) == ([], [])
 
 
-def test_without_an_embedder_a_summary_is_found_by_its_words_and_embedded_later(
+def test_a_summary_without_vector_is_found_by_words(
     mind: Agent, fleet: Fleet, remote: RemoteEmbedder, settings: Any
 ) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = "always"

@@ -66,7 +66,7 @@ def _only(agent: Agent) -> ExternalCall:
 @pytest.mark.parametrize(
     ("limit", "level"), [(95, Degradation.HALT), (100, Degradation.END_TIMES)], ids=["none left", "some left"]
 )
-def test_no_errand_begins_while_the_days_budget_is_used_up_or_kept_for_who_waits(
+def test_no_maintenance_call_starts_without_daily_budget(
     limit: int, level: Degradation, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(SUMMARY)
@@ -93,9 +93,7 @@ def test_no_errand_begins_while_the_days_budget_is_used_up_or_kept_for_who_waits
     assert _only(agent).status == CallStatus.COMPLETE
 
 
-def test_an_errand_of_the_rules_is_told_of_again_whatever_is_left_of_the_days_budget(
-    agent: Agent, fleet: Fleet, settings: Any
-) -> None:
+def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: Fleet, settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = str(REFLEX_HANDLE)
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
@@ -108,7 +106,7 @@ def test_an_errand_of_the_rules_is_told_of_again_whatever_is_left_of_the_days_bu
     assert [message.arguments for message in fleet.messages] == [lost.arguments]
 
 
-def test_an_errand_is_asked_once_outside_any_transaction_and_charged(
+def test_a_call_runs_once_outside_transactions_and_is_charged(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     open_transactions: list[bool] = []
@@ -209,7 +207,7 @@ def test_a_reply_that_comes_after_its_lease_is_charged_and_not_stored(
         (('{"summary": "it breaks off', "{}"), "ReplyInvalid"),
     ],
 )
-def test_failures_are_tried_again_later_and_later_and_then_left_with_their_reason(
+def test_failures_back_off_and_end_with_their_reason(
     agent: Agent, fleet: Fleet, scripted: Script, lines: tuple[Any, ...], kind: str
 ) -> None:
     model = scripted(*lines, repeat=True)
@@ -256,7 +254,7 @@ def test_a_model_is_told_what_was_wrong_with_its_reply(agent: Agent, fleet: Flee
     assert len(third) == 3
 
 
-def test_a_fault_in_applying_a_reply_writes_nothing_of_it_and_is_tried_again(
+def test_a_fault_in_applying_a_reply_is_retried(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(SUMMARY, SUMMARY)
@@ -301,7 +299,7 @@ def test_a_reply_that_was_cut_short_is_put_on_record(
     assert _only(agent).status == CallStatus.PENDING
 
 
-def test_calls_that_wait_for_a_later_try_take_nobodys_room_and_tenants_share_it(
+def test_waiting_retries_use_no_room(
     agent: Agent, foreign_mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     settings.ARBOR_MAX_ERRANDS = 2
@@ -325,7 +323,7 @@ class _Killed(BaseException):
     """The effect of a killed process: nothing of the open transaction stays."""
 
 
-def test_a_worker_killed_while_it_applies_a_reply_leaves_it_to_a_second_one(
+def test_a_killed_workers_reply_is_applied_by_another(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(SUMMARY, SUMMARY)

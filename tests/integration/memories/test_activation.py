@@ -63,7 +63,7 @@ def bring_to_mind(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW
         return note_recall(agent_id=agent.id, recalled=recalled, now=now)
 
 
-def test_what_is_recalled_spreads_along_its_neighborhood_as_the_rule_says(mind: Agent) -> None:
+def test_a_recall_spreads_along_the_neighborhood(mind: Agent) -> None:
     ids = plant(mind, directions(24, spread=0.1))
     refresh_all(mind)
     recalled = {ids[0]: 1.6, ids[1]: 0.8, ids[5]: 0.2}
@@ -73,7 +73,7 @@ def test_what_is_recalled_spreads_along_its_neighborhood_as_the_rule_says(mind: 
     assert len(levels_of(mind)) > len(recalled)
 
 
-def test_it_fades_by_half_in_its_half_life_and_adds_up_to_one_at_most(mind: Agent) -> None:
+def test_activation_halves_in_its_half_life_and_is_capped(mind: Agent) -> None:
     (one,) = plant(mind, [None])
     bring_to_mind(mind, {one: 1.0})
     assert levels_of(mind, NOW + HOUR)[one] == pytest.approx(level_after(1.0, HOUR, HOUR))
@@ -90,7 +90,7 @@ def test_a_clock_that_jumps_does_no_harm(mind: Agent, passed: timedelta) -> None
     assert levels_of(mind, NOW + passed) == {one: 1.0}
 
 
-def test_without_a_neighborhood_only_what_was_recalled_comes_to_mind(mind: Agent) -> None:
+def test_without_neighborhoods_only_recalled_memories_activate(mind: Agent) -> None:
     ids = plant(mind, directions(3))
     with tenant_transaction(mind.tenant_id):
         Upkeep.objects.filter(memory_id=ids[0]).delete()
@@ -116,7 +116,7 @@ def test_a_score_that_is_no_number_changes_nothing(mind: Agent) -> None:
     assert levels_of(mind) == {}
 
 
-def test_themes_are_weighed_by_their_active_members_and_counted_where_one_is_recalled(mind: Agent) -> None:
+def test_clusters_are_weighed_by_their_active_members(mind: Agent) -> None:
     ids = plant(mind, [None] * 4)
     tides = a_cluster(mind, "Tides", ids[:2], strength=0.8)
     ropes = a_cluster(mind, "Ropes", ids[2:3], strength=0.9)
@@ -143,7 +143,7 @@ def test_how_many_are_read_is_bounded(mind: Agent, limit: int) -> None:
         activated_clusters(agent_id=mind.id, limit=limit)
 
 
-def test_a_cluster_that_maintenance_has_in_hand_holds_up_no_recall(mind: Agent) -> None:
+def test_a_locked_cluster_delays_no_recall(mind: Agent) -> None:
     ids = plant(mind, [None])
     tides = a_cluster(mind, "Tides", ids)
 
@@ -201,7 +201,7 @@ def test_a_crash_of_the_database_empties_it_and_it_fills_again(mind: Agent) -> N
     assert bring_to_mind(mind, {ids[0]: 1.0}) == 1
 
 
-def test_an_agents_own_recall_brings_to_mind_and_a_persons_look_does_not(mind: Agent) -> None:
+def test_only_the_agents_own_recall_activates(mind: Agent) -> None:
     stored = remember(
         tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory("The tide turns at noon.")]
     )
@@ -220,7 +220,7 @@ def test_an_archived_memory_is_not_in_mind(mind: Agent) -> None:
     assert levels_of(mind) == {}
 
 
-def test_recalls_of_several_agents_are_noted_in_one_statement_each_by_itself(
+def test_recalls_of_several_agents_take_one_statement(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
     both = {agent.id: plant(agent, directions(24, spread=0.1)) for agent in (mind, other_mind)}
@@ -252,9 +252,7 @@ def test_recalls_of_several_agents_are_noted_in_one_statement_each_by_itself(
         assert [Cluster.objects.get(id=cluster_id).activations for cluster_id in clusters] == [1, 1]
 
 
-def test_the_cluster_of_a_memory_that_another_agent_names_is_not_counted(
-    mind: Agent, other_mind: Agent
-) -> None:
+def test_another_agents_memory_activates_no_cluster(mind: Agent, other_mind: Agent) -> None:
     (own,), (other,) = plant(mind, [None]), plant(other_mind, [None])
     cluster = a_cluster(other_mind, "Theirs", [other])
     with tenant_transaction(mind.tenant_id):

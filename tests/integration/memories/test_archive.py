@@ -82,7 +82,7 @@ def test_one_act_has_one_record_for_each_agent(mind: Agent, other_mind: Agent) -
         assert term_counts(agent) == true_counts(agent) == {}
 
 
-def test_no_chore_waits_for_what_is_archived_and_all_do_when_it_is_back(mind: Agent) -> None:
+def test_archiving_clears_maintenance_flags_and_restoring_sets(mind: Agent) -> None:
     (soup,) = keep(mind, "The soup was salty.")
 
     def chores() -> tuple[bool, bool]:
@@ -99,7 +99,7 @@ def test_no_chore_waits_for_what_is_archived_and_all_do_when_it_is_back(mind: Ag
     assert chores() == (True, True)
 
 
-def test_what_is_restored_fades_from_then_on_and_an_expiry_that_has_passed_is_dropped(mind: Agent) -> None:
+def test_a_restored_memory_decays_from_its_restoration(mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(days=1)
     with tenant_transaction(mind.tenant_id):
         (code,) = store(agent_id=mind.id, memories=[a_memory("The code.", expires_at=past)], vectors=None).ids

@@ -37,7 +37,7 @@ from tests.integration.memories.telling import (
 # --- Putting in order --------------------------------------------------------------------------------
 
 
-def test_a_mind_falls_into_its_themes_each_with_centre_words_feeling_and_weight(mind: Agent) -> None:
+def test_a_mind_falls_into_its_clusters(mind: Agent) -> None:
     jazz = tell(mind, "jazz", 6, seed=3, valence=-0.5)
     told = tell_of_everything(mind)
     assert tend_clusters().failed == 0
@@ -75,14 +75,14 @@ def test_a_vector_that_means_nothing_does_not_stop_the_others(mind: Agent) -> No
     assert members(mind)[about(mind, told["jazz"][1:]).id] == set(told["jazz"][1:])
 
 
-def test_a_mind_without_memories_or_without_a_row_is_in_order_at_once(mind: Agent, other_mind: Agent) -> None:
+def test_a_mind_without_memories_is_clustered_at_once(mind: Agent, other_mind: Agent) -> None:
     tell(mind, "jazz", 2)
     assert tend_clusters().steps == 1
     assert members(mind) == {}
     assert order(other_mind) == 0
 
 
-def test_memories_that_wait_for_their_vector_wait_for_their_theme_too(mind: Agent) -> None:
+def test_memories_without_vectors_wait_for_their_cluster(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[a_memory(f"Jazz {number}.") for number in range(5)], vectors=None)
     tend_clusters()
@@ -115,7 +115,7 @@ def test_one_agents_fault_does_not_stop_the_others(
     assert len(members(other_mind)) == 3
 
 
-def test_a_name_that_a_person_gave_stays_and_another_follows_the_words(mind: Agent) -> None:
+def test_a_given_name_stays_and_others_follow_the_words(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     jazz, bread = about(mind, told["jazz"]), about(mind, told["bread"])
@@ -131,14 +131,14 @@ def test_a_name_that_a_person_gave_stays_and_another_follows_the_words(mind: Age
             name_cluster(cluster_id=jazz.id, name=name)
 
 
-def test_two_workers_that_put_one_mind_in_order_at_once_do_it_once(mind: Agent) -> None:
+def test_two_workers_recluster_one_mind_once(mind: Agent) -> None:
     tell_of_everything(mind)
     did = at_once(lambda _: order(mind), writers=3)
     assert sorted(did)[-1] == 30
     assert sorted(map(len, members(mind).values())) == [6, 6, 6]
 
 
-def test_what_was_put_in_order_by_somebody_else_meanwhile_is_left_alone(mind: Agent) -> None:
+def test_a_mind_reclustered_meanwhile_is_left_alone(mind: Agent) -> None:
     tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
         late = clustering.Order.read(mind.id)
@@ -154,7 +154,7 @@ def test_what_was_put_in_order_by_somebody_else_meanwhile_is_left_alone(mind: Ag
     assert members(mind) == before
 
 
-def test_what_is_archived_while_a_mind_is_put_in_order_is_in_no_theme_afterwards(mind: Agent) -> None:
+def test_a_memory_archived_meanwhile_is_in_no_cluster(mind: Agent) -> None:
     told = tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
         read = clustering.Order.read(mind.id)

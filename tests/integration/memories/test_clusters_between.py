@@ -39,7 +39,7 @@ from tests.integration.memories.telling import (
 # --- Between two orders ------------------------------------------------------------------------------
 
 
-def test_a_new_memory_finds_its_theme_before_the_mind_is_put_in_order_again(mind: Agent) -> None:
+def test_a_new_memory_joins_a_cluster_before_the_reclustering(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     more = tell(mind, "jazz", 2, seed=9, days=30)
@@ -59,7 +59,7 @@ def test_a_new_memory_finds_its_theme_before_the_mind_is_put_in_order_again(mind
     assert about(mind, told["jazz"]).stale is False
 
 
-def test_workers_that_assign_the_same_memories_at_once_count_each_once(mind: Agent) -> None:
+def test_concurrent_assignments_count_each_memory_once(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     tell(mind, "jazz", 4, seed=9, days=30)
@@ -84,7 +84,7 @@ def test_one_memory_is_assigned_on_demand(mind: Agent) -> None:
                 assign_memory_to_clusters(memory_id=memory_id, max_clusters=number)
 
 
-def test_what_is_archived_leaves_its_cluster_and_comes_back_when_it_is_restored(mind: Agent) -> None:
+def test_archiving_leaves_the_cluster_and_restoring_rejoins(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     gone = told["jazz"][0]
@@ -118,7 +118,7 @@ def test_one_cluster_is_computed_anew_on_demand(mind: Agent) -> None:
 # --- What they hold, and how they are related --------------------------------------------------------
 
 
-def test_members_are_shown_the_nearest_first_and_archived_ones_not(mind: Agent) -> None:
+def test_members_are_listed_nearest_first_without_archived(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     cluster = about(mind, told["jazz"])
@@ -135,9 +135,7 @@ def test_members_are_shown_the_nearest_first_and_archived_ones_not(mind: Agent) 
                 cluster_members(cluster_id=cluster.id, limit=limit)
 
 
-def test_relations_between_memories_become_relations_between_their_themes(
-    mind: Agent, foreign_mind: Agent
-) -> None:
+def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign_mind: Agent) -> None:
     told = tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
         for target, relation in (("bread", "contradicts"), ("chess", "causes"), ("nothing", "causes")):

@@ -149,7 +149,7 @@ def test_a_pattern_seen_again_gains_what_it_was_seen_in(mind: Agent) -> None:
     }
 
 
-def test_a_fact_said_again_with_more_confidence_and_a_source_is_trusted_more(mind: Agent) -> None:
+def test_a_repeated_fact_with_a_source_is_trusted_more(mind: Agent) -> None:
     first = create_semantic_memory(
         **of(mind), content="The lake is sweet.", confidence=0.3, sources=[a_source("a", 0.9)]
     )

@@ -187,7 +187,7 @@ def test_boosted_memories_hide_nobody_behind_them(
     assert archived(mind) == {ids[4], ids[5]}
 
 
-def test_what_is_permanent_or_needed_by_an_open_goal_stays_and_counts(mind: Agent, settings: Any) -> None:
+def test_permanent_and_needed_memories_stay_and_count(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 1
     ids = keep(
         mind,
@@ -216,7 +216,7 @@ def test_what_is_permanent_or_needed_by_an_open_goal_stays_and_counts(mind: Agen
     assert archived(mind) == {ids[1], ids[2]}
 
 
-def test_an_agent_is_looked_at_once_a_day_and_soon_after_it_has_grown(mind: Agent, settings: Any) -> None:
+def test_an_agent_is_checked_daily_and_soon_after_growth(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 30
     keep(mind, {"importance": 0.5})
     assert keep_quotas().steps == 1

@@ -62,7 +62,7 @@ def edges_of(agent: Agent) -> list[tuple[UUID, str, UUID, float]]:
         return [(edge.source_id, edge.relation, edge.target_id, edge.weight) for edge in rows]
 
 
-def test_the_same_relation_again_is_one_and_keeps_the_higher_weight(mind: Agent) -> None:
+def test_a_repeated_relation_has_the_higher_weight(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
     assert tie(mind, ebb, flood, weight=0.5, note="seen twice") == 0.5
     assert tie(mind, ebb, flood, weight=0.8) == 0.8
@@ -194,7 +194,7 @@ def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind
     assert (path.kind, path.label) == (NodeKind.BELIEF, "Tides keep their hours.")
 
 
-def test_a_relation_drawn_or_taken_back_reaches_the_neighborhoods_it_bears_on(mind: Agent) -> None:
+def test_a_changed_relation_marks_its_neighborhoods(mind: Agent) -> None:
     one, two, three, apart = memories_in(mind, 4)
     tie(mind, one, two)
     refresh_all(mind)

@@ -41,7 +41,7 @@ def test_an_installation_without_memories_is_well(database: None) -> None:
     assert health.findings == []
 
 
-def test_what_waits_is_counted_and_judged_by_the_most_of_one_agent(
+def test_waiting_memories_are_judged_by_the_most_of_one_agent(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     for agent, count in ((mind, 120), (other_mind, 3), (foreign_mind, 2)):
@@ -77,7 +77,7 @@ def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) 
     assert "3 texts without a vector (the oldest for 7 h)" in [what for _, what, _ in health.findings]
 
 
-def test_closed_episodes_other_embedders_and_unreadable_texts_are_counted(mind: Agent, settings: Any) -> None:
+def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings: Any) -> None:
     keep(mind, 1)
     now = datetime.now(UTC)
     with tenant_transaction(mind.tenant_id):
@@ -162,7 +162,7 @@ def test_a_job_that_is_expected_and_never_runs_is_told(database: None) -> None:
     assert states == {"arbor.decay.fade": State.OK, "arbor.cleanup.expire": State.CRITICAL}
 
 
-def test_a_mind_that_was_never_tended_is_late_a_day_after_it_began(mind: Agent) -> None:
+def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
     keep(mind, 1)
     assert figure(read_health(), Metric.UNTENDED).count == 0
     now = datetime.now(UTC)

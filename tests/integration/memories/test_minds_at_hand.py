@@ -443,7 +443,7 @@ def test_a_query_is_embedded_once_where_the_mind_is_at_hand(
     assert len([statement for statement in statements if "embeddingcacheentry" not in statement]) == 2
 
 
-def test_a_query_that_means_something_else_by_now_is_embedded_anew(
+def test_a_query_with_a_changed_meaning_is_embedded_again(
     mind: Agent, remote: RemoteEmbedder, here: MindsAtHand
 ) -> None:
     keep(mind, *turns(*TALK))
@@ -459,9 +459,7 @@ def test_a_query_that_means_something_else_by_now_is_embedded_anew(
     assert found[0].terms.speaker > 0
 
 
-def test_a_query_whose_agent_was_moved_meanwhile_is_embedded_by_its_model(
-    mind: Agent, here: MindsAtHand
-) -> None:
+def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, here: MindsAtHand) -> None:
     keep(mind, *turns(*TALK))
     with at_hand(here):
         look(mind, "the paint")

@@ -85,9 +85,7 @@ def test_the_limit_is_filled_when_the_agent_remembers_enough(mind: Agent) -> Non
     assert len(find(mind, "something else entirely", limit=MAX_LIMIT)) == 150
 
 
-def test_the_limit_is_filled_with_what_happened_last_where_nothing_fits(
-    mind: Agent, remote: RemoteEmbedder
-) -> None:
+def test_the_latest_memories_fill_the_limit(mind: Agent, remote: RemoteEmbedder) -> None:
     remote.away = True
     keep(mind, *(a_memory(f"Stone {n}.", occurred_at=NOON - timedelta(days=n)) for n in range(30)))
     found = find(mind, "the ferry", limit=5)
@@ -178,7 +176,7 @@ def test_without_an_embedder_words_alone_decide(mind: Agent, remote: RemoteEmbed
 # --- What is not -------------------------------------------------------------------------------------
 
 
-def test_expired_and_archived_memories_are_not_recalled_and_lend_nothing(mind: Agent) -> None:
+def test_expired_and_archived_memories_are_not_recalled(mind: Agent) -> None:
     keep(
         mind,
         *turns("The safe opens with 4711.", "Nobody else knows it."),

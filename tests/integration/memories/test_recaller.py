@@ -75,7 +75,7 @@ def test_meaning_texts_of_several_agents_take_one_statement(
     assert len(statements) == 1
 
 
-def test_recalling_about_words_that_were_read_does_not_read_them_again(
+def test_recalling_does_not_read_known_words_again(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
     keep(mind, *TALK)

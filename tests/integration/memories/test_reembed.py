@@ -97,14 +97,14 @@ def test_there_and_back_is_as_before(mind: Agent) -> None:
     assert vectors_of(mind) == before
 
 
-def test_what_is_remembered_afterwards_is_embedded_by_the_new_model(mind: Agent) -> None:
+def test_later_memories_are_embedded_by_the_new_model(mind: Agent) -> None:
     keep(mind, a_memory("Before."))
     move(mind, SHORT)
     keep(mind, a_memory("After."))
     assert {text: len(vector) for text, vector in vectors_of(mind).items()} == {"Before.": 64, "After.": 64}
 
 
-def test_archived_memories_are_moved_too_and_those_that_wait_for_their_first_vector(mind: Agent) -> None:
+def test_archived_and_unembedded_memories_are_moved_too(mind: Agent) -> None:
     keep(mind, *turns("One.", "Two."))
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[a_memory("Three.")], vectors=None)
@@ -161,7 +161,7 @@ def test_what_was_computed_from_the_old_vectors_is_computed_again(mind: Agent) -
 
 
 @pytest.mark.parametrize("way", ["longer", "shorter"])
-def test_as_many_words_are_kept_as_the_index_holds_beside_the_new_vector(
+def test_the_words_that_fit_beside_the_new_vector_stay(
     mind: Agent, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     wide = EmbeddingModel(name="tei/wide", dimension=1024)

@@ -62,9 +62,7 @@ def test_a_text_embedded_before_comes_from_the_cache(mind: Agent, server: Remote
     assert set(server.asked) & set(SAID) == set(SAID[30:])
 
 
-def test_an_abandoned_move_leaves_nothing_when_the_agent_is_moved_elsewhere_or_stays(
-    mind: Agent, server: RemoteEmbedder
-) -> None:
+def test_an_abandoned_move_leaves_nothing_behind(mind: Agent, server: RemoteEmbedder) -> None:
     keep(mind, *turns(*SAID))
 
     def interrupt(done: int, total: int) -> None:
@@ -169,9 +167,7 @@ def test_a_model_that_cannot_be_asked_changes_nothing(mind: Agent, server: Remot
     assert (next_rows(mind), mind_of(mind)) == (0, LONG)
 
 
-def test_an_embedder_that_goes_away_is_waited_for_and_then_the_run_ends(
-    mind: Agent, server: RemoteEmbedder
-) -> None:
+def test_a_run_waits_for_a_lost_embedder_and_then_ends(mind: Agent, server: RemoteEmbedder) -> None:
     keep(mind, *turns(*SAID))
     waited: list[float] = []
 
@@ -199,9 +195,7 @@ def test_an_embedder_that_goes_away_is_waited_for_and_then_the_run_ends(
     assert mind_of(mind) == LONG
 
 
-def test_texts_that_the_new_model_cannot_read_are_found_by_their_words(
-    mind: Agent, server: RemoteEmbedder
-) -> None:
+def test_texts_refused_by_the_new_model_are_found_by_words(mind: Agent, server: RemoteEmbedder) -> None:
     keep(mind, *turns(*SAID))
     server.refused = {SAID[3], SAID[20]}
     taken = move(mind, REMOTE)

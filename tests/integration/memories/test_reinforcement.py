@@ -60,7 +60,7 @@ def reinforced(agent: Agent) -> dict[str, int]:
         return dict(rows.values_list("memory__content", "reinforced"))
 
 
-def test_the_same_text_standing_alone_is_reinforced_wherever_it_stands(mind: Agent) -> None:
+def test_the_same_text_without_a_session_is_reinforced(mind: Agent) -> None:
     first = keep(mind, a_memory("The gate code is 4711."))
     again = keep(
         mind, a_memory("The gate  code is 4711.", position=7, occurred_at=NOON + timedelta(minutes=9))
@@ -102,7 +102,7 @@ def test_what_is_less_near_or_says_something_else_is_another_memory(
     assert reinforced(mind) == {}
 
 
-def test_the_nearest_one_that_says_the_same_is_found_behind_nearer_ones_that_do_not(mind: Agent) -> None:
+def test_a_duplicate_is_found_behind_nearer_memories(mind: Agent) -> None:
     put(mind, towards(0.999), a_memory("The code is 4711."))
     put(mind, towards(0.96), a_memory("Code is, um, 4712"))
     again = put(mind, towards(1.0), a_memory("The code is 4712."))
@@ -159,7 +159,7 @@ def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
     assert (event.agent_id, event.detail) == (mind.id, {"memory_ids": [str(row.id)]})
 
 
-def test_a_memory_that_is_asked_for_again_for_good_is_kept_for_good(mind: Agent) -> None:
+def test_a_memory_asked_for_for_good_becomes_permanent(mind: Agent) -> None:
     keep(mind, a_memory("The code is 4711.", retention=Retention.ROUTINE, importance=0.3))
     assert memories_of(mind)[0].expires_at is not None
     keep(mind, a_memory("The code is 4711.", retention=Retention.PERMANENT, importance=1.0))
@@ -315,7 +315,7 @@ def test_what_one_telling_leaves_open_the_other_fills(mind: Agent) -> None:
     assert row.emotional_valence == -0.4
 
 
-def test_wordings_beyond_those_that_are_kept_are_counted_and_on_record(mind: Agent) -> None:
+def test_wordings_beyond_the_limit_are_counted(mind: Agent) -> None:
     put(mind, towards(1.0), a_memory("The ice holds"))
     dots = [a_memory("The ice holds" + "." * number) for number in range(1, WORDINGS_KEPT + 3)]
     put(mind, towards(*[1.0] * len(dots)), *dots)
@@ -340,7 +340,7 @@ def test_many_are_compared_in_few_statements(mind: Agent, statements: list[str])
 # --- What is written with a memory -------------------------------------------------------------------
 
 
-def test_every_chore_waits_for_a_new_memory_and_its_agent_has_a_mind(mind: Agent) -> None:
+def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
     keep(mind, a_memory("The ferry leaves at dawn."))
     keep(mind, a_memory("The bell rings at noon."))
     with tenant_transaction(mind.tenant_id):
@@ -387,7 +387,7 @@ def test_what_nobody_has_weighed_is_appraised_as_it_is_stored(
         assert abs(row.expires_at - datetime.now(UTC) - timedelta(days=days)) < timedelta(minutes=5)
 
 
-def test_an_expiry_that_is_given_holds_and_then_nothing_is_for_good(mind: Agent) -> None:
+def test_a_given_expiry_wins_over_permanence(mind: Agent) -> None:
     until = NOON + timedelta(days=9000)
     keep(mind, a_memory("Remember this: pier 3.", expires_at=until))
     (row,) = memories_of(mind)

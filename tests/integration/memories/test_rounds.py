@@ -61,7 +61,7 @@ def test_every_agent_is_tended_until_nothing_is_left_to_do(
     assert {chore.tended.count(agent.id) for agent in agents} == {5}
 
 
-def test_an_agent_whose_step_fails_holds_up_no_other_and_is_met_again_in_the_next_round(
+def test_a_failing_agent_delays_no_other_and_is_retried(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rounds, "_OF_TENANT", 2)
@@ -90,7 +90,7 @@ def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
     assert chore.tended.index(few.id) <= 3
 
 
-def test_agents_with_work_without_end_are_all_met_before_one_is_met_again(
+def test_all_agents_are_visited_before_one_is_visited_again(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
 ) -> None:
     agents = {agent.id for agent in make_agents(tenant, 30)}
@@ -104,7 +104,7 @@ def test_agents_with_work_without_end_are_all_met_before_one_is_met_again(
     assert [set(tended[place : place + 30]) for place in (0, 30, 60)] == [agents] * 3
 
 
-def test_where_a_round_is_too_short_for_all_the_next_begins_with_the_others(
+def test_a_short_round_is_continued_with_the_other_agents(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
 ) -> None:
     agents = {agent.id for agent in make_agents(tenant, 6)}

@@ -33,7 +33,7 @@ def find(agent: Agent, text: str, **options: Any) -> list[Similar]:
     return search_similar_memories(tenant_id=agent.tenant_id, agent_id=agent.id, text=text, **options)
 
 
-def test_the_nearest_in_meaning_come_first_and_nothing_else_counts(mind: Agent) -> None:
+def test_the_nearest_in_meaning_come_first(mind: Agent) -> None:
     keep(mind, *(a_memory(text, importance=n / 10) for n, text in enumerate(TEXTS)))
     vectors = embed_texts(tenant_id=mind.tenant_id, texts=["an old ship", *TEXTS])
     cosines = dict(zip(TEXTS, (vectors[1:] @ vectors[0]).tolist(), strict=True))
@@ -59,7 +59,7 @@ def test_only_memories_of_the_types_asked_for_are_found(mind: Agent) -> None:
     assert len(find(mind, "a boat")) == 4
 
 
-def test_what_is_archived_over_not_embedded_or_of_another_agent_is_not_found(
+def test_only_active_embedded_own_memories_are_found(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     for agent in (mind, other_mind, foreign_mind):
@@ -99,9 +99,7 @@ def test_an_embedder_that_fails_is_told(mind: Agent, remote: RemoteEmbedder) -> 
         find(mind, "a tree")
 
 
-def test_an_agent_that_is_moved_to_another_model_meanwhile_is_asked_anew(
-    mind: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_moved_meanwhile_is_asked_again(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(mind, *(a_memory(text) for text in TEXTS))
     wrong = EmbeddingModel(name="another", dimension=3)
     answer = search.embed_asked

@@ -49,7 +49,7 @@ def members(agent: Agent) -> dict[UUID | None, list[tuple[int, int]]]:
     return found
 
 
-def test_a_silence_of_more_than_half_an_hour_begins_another_episode(mind: Agent) -> None:
+def test_a_gap_above_half_an_hour_begins_another_episode(mind: Agent) -> None:
     keep(mind, said(0, 10, 40, 71, 72))
     first, second = episodes(mind)
     assert members(mind) == {first.id: [(1, 0), (2, 10), (3, 40)], second.id: [(1, 71), (2, 72)]}
@@ -59,7 +59,7 @@ def test_a_silence_of_more_than_half_an_hour_begins_another_episode(mind: Agent)
     assert (first.size, second.size) == (3, 2)
 
 
-def test_an_episode_goes_on_from_batch_to_batch_until_another_begins(mind: Agent) -> None:
+def test_an_episode_continues_across_batches(mind: Agent) -> None:
     keep(mind, said(0))
     (first,) = episodes(mind)
     keep(mind, said(20))
@@ -73,7 +73,7 @@ def test_an_episode_goes_on_from_batch_to_batch_until_another_begins(mind: Agent
     assert latest.ended_at is None
 
 
-def test_what_comes_late_finds_its_place_in_an_earlier_episode_which_is_summarized_again(
+def test_a_late_memory_joins_its_earlier_episode(
     mind: Agent,
 ) -> None:
     keep(mind, said(0, 90))
@@ -88,7 +88,7 @@ def test_what_comes_late_finds_its_place_in_an_earlier_episode_which_is_summariz
     assert members(mind)[first.id] == [(1, 0), (2, 15)]
 
 
-def test_an_episode_that_was_closed_by_the_clock_goes_on_if_it_was_the_latest(mind: Agent) -> None:
+def test_the_latest_episode_reopens_after_the_clock_closed_it(mind: Agent) -> None:
     keep(mind, said(0))
     with tenant_transaction(mind.tenant_id):
         Episode.objects.update(ended_at=timezone.now(), summarized_at=timezone.now())

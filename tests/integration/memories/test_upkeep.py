@@ -33,9 +33,7 @@ def unembedded(agent: Agent) -> list[str]:
 # --- What has had its time ---------------------------------------------------------------------------
 
 
-def test_a_memory_whose_time_is_over_is_archived_audited_and_counted_out(
-    mind: Agent, other_mind: Agent
-) -> None:
+def test_an_expired_memory_is_archived_and_audited(mind: Agent, other_mind: Agent) -> None:
     past, future = (datetime.now(UTC) + timedelta(minutes=minutes) for minutes in (-1, 60))
     keep(
         mind,
@@ -75,9 +73,7 @@ def test_tenants_are_expired_each_in_their_own_transaction(mind: Agent, foreign_
             assert AuditEvent.objects.filter(action=AuditAction.MEMORIES_EXPIRED).count() == 1
 
 
-def test_workers_that_expire_the_same_memories_at_once_count_them_out_once(
-    mind: Agent, other_mind: Agent
-) -> None:
+def test_concurrent_expiry_counts_memories_out_once(mind: Agent, other_mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(minutes=1)
     for agent in (mind, other_mind):
         keep(agent, *(a_memory(f"Ticket {number}.", expires_at=past) for number in range(20)))

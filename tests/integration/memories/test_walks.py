@@ -124,7 +124,7 @@ def _draw(mind: Agent, drawn: Drawn, things: Sequence[Node]) -> None:
         )
 
 
-def test_a_chain_of_causes_is_followed_to_its_beginning_with_its_path(mind: Agent) -> None:
+def test_a_chain_of_causes_is_followed_to_its_start(mind: Agent) -> None:
     rain, mud, fall = memories_in(mind, 3)
     goal = a_goal(mind, title="Mend the path")
     tie(mind, rain, mud, Relation.CAUSES, weight=0.9)
@@ -171,7 +171,7 @@ def test_contradictions_of_all_and_of_one_thing(mind: Agent) -> None:
     ] == [(one.id, 0.4, "not both")]
 
 
-def test_the_hierarchies_of_concepts_and_goals_are_walked_like_edges(mind: Agent) -> None:
+def test_hierarchies_of_concepts_and_goals_count_as_edges(mind: Agent) -> None:
     (memory,) = memories_in(mind, 1)
     broad, narrow = a_concept(mind, "Water"), a_concept(mind, "Tides")
     whole = a_goal(mind)
@@ -255,7 +255,7 @@ def test_an_answer_says_whether_there_may_be_more(
     assert (len(joined.found), joined.bounded) == (1, False)
 
 
-def test_a_walk_that_takes_too_long_is_broken_off_and_the_transaction_goes_on(
+def test_a_slow_traversal_ends_and_the_transaction_goes_on(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (one,) = memories_in(mind, 1)

@@ -57,7 +57,7 @@ def test_nothing_is_left_when_it_has_faded() -> None:
     assert level_after(CAP, fades_within(HOUR), HOUR) == pytest.approx(FLOOR)
 
 
-def test_the_best_of_what_was_recalled_is_wholly_present_and_the_others_by_their_share() -> None:
+def test_the_best_recalled_memory_is_fully_activated() -> None:
     assert sources({IDS[0]: 2.0, IDS[1]: 0.5, IDS[2]: -1.0}) == {IDS[0]: 1.0, IDS[1]: 0.25, IDS[2]: 0.0}
     assert sources({IDS[0]: 0.0, IDS[1]: 0.0}) == {IDS[0]: 1.0, IDS[1]: 1.0}
     assert sources({}) == {}

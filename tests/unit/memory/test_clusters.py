@@ -140,7 +140,7 @@ def test_the_same_memories_make_the_same_themes_in_any_order(seed: int) -> None:
 
 
 @given(st.integers(0, 300))
-def test_themes_have_three_members_or_more_and_memories_three_themes_or_fewer(seed: int) -> None:
+def test_clusters_have_three_members_or_more(seed: int) -> None:
     rows = minds(seed, groups=6, each=4, width=12)
     themes = arrange(IDS[: len(rows)], rows, [])
     count: dict[UUID, int] = {}
@@ -174,7 +174,7 @@ def test_themes_in_order_stay_as_they_are(seed: int) -> None:
     assert [theme.id for theme in again] == [theme.id for theme in standing]
 
 
-def test_two_themes_about_one_thing_become_the_larger_or_the_one_that_was_named() -> None:
+def test_two_near_clusters_become_the_larger_or_named_one() -> None:
     rows = minds(1)
     ids = IDS[: len(rows)]
 
@@ -191,7 +191,7 @@ def test_two_themes_about_one_thing_become_the_larger_or_the_one_that_was_named(
     assert kept(arrange(ids, rows, standing(named=True))) == [IDS[301]]
 
 
-def test_a_theme_whose_members_are_gone_dissolves_and_a_named_one_stays_while_it_has_one() -> None:
+def test_a_cluster_without_members_dissolves() -> None:
     rows = minds(1)
     ids = IDS[: len(rows)]
     alone = dict.fromkeys(ids[20:21], 1.0)
@@ -223,7 +223,7 @@ def test_ids_and_vectors_that_do_not_fit_are_refused() -> None:
 # --- Feeling and words -------------------------------------------------------------------------------
 
 
-def test_a_theme_feels_as_its_members_do_and_weighs_what_belongs_to_it_most() -> None:
+def test_a_cluster_has_the_feeling_of_its_members() -> None:
     found = feeling_of(
         [Felt(strength=0.9, valence=-0.6, importance=1.0), Felt(strength=0.3, valence=0.2, importance=0.0)]
     )
@@ -231,7 +231,7 @@ def test_a_theme_feels_as_its_members_do_and_weighs_what_belongs_to_it_most() ->
     assert feeling_of([]).importance == 0
 
 
-def test_keywords_are_readable_words_that_are_usual_here_and_rare_elsewhere() -> None:
+def test_keywords_are_usual_here_and_rare_elsewhere() -> None:
     texts = ["She was baking bread, and it smelled.", "We bake on Sundays.", "Baking bread, we talked."]
     df = {term_index(term_of(word)): count for word, count in (("bake", 3), ("bread", 2), ("talked", 90))}
     assert keywords(texts, df, 100) == ("baking", "bread")
@@ -263,7 +263,7 @@ def test_keywords_never_fail_and_are_few(texts: list[str], documents: int) -> No
         (0.70, 0.69, False),
     ],
 )
-def test_a_theme_is_on_the_tip_of_the_tongue_when_it_resonates_and_no_memory_is_clear(
+def test_a_resonant_cluster_without_clear_memory_is_partial(
     centre: float, best_memory: float, partial: bool
 ) -> None:
     cosines = Cosines(mean=0.1, deviation=0.1)
@@ -271,7 +271,7 @@ def test_a_theme_is_on_the_tip_of_the_tongue_when_it_resonates_and_no_memory_is_
     assert bool(found) is partial
 
 
-def test_of_many_themes_the_nearest_three_are_on_the_tip_of_the_tongue() -> None:
+def test_the_nearest_three_clusters_are_partially_recalled() -> None:
     themes = [Resonance(id=IDS[place], centre=0.45 + place / 100, best_memory=0.3) for place in range(6)]
     found = tip_of_tongue(themes, Cosines(mean=0.1, deviation=0.1))
     assert [resonance.id for resonance in found] == [IDS[5], IDS[4], IDS[3]]
@@ -299,7 +299,7 @@ def shown(links: list[Link]) -> set[tuple[int, str, int, float]]:
     }
 
 
-def test_themes_overlap_by_shared_members_resemble_by_their_centres_and_evolve_in_time() -> None:
+def test_clusters_overlap_resemble_and_evolve() -> None:
     themes = [
         placed(0, range(10), [1, 0.1], day=0),
         placed(1, range(8, 16), [1, 0.2], day=30),

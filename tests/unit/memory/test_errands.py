@@ -152,7 +152,7 @@ def test_of_too_many_concepts_the_first_are_taken() -> None:
     assert [name for name, _ in found[0]] == list("abcdefghij")[:MAX_CONCEPTS]
 
 
-def test_a_name_that_no_concept_can_have_is_dropped_with_its_reason_and_the_others_are_taken() -> None:
+def test_an_invalid_concept_name_is_dropped_with_its_reason() -> None:
     names = ["…", "\ufdfa" * 10, "ship", "SHIP", *"defgh"]
     entries = [{"n": 1, "concepts": names}, {"n": 2, "concepts": 5}, {"n": 1, "concepts": []}, {"n": 7}]
     found, dropped = read_concepts(json.dumps({"memories": entries}), count=2)

@@ -80,7 +80,7 @@ def test_verbs_words_without_a_meaning_and_cut_words_are_no_ideas(text: str, nam
     assert {concept.name for concept in concepts_in(text)} == names
 
 
-def test_the_word_at_which_reading_ends_is_no_idea_for_it_may_be_cut() -> None:
+def test_the_last_word_read_is_no_concept() -> None:
     text = "so " * (READ_CHARACTERS // 3) + "harbour"
     assert concepts_in(text[: READ_CHARACTERS + 2]) == ()
     assert [concept.name for concept in concepts_in("We saw the harbour")] == ["harbour"]
@@ -103,7 +103,7 @@ def test_a_text_without_any_white_space_is_read_as_far_as_reading_goes() -> None
     assert [concept.name for concept in concepts_in(text)] == ["harbour"]
 
 
-def test_links_and_cut_words_are_looked_for_once_in_a_long_run_without_white_space() -> None:
+def test_long_runs_without_white_space_are_read_once() -> None:
     run = "so-" * (READ_CHARACTERS // 3)
     patterns = (extraction._LINK, extraction._CUT)
 

@@ -136,7 +136,7 @@ def test_what_was_recalled_lately_has_not_faded() -> None:
     assert found[3].terms.recency == pytest.approx(0.05 * math.exp(-1))
 
 
-def test_what_fits_lends_along_its_neighborhood_and_the_most_that_is_lent_counts() -> None:
+def test_the_highest_association_counts() -> None:
     fits, other, plain = {"words": 0.8}, {"words": 0.4}, {}
     found = ranked(some(fits, other, plain, {}), ties=[(0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (1, 0, 0.25)])
     assert found[3].terms.association == pytest.approx(0.4 * DEFAULT_WEIGHTS.association)

@@ -33,7 +33,7 @@ def partition(minutes: list[int], found: Segmented) -> set[frozenset[int]]:
     return {frozenset(group) for group in groups.values()}
 
 
-def test_half_an_hour_of_silence_is_still_one_episode_and_a_minute_more_is_two() -> None:
+def test_half_an_hour_is_one_episode_and_a_minute_more_is_two() -> None:
     assert partition([0, 30, 61], segment(moments(0, 30, 61), [])) == {frozenset({0, 30}), frozenset({61})}
 
 
@@ -53,7 +53,7 @@ def test_a_new_episode_closes_the_former() -> None:
     assert found.joined == {found.places[0][0]}
 
 
-def test_an_earlier_moment_joins_the_earlier_episode_and_leaves_the_open_one_open() -> None:
+def test_an_earlier_moment_joins_the_earlier_episode() -> None:
     earlier, latest = a_section(1, 0, 10), a_section(2, 100, 110, is_open=True)
     found = segment(moments(20), [earlier, latest])
     assert found.places == ((UUID(int=1), 3),)
@@ -67,7 +67,7 @@ def test_a_moment_before_all_others_begins_an_episode_that_is_over() -> None:
     assert (changed.id, changed.open) == (found.places[0][0], False)
 
 
-def test_a_moment_between_two_episodes_joins_the_nearer_one_and_merges_none() -> None:
+def test_a_moment_between_episodes_joins_the_nearer() -> None:
     found = segment(moments(35), [a_section(1, 0, 10), a_section(2, 50, 60)])
     assert found.places == ((UUID(int=2), 3),)
 
@@ -116,7 +116,7 @@ def test_episodes_have_no_gap_within_and_one_between_them(minutes: list[int]) ->
 
 
 @given(st.lists(MINUTES, min_size=1, max_size=6))
-def test_across_batches_one_episode_is_open_at_most_and_places_are_unique(batches: list[list[int]]) -> None:
+def test_one_episode_at_most_is_open_across_batches(batches: list[list[int]]) -> None:
     sections: dict[UUID, Section] = {}
     places: list[tuple[UUID, int]] = []
     for batch in batches:

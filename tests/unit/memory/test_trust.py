@@ -84,7 +84,7 @@ def test_what_contradicts_all_beliefs_is_not_trusted() -> None:
     assert semantic_trust(confidence=1, sources=[a_source(trust=1)], alignment=-1) == 0
 
 
-def test_one_reference_in_other_writing_is_one_source_with_the_better_trust_and_later_sight() -> None:
+def test_one_reference_in_other_writing_is_one_source() -> None:
     merged = merge_sources(
         [a_source("Nora  Lind", 0.4), a_source("b")], [a_source(" nora lind ", 0.7, observed_at=NOON)]
     )
