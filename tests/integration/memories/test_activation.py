@@ -24,8 +24,8 @@ from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.activation import MOST_REACHED, level_after, sources, spread
+from tests.integration.memories.chosen_vectors import directions, neighbors_of, plant, refresh_all
 from tests.integration.memories.conftest import a_memory, access_counts, at_once
-from tests.integration.memories.near import directions, neighbors_of, plant, refresh_all
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

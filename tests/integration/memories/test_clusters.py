@@ -22,7 +22,7 @@ from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConfigurationInvalid, Invalid
 from tests.integration.memories.conftest import a_memory, at_once
-from tests.integration.memories.telling import (
+from tests.integration.memories.subjects import (
     about,
     members,
     order,

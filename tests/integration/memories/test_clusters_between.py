@@ -25,7 +25,7 @@ from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from tests.integration.memories.conftest import a_memory, at_once
-from tests.integration.memories.telling import (
+from tests.integration.memories.subjects import (
     about,
     members,
     order,

@@ -27,7 +27,7 @@ from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.walks import Node
 from tests.factories.goals import GoalFactory
 from tests.factories.selves import BeliefFactory
-from tests.integration.memories.near import neighbors_of, plant, refresh_all, stale_of
+from tests.integration.memories.chosen_vectors import neighbors_of, plant, refresh_all, stale_of
 
 
 def memories_in(agent: Agent, count: int = 2) -> list[Node]:

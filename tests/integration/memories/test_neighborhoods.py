@@ -21,8 +21,7 @@ from apps.memories.services.retention.archive import archive, restore
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.relations import NodeKind
-from tests.integration.memories.conftest import a_memory, at_once
-from tests.integration.memories.near import (
+from tests.integration.memories.chosen_vectors import (
     directions,
     draw,
     neighbors_of,
@@ -33,6 +32,7 @@ from tests.integration.memories.near import (
     true_neighborhoods,
     upkeep_of,
 )
+from tests.integration.memories.conftest import a_memory, at_once
 
 
 def assert_true(agent: Agent) -> None:

@@ -20,7 +20,7 @@ from arbor.errors import Invalid, TenantRequired
 from arbor.memory.filters import RecallFilter
 from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
-from tests.integration.memories.both_ways import at_hand, scanning
+from tests.integration.memories.cache_and_scan import at_hand, scanning
 from tests.integration.memories.conftest import (
     NOON,
     RemoteEmbedder,

@@ -24,8 +24,8 @@ from arbor.memory.filters import RecallFilter
 from arbor.memory.neighborhood import HIGHEST
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, NewMemory, Recalled
-from tests.integration.memories.both_ways import recall_both_ways, scanning
 from tests.integration.memories.brute_force import recall_slowly
+from tests.integration.memories.cache_and_scan import recall_both_ways, scanning
 from tests.integration.memories.conftest import turns
 from tests.integration.memories.in_scope import recall_in_scope
 

@@ -11,7 +11,7 @@ from apps.memories.services.recall.minds_at_hand import MindsAtHand
 from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
-from tests.integration.memories.both_ways import at_hand, scanning
+from tests.integration.memories.cache_and_scan import at_hand, scanning
 from tests.integration.memories.conftest import NOON, a_memory, turns
 from tests.integration.memories.in_scope import recall_in_scope
 

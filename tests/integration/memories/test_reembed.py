@@ -45,7 +45,7 @@ from tests.integration.memories.conftest import (
     turns,
 )
 from tests.integration.memories.in_scope import recall_in_scope
-from tests.integration.memories.moving import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
+from tests.integration.memories.moves import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
 
 
 def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:

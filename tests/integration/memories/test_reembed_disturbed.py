@@ -30,7 +30,7 @@ from tests.integration.memories.conftest import (
     memories_of,
     turns,
 )
-from tests.integration.memories.moving import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
+from tests.integration.memories.moves import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
 
 # --- Broken off, doubled, disturbed ------------------------------------------------------------------
 

@@ -30,9 +30,9 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
-from tests.integration.memories.both_ways import agree, at_hand, recall_both_ways, scanning
+from tests.integration.memories.cache_and_scan import agree, at_hand, recall_both_ways, scanning
 from tests.integration.memories.conftest import NOON, RemoteEmbedder, a_memory, at_once, memories_of, turns
-from tests.integration.memories.moving import LONG, SHORT, move
+from tests.integration.memories.moves import LONG, SHORT, move
 
 TALK = (
     "Did you get the boat out of the shed?",
