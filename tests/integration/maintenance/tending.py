@@ -60,7 +60,7 @@ def let_pass(agent: Agent, time: timedelta) -> None:
         )
 
 
-def errands_of(agent: Agent) -> list[ExternalCall]:
+def calls_of(agent: Agent) -> list[ExternalCall]:
     """Return the agent's errands, the oldest first."""
     with tenant_transaction(agent.tenant_id):
         return list(ExternalCall.objects.filter(agent_id=agent.id).exclude(subject_key="").order_by("id"))

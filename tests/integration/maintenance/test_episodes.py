@@ -28,9 +28,9 @@ from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.tending import (
     TALK,
+    calls_of,
     close_and_settle,
     episodes_of,
-    errands_of,
     ledger_of,
     remember_talk,
 )
@@ -107,7 +107,7 @@ def test_an_episode_of_two_memories_needs_no_model(mind: Agent, fleet: Fleet, se
     assert episode.summary == f"Ben: {TALK[0]} Ada: {TALK[1]}"
     assert episode.summarized_by == "reflex/policy"
     assert episode.embedding is not None
-    assert errands_of(mind) == []
+    assert calls_of(mind) == []
 
 
 def test_an_episode_without_active_memories_is_not_retried(mind: Agent, fleet: Fleet) -> None:
@@ -116,7 +116,7 @@ def test_an_episode_without_active_memories_is_not_retried(mind: Agent, fleet: F
         Memory.objects.filter(agent_id=mind.id).update(status=MemoryStatus.ARCHIVED)
     episode = _summarized(mind, fleet)
     assert (episode.summary, episode.summarized_at is not None, episode.embedding) == ("", True, None)
-    assert errands_of(mind) == []
+    assert calls_of(mind) == []
 
 
 def test_only_what_is_over_is_closed_and_the_future_is_not(mind: Agent) -> None:
@@ -134,7 +134,7 @@ def test_a_closed_episode_settles_for_five_minutes_first(mind: Agent, fleet: Fle
     remember_talk(mind)
     tend_episodes()
     tend_episodes()
-    assert (errands_of(mind), episodes_of(mind)[0].ended_at is not None) == ([], True)
+    assert (calls_of(mind), episodes_of(mind)[0].ended_at is not None) == ([], True)
 
 
 def test_an_episode_closed_by_a_fast_clock_does_not_wait(mind: Agent, fleet: Fleet) -> None:
@@ -178,7 +178,7 @@ def test_a_round_enqueues_five_calls_at_most(
     close_and_settle(other_mind)
     settings.ARBOR_MAX_ERRANDS = 8
     tend_episodes()
-    assert sorted(len(errands_of(agent)) for agent in (mind, other_mind)) == [3, 5]
+    assert sorted(len(calls_of(agent)) for agent in (mind, other_mind)) == [3, 5]
     settings.ARBOR_MAX_ERRANDS = 100
     tend_episodes()
     fleet.run()
@@ -192,7 +192,7 @@ def test_nothing_is_asked_for_a_suspended_tenant(mind: Agent, fleet: Fleet) -> N
     Tenant.objects.using(OPS).filter(id=mind.tenant_id).update(status=TenantStatus.SUSPENDED)
     tend_episodes()
     recover_errands()
-    assert (errands_of(mind), fleet.messages) == ([], [])
+    assert (calls_of(mind), fleet.messages) == ([], [])
 
 
 def test_a_summary_without_vector_is_found_by_words(
@@ -303,4 +303,4 @@ def test_an_agents_fault_does_not_stop_the_others(
 
     monkeypatch.setattr(consolidation, "_summarize", faulty)
     assert tend_episodes().failed == 1
-    assert (len(errands_of(mind)), len(errands_of(other_mind))) == (0, 1)
+    assert (len(calls_of(mind)), len(calls_of(other_mind))) == (0, 1)

@@ -85,18 +85,18 @@ def test_one_act_has_one_record_for_each_agent(mind: Agent, other_mind: Agent) -
 def test_archiving_clears_maintenance_flags_and_restoring_sets(mind: Agent) -> None:
     (soup,) = keep(mind, "The soup was salty.")
 
-    def chores() -> tuple[bool, bool]:
+    def flags() -> tuple[bool, bool]:
         with tenant_transaction(mind.tenant_id):
             upkeep, _ = Upkeep.objects.get_or_create(
                 memory_id=soup, defaults={"tenant_id": mind.tenant_id, "agent_id": mind.id}
             )
             return upkeep.stale, upkeep.unclustered
 
-    assert chores() == (True, True)
+    assert flags() == (True, True)
     do(mind, archive, [soup])
-    assert chores() == (False, False)
+    assert flags() == (False, False)
     do(mind, restore, [soup])
-    assert chores() == (True, True)
+    assert flags() == (True, True)
 
 
 def test_a_restored_memory_decays_from_its_restoration(mind: Agent) -> None:

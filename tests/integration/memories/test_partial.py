@@ -22,19 +22,19 @@ from arbor.memory.clusters import Vectors
 from tests.integration.memories.conftest import RemoteEmbedder, a_memory
 from tests.integration.memories.in_scope import recall_in_scope
 
-#: Directions at right angles to each other: the theme's, one for each memory, and one for the query.
+#: Directions at right angles to each other: the cluster's, one for each memory, and one for the query.
 AXES = np.eye(256)
 MEMBERS, OTHERS = 10, 100
 
 
 def vector_at(cosine: float, *, axis: int) -> Vectors:
-    """Return a vector at this cosine with the theme, the rest of it along an axis of its own."""
+    """Return a vector at this cosine with the cluster, the rest of it along an axis of its own."""
     return np.asarray(cosine * AXES[0] + math.sqrt(1 - cosine**2) * AXES[axis], dtype=np.float32)
 
 
 @pytest.fixture
 def musical(mind: Agent) -> Agent:
-    """Return an agent with a theme that is more than any of its memories, among a hundred others."""
+    """Return an agent with a cluster that is more than any of its memories, among a hundred others."""
     said = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
     said += [f"Something else {number}" for number in range(OTHERS)]
     vectors = np.stack(
@@ -48,7 +48,7 @@ def musical(mind: Agent) -> Agent:
 
 
 def vague() -> list[float]:
-    """Return a query that is about the theme, and about none of its memories."""
+    """Return a query that is about the cluster, and about none of its memories."""
     query: list[float] = vector_at(0.6, axis=255).tolist()
     return query
 

@@ -344,10 +344,10 @@ def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
     keep(mind, a_memory("The ferry leaves at dawn."))
     keep(mind, a_memory("The bell rings at noon."))
     with tenant_transaction(mind.tenant_id):
-        chores = list(Upkeep.objects.values_list("stale", "unclustered", "unextracted", "unweighed"))
+        flags = list(Upkeep.objects.values_list("stale", "unclustered", "unextracted", "unweighed"))
         mind.refresh_from_db()
         assert mind.mind.embedding_dimension == 256
-    assert chores == [(True, True, True, False)] * 2
+    assert flags == [(True, True, True, False)] * 2
 
 
 def test_a_model_weighs_what_nobody_has_weighed(mind: Agent, settings: Any) -> None:

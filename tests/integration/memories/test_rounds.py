@@ -34,8 +34,8 @@ def make_agents() -> Callable[[Tenant, int], list[Agent]]:
     return make
 
 
-class Chore:
-    """A chore of so many steps for each agent, that keeps what it was asked to do."""
+class RecordedJob:
+    """A job with a number of steps for each agent, which records its calls."""
 
     def __init__(self, steps: int = 1) -> None:
         self._steps = steps
@@ -55,10 +55,10 @@ def test_every_agent_is_tended_until_nothing_is_left_to_do(
     tenant: Tenant, other_tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
 ) -> None:
     agents = make_agents(tenant, 3) + make_agents(other_tenant, 2)
-    chore = Chore(steps=4)
-    made = make_round("test", waiting=EVERYBODY, tend=chore.tend)
+    job = RecordedJob(steps=4)
+    made = make_round("test", waiting=EVERYBODY, tend=job.tend)
     assert (made.steps, made.done, made.failed) == (25, 20, 0)
-    assert {chore.tended.count(agent.id) for agent in agents} == {5}
+    assert {job.tended.count(agent.id) for agent in agents} == {5}
 
 
 def test_a_failing_agent_delays_no_other_and_is_retried(
@@ -66,14 +66,14 @@ def test_a_failing_agent_delays_no_other_and_is_retried(
 ) -> None:
     monkeypatch.setattr(rounds, "_OF_TENANT", 2)
     agents = make_agents(tenant, 8)
-    chore = Chore()
-    chore.broken = {agent.id for agent in agents[:5]}
-    made = make_round("test", waiting=EVERYBODY, tend=chore.tend)
+    job = RecordedJob()
+    job.broken = {agent.id for agent in agents[:5]}
+    made = make_round("test", waiting=EVERYBODY, tend=job.tend)
     assert (made.done, made.failed) == (3, 5)
-    assert set(chore.tended) == {agent.id for agent in agents}
-    chore.broken.clear()
-    chore.tended.clear()
-    assert make_round("test", waiting=EVERYBODY, tend=chore.tend).done == 8
+    assert set(job.tended) == {agent.id for agent in agents}
+    job.broken.clear()
+    job.tended.clear()
+    assert make_round("test", waiting=EVERYBODY, tend=job.tend).done == 8
 
 
 def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
@@ -85,9 +85,9 @@ def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
     monkeypatch.setattr(rounds, "_OF_TENANT", 3)
     make_agents(tenant, 30)
     (few,) = make_agents(other_tenant, 1)
-    chore = Chore(steps=0)
-    make_round("test", waiting=EVERYBODY, tend=chore.tend)
-    assert chore.tended.index(few.id) <= 3
+    job = RecordedJob(steps=0)
+    make_round("test", waiting=EVERYBODY, tend=job.tend)
+    assert job.tended.index(few.id) <= 3
 
 
 def test_all_agents_are_visited_before_one_is_visited_again(

@@ -47,7 +47,7 @@ def minds(seed: int, *, groups: int = 4, each: int = 5, others: int = 15, width:
 
 
 def grouping(themes: list[ClusterValue]) -> set[frozenset[UUID]]:
-    return {frozenset(theme.members) for theme in themes}
+    return {frozenset(cluster.members) for cluster in themes}
 
 
 # --- Nearness ----------------------------------------------------------------------------------------
@@ -144,12 +144,12 @@ def test_clusters_have_three_members_or_more(seed: int) -> None:
     rows = minds(seed, groups=6, each=4, width=12)
     themes = arrange(IDS[: len(rows)], rows, [])
     count: dict[UUID, int] = {}
-    for theme in themes:
-        assert len(theme.members) >= 3
-        assert all(0 < strength <= 1 for strength in theme.members.values())
-        assert theme.centroid is not None
-        assert np.linalg.norm(theme.centroid) == pytest.approx(1, abs=1e-5)
-        for memory_id in theme.members:
+    for cluster in themes:
+        assert len(cluster.members) >= 3
+        assert all(0 < strength <= 1 for strength in cluster.members.values())
+        assert cluster.centroid is not None
+        assert np.linalg.norm(cluster.centroid) == pytest.approx(1, abs=1e-5)
+        for memory_id in cluster.members:
             count[memory_id] = count.get(memory_id, 0) + 1
     assert all(number <= MOST_EACH for number in count.values())
 
@@ -166,12 +166,12 @@ def test_themes_in_order_stay_as_they_are(seed: int) -> None:
     ids = IDS[: len(rows)]
     first = arrange(ids, rows, [])
     standing = [
-        ClusterValue(id=IDS[300 + place], centroid=None, members=theme.members)
-        for place, theme in enumerate(first)
+        ClusterValue(id=IDS[300 + place], centroid=None, members=cluster.members)
+        for place, cluster in enumerate(first)
     ]
     again = arrange(ids, rows, standing)
     assert grouping(again) == grouping(first)
-    assert [theme.id for theme in again] == [theme.id for theme in standing]
+    assert [cluster.id for cluster in again] == [cluster.id for cluster in standing]
 
 
 def test_two_near_clusters_become_the_larger_or_named_one() -> None:
@@ -185,7 +185,7 @@ def test_two_near_clusters_become_the_larger_or_named_one() -> None:
         ]
 
     def kept(themes: list[ClusterValue]) -> list[UUID | None]:
-        return [theme.id for theme in themes if ids[0] in theme.members]
+        return [cluster.id for cluster in themes if ids[0] in cluster.members]
 
     assert kept(arrange(ids, rows, standing(named=False))) == [IDS[300]]
     assert kept(arrange(ids, rows, standing(named=True))) == [IDS[301]]
@@ -200,7 +200,7 @@ def test_a_cluster_without_members_dissolves() -> None:
         ClusterValue(id=IDS[301], centroid=None, members=alone),
         ClusterValue(id=IDS[302], centroid=None, members=dict.fromkeys(ids[21:22], 1.0), named=True),
     ]
-    assert [theme.id for theme in arrange(ids, rows, standing) if theme.id] == [IDS[302]]
+    assert [cluster.id for cluster in arrange(ids, rows, standing) if cluster.id] == [IDS[302]]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
