@@ -262,8 +262,8 @@ def test_a_slow_traversal_ends_and_the_transaction_goes_on(
     monkeypatch.setattr(walks, "LONGEST_S", 0.05)
     monkeypatch.setattr(
         walks,
-        "_WALK",
-        walks._WALK.replace("SELECT 0 AS hops", "SELECT 0 + length(pg_sleep(5)::text) AS hops"),
+        "_TRAVERSE",
+        walks._TRAVERSE.replace("SELECT 0 AS hops", "SELECT 0 + length(pg_sleep(5)::text) AS hops"),
     )
     with tenant_transaction(mind.tenant_id):
         with pytest.raises(LimitReached, match="fewer hops"):

@@ -79,7 +79,7 @@ def embeds_here(model: EmbeddingModel | None) -> bool:
         return False
 
 
-class _VectorCache:
+class _Kept:
     """The vectors used last in this process. Safe for threads.
 
     By tenant too: otherwise the time to embed a text would reveal to one tenant what another has.
@@ -108,7 +108,7 @@ class _VectorCache:
                 self._vectors.popitem(last=False)
 
 
-_cache = _VectorCache()
+_kept = _Kept()
 #: Until when a model's embedder is not waited for, by this process's clock.
 _rests: dict[EmbeddingModel | None, float] = {}
 
@@ -151,7 +151,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         return np.zeros((0, made.dimension), dtype=np.float32)
     cached_as = f"{made.model} {made.dimension}"
     hashes = [content_hash(text) for text in texts]
-    known = _cache.find(tenant_id, cached_as, hashes)
+    known = _kept.find(tenant_id, cached_as, hashes)
     if not made.in_process:
         known |= _from_tenant(tenant_id, cached_as, [digest for digest in hashes if digest not in known])
     missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
@@ -159,7 +159,7 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         fresh = dict(zip(missing, ask(made, list(missing.values())), strict=True))
         if not made.in_process:
             _to_tenant(tenant_id, cached_as, fresh, cut=_cut(missing))
-        _cache.keep(tenant_id, cached_as, fresh)
+        _kept.keep(tenant_id, cached_as, fresh)
         known |= fresh
     return np.stack([known[key] for key in hashes])
 
