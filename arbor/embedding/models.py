@@ -54,5 +54,5 @@ class AtStorage(StrEnum):
             raise ConfigurationInvalid(f"ARBOR_EMBED_AT_STORAGE is {', '.join(cls)}, got {text!r}") from None
 
     def waits(self, *, in_process: bool) -> bool:
-        """Say whether storing waits for an embedder in this process, or a network away."""
+        """Return whether storing waits for an embedder, in this process or remote."""
         return self is AtStorage.ALWAYS or (self is AtStorage.AUTO and in_process)

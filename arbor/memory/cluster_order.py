@@ -171,7 +171,7 @@ class _Table:
             self._select(lasting)
 
     def _centre(self) -> None:
-        """Put each centre where its members are; a cluster without any, or whose members cancel out, goes."""
+        """Set each centre to the mean of its members; drop clusters without any, or whose members cancel out."""
         home = self._home_clusters()
         centres = [centroid_of(self._vectors[home[:, column]]) for column in range(len(self._heads))]
         lasting = [column for column, centre in enumerate(centres) if centre is not None]

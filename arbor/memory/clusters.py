@@ -249,7 +249,7 @@ class Resonance:
 
 
 def is_clear(terms: ScoreTerms) -> bool:
-    """Say whether a recalled memory is clear by its words alone. By its meaning, `Cosines.clear` says."""
+    """Return whether a recalled memory is clear by its words alone. `Cosines.clear` decides by meaning."""
     return terms.words >= CLEAR_WORDS
 
 

@@ -73,7 +73,7 @@ class Nearest:
         self._best: list[list[tuple[float, UUID]]] = [[] for _ in self._ids]
 
     def look_at(self, ids: Sequence[UUID], vectors: Vectors) -> None:
-        """Take a block of memories into account; `vectors` is (len(ids), dimension)."""
+        """Compare a block of memories; `vectors` is (len(ids), dimension)."""
         if not self._ids or not ids:
             return
         cosines = np.round(self._vectors @ _unit(vectors).T, _PLACES)

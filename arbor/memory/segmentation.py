@@ -48,7 +48,7 @@ class Segmented:
 def segment(
     moments: Sequence[tuple[datetime, int]], sections: Sequence[Section], *, gap: timedelta = DEFAULT_GAP
 ) -> Segmented:
-    """Put moments of one session, each a time and a position, into its sections or new ones.
+    """Assign moments of one session, each a time and a position, to its sections or new ones.
 
     Moments without a gap between them stay together, in whatever order they come. They join the section that is
     nearest, the later of two, if the silence is no longer than `gap`; sections are never merged. `sections` are those

@@ -88,14 +88,14 @@ _STATE = "SELECT {due} FROM memories_mind d WHERE d.tenant_id = %(tenant)s AND d
 
 
 def tend_clusters() -> Round:
-    """Assign new memories to the clusters of their agents, and put those in order that are due."""
+    """Assign new memories to the clusters of their agents, and recluster the minds that are due."""
     due = _due()
     waiting = _DUE.replace("{due}", due).replace("{waiting}", _WAITING)
     return make_round("clusters", waiting=waiting, tend=tend_agent)
 
 
 def tend_agent(tenant_id: UUID, agent_id: UUID) -> int:
-    """Take one step for one agent: put its clusters in order if that is due, else assign what is new to them.
+    """Run one step for one agent: recluster its mind if that is due, else assign its new memories.
 
     Returns how many memories were looked at, or assigned; 0 when another worker was faster.
     """
@@ -107,7 +107,7 @@ def tend_agent(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def order_clusters(tenant_id: UUID, agent_id: UUID) -> int:
-    """Put all of an agent's clusters in order; return how many memories they were made of, at least 1.
+    """Recluster all of an agent's memories; return their number, at least 1.
 
     Up to 24 statements, however many memories: 10,000 take some seconds between reading and writing, without a
     transaction. 0, and nothing is written, when the mind was reclustered or its vectors exchanged meanwhile.

@@ -205,7 +205,7 @@ def _from_tenant(tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[b
 
 
 def _note_use(model: str, hashes: Sequence[bytes]) -> None:
-    """Keep these entries from being trimmed; those that another worker has in hand are noted by it."""
+    """Mark these entries as used, so that they are not trimmed; entries locked by another worker are skipped."""
     if hashes:
         free = EmbeddingCacheEntry.objects.select_for_update(skip_locked=True).filter(
             model=model, content_hash__in=hashes
@@ -222,7 +222,7 @@ def _cut(texts: Mapping[bytes, str]) -> dict[str, int]:
 
 
 def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors], *, cut: Mapping[str, int]) -> None:
-    """Keep vectors in the tenant's cache; a text that was cut is put on record with its vector, once."""
+    """Store vectors in the tenant's cache; a truncated text is logged with its vector, once."""
     with tenant_transaction(tenant_id):
         if cut:
             log.warning("texts_truncated", model=model, texts=len(cut), bytes=MAX_TEXT_BYTES)

@@ -47,7 +47,7 @@ WHERE c.tenant_id = %(tenant)s AND c.id = new.id
 
 
 def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
-    """Put a concept below another, or below none, and keep the ancestry of all that is below it right.
+    """Move a concept below another, or below none, and update the ancestry of all concepts below it.
 
     Both by name. Raises NotFound for a name, Invalid for a cycle or more than 16 concepts above one.
     """

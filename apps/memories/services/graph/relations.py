@@ -72,7 +72,7 @@ def connect(
 
 
 def unrelate(*, agent_id: UUID, source: Node, target: Node, relation: Relation | None = None) -> int:
-    """Take back a relation, or all from one thing to the other; return how many there were. Two statements."""
+    """Delete a relation, or all from one node to the other; return how many were deleted. Two statements."""
     _mark_stale(agent_id, source, target)
     deleted = change(
         _DELETE,

@@ -101,7 +101,7 @@ def end_waiting(chore: Chore, ids: Sequence[UUID]) -> int:
 
 
 def note_left_out(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> dict[UUID, int]:
-    """Note that a reply left these memories out; return, of those that still wait, how often replies have by now.
+    """Count that a reply left these memories out; return the counts of those that still wait.
 
     In the open transaction, the mind locked. One statement, none for none.
     """

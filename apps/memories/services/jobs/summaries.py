@@ -134,7 +134,7 @@ def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> Em
 
 
 def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embedded) -> int:
-    """Keep summaries, in the open transaction; return how many.
+    """Store summaries, in the open transaction; return how many.
 
     An episode that has one by now keeps that, and one that got more members, or is open again, waits for a later one. Vectors of a model that the agent was moved away from meanwhile are dropped: upkeep embeds those summaries anew.
     Three statements.
@@ -160,7 +160,7 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embe
 
 
 def note_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
-    """Note on the episode that a try at its summary failed, and why. One statement."""
+    """Record on the episode that its summary failed, with the reason. One statement."""
     change(_FAILED, agent=agent_id, episode=episode_id, reason=reason)
 
 

@@ -105,7 +105,7 @@ def archive(
     actor: str,
     action: AuditAction = AuditAction.MEMORIES_ARCHIVED,
 ) -> int:
-    """Take memories out of recall in the transaction that is open; return how many were not out of it before.
+    """Archive memories in the open transaction; return how many were active.
 
     Nothing is lost: `restore` brings them back. One record in the audit for each agent, which names them.
     Raises NotFound for ids that this tenant does not have, LimitReached for more than MOST_AT_ONCE, and Invalid for a
@@ -123,7 +123,7 @@ def archive(
 
 
 def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bool = False) -> int:
-    """Bring archived memories back in the transaction that is open; return how many were archived.
+    """Restore archived memories in the open transaction; return how many were archived.
 
     An expiry that has passed is dropped, and the memory counts as reinforced now, so that its decay starts again. It
     can be forgotten again by the same rules, unless it is restored `for_good`, which makes it permanent.

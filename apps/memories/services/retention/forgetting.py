@@ -97,7 +97,7 @@ def keep_quotas() -> Round:
 
 
 def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
-    """Say what would be archived of an agent's memories now, and why, in the transaction that is open. One query.
+    """Plan the archiving of an agent's memories, with reasons, in the open transaction. One query.
 
     By the rules in Python, over all that the agent has in mind: for a person who asks, not for every round.
     """

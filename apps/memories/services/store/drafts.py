@@ -87,7 +87,7 @@ class MindDraft:
         return set(digests) - self._digests
 
     def mark_read(self, digests: Iterable[bytes]) -> None:
-        """Note that the memories of these digests were read."""
+        """Mark the digests as read."""
         self._digests.update(digests)
 
     def add_row(self, digest: bytes, session: str, position: int, row: Sequence[Any]) -> None:
@@ -138,7 +138,7 @@ class MindDraft:
         return any(placed.woken or placed.revived for placed in self.touched.values())
 
     def mark_written(self) -> None:
-        """Note that all of it is in the database."""
+        """Mark the whole draft as written."""
         for placed in self.touched.values():
             placed.mark_written()
         self.exists = self.exists or bool(self.steps)

@@ -147,7 +147,7 @@ class PlacementStep:
         return placed
 
     def _note_evolution(self, same: Sequence[PlacedMemory], memory: NewMemory, new: PlacedMemory) -> None:
-        """Note that what is known became something else: other steps, another pattern. Two events are just two."""
+        """Record that existing knowledge evolved: other steps, another pattern. Two events are just two."""
         if memory.session or memory.type is MemoryType.EPISODIC:
             return
         denied = set(memory.detail.get("contradictions") or ())

@@ -150,7 +150,7 @@ def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:
 
 
 def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
-    """Note another source of a fact, in the open transaction; return how far it is trusted now. Three statements.
+    """Add a source to a fact, in the open transaction; return its trust now. Three statements.
 
     A source with a reference that is known counts once. Trust never falls by it. Raises NotFound for a memory that is
     not this agent's, Invalid for one that is no fact, LimitReached for more than MOST_SOURCES.

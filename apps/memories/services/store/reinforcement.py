@@ -147,7 +147,7 @@ class PlacedMemory:
         self.fresh = self.back = self.repeated = False
 
     def mark_written(self) -> None:
-        """Note that its row is as this says."""
+        """Mark the memory as written."""
         self.written = True
         self.changed = self.woken = self.revived = False
         self.times = self.unkept = 0
@@ -178,7 +178,7 @@ class PlacedMemory:
             self.trust = max(self.trust, _semantic(detail).trust)
 
     def _add_wording(self, content: str) -> None:
-        """Keep how it was said this time; of many, the first, and how many there were besides."""
+        """Store this wording; beyond the limit only count it."""
         wordings = list(self.detail.get("wordings") or [])
         if content in wordings:
             return

@@ -75,7 +75,7 @@ def keep(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
 
 
 def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: str, actor: str) -> None:
-    """Say how much a memory matters now, 0 to 1. Raises NotFound, Invalid."""
+    """Set the importance of a memory, 0 to 1. Raises NotFound, Invalid."""
     check_unit("importance", importance)
     lock_minds([agent_id])
     before = memory_of(agent_id=agent_id, memory_id=memory_id)

@@ -77,7 +77,7 @@ def episode_gap() -> timedelta:
 
 
 def segment_memories(steps: Mapping[UUID, Sequence[Sequence[Insertion]]]) -> Episodes:
-    """Put the episodic ones of new memories of several agents into episodes, each step after those before it.
+    """Assign the episodic ones of several agents' new memories to episodes, step by step.
 
     One statement, none if no memory is episodic.
     """
