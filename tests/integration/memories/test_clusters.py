@@ -102,14 +102,14 @@ def test_one_agents_fault_does_not_stop_the_others(
 ) -> None:
     tell_of_everything(mind)
     tell_of_everything(other_mind)
-    true = clustering.plan_order
+    true = clustering.plan_clusters
 
-    def fail(order: clustering.Order, *, deviations: float) -> object:
-        if order.agent_id == mind.id:
+    def fail(mind_clusters: clustering.MindClusters, *, deviations: float) -> object:
+        if mind_clusters.agent_id == mind.id:
             raise RuntimeError("a broken mind")
-        return true(order, deviations=deviations)
+        return true(mind_clusters, deviations=deviations)
 
-    monkeypatch.setattr(clustering, "plan_order", fail)
+    monkeypatch.setattr(clustering, "plan_clusters", fail)
     found = tend_clusters()
     assert (found.failed, found.done) == (1, 30)
     assert len(members(other_mind)) == 3
@@ -141,9 +141,9 @@ def test_two_workers_recluster_one_mind_once(mind: Agent) -> None:
 def test_a_mind_reclustered_meanwhile_is_left_alone(mind: Agent) -> None:
     tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
-        late = clustering.Order.read(mind.id)
+        late = clustering.MindClusters.read(mind.id)
     assert late is not None
-    plan = clustering.plan_order(late, deviations=3.5)
+    plan = clustering.plan_clusters(late, deviations=3.5)
     order(mind)
     before = members(mind)
     with tenant_transaction(mind.tenant_id):
@@ -157,9 +157,9 @@ def test_a_mind_reclustered_meanwhile_is_left_alone(mind: Agent) -> None:
 def test_a_memory_archived_meanwhile_is_in_no_cluster(mind: Agent) -> None:
     told = tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
-        read = clustering.Order.read(mind.id)
+        read = clustering.MindClusters.read(mind.id)
     assert read is not None
-    plan = clustering.plan_order(read, deviations=3.5)
+    plan = clustering.plan_clusters(read, deviations=3.5)
     gone = told["jazz"][0]
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=[gone], reason="a test", actor="system:test")
